@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class TooManyWaiting(StoreUnavailable):
-    """A call was refused because no slot was free in time. The store was not called: this is no sign of an outage."""
+    """No slot was free in time, or too many calls wait. The store was not called: this is no sign of an outage."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Threads(Protocol):
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the call in a thread and return its result, or raise its exception.
 
-        The call runs to completion even if its caller is cancelled.
+        The call runs to completion even if its caller is canceled.
         """
         ...
 
@@ -87,7 +87,7 @@ class BoundedExecutor:
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the call. Raises TooManyWaiting, and any exception of the call.
 
-        Cancelling the caller does not stop the call. It runs to completion and holds its slot until then.
+        Canceling the caller does not stop the call. The call runs to completion and holds its slot until then.
         """
         await self.bulkhead.acquire()
         running = asyncio.create_task(self.threads.run(call, *args, **kwargs))
@@ -108,7 +108,8 @@ class InFlightLimit:
         """Await `call` and return its result. `call_count` is the number of store calls that it makes together.
 
         Raises StoreUnavailable at once if too many calls are in flight, and otherwise when the deadline has passed. A
-        write may still take effect after its deadline. A context manager would cost 17 µs more per call.
+        write may still take effect after its deadline. This is no context manager, because that would cost 17 µs
+        more per call.
         """
         if self.in_flight >= self.max_calls:
             raise StoreUnavailable(f"Too many running calls: {self.in_flight}.")

@@ -43,8 +43,7 @@ class Runner:
             log.error("%s: %s", slice_, poison)
             return Dead(cause=str(poison))
         except Exception as error:
-            # The handler still has a claim on the slice. The slice is queued again once the claim expires, so retries
-            # can't follow each other quickly.
+            # The worker's claim on the slice remains. The slice is queued again once the claim expires, so not at once.
             log.exception("handler of %s failed", slice_)
             return Retry(reason=f"{type(error).__name__}: {error}")
 

@@ -72,7 +72,7 @@ heartbeat for 60 seconds.
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the heartbeat."""
 SUSPENDED_AFTER = 5.0
-"""Seconds between two checks from which the watchdog concludes that the process or the machine was suspended.
+"""Seconds. If two checks are further apart, the watchdog assumes that the process or the machine was suspended.
 
 The worker could not send a heartbeat in that time either, so `max_silence` starts again.
 """

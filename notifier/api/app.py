@@ -30,7 +30,7 @@ from notifier.api.processes import HUB_KEY
 from notifier.api.routes import devices, events, inbox, inbox_stream, preferences, static, subjects
 from notifier.api.routes import system as operations
 from notifier.api.routes.fast_inbox import FastInbox
-from notifier.api.schemas.openapi import SERVICE_SCHEME, USER_SCHEME, OpenApiDocument, describe
+from notifier.api.schemas.openapi import SERVICE_SCHEME, USER_SCHEME, OpenApiDocument, generate_document
 from notifier.config.loader import installed_version
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.system import System
@@ -52,7 +52,9 @@ def create(
     """
     container = build_container(system, reads, keys, pause, authenticator)
     controls = demo_controls(container, flush_redis)
-    openapi_document = OpenApiDocument(generate=lambda: describe(_routes(container), dependencies, installed_version()))
+    openapi_document = OpenApiDocument(
+        generate=lambda: generate_document(_routes(container), dependencies, installed_version())
+    )
     dependencies = _dependencies(container, openapi_document, controls)
 
     async def start_traffic() -> None:

@@ -54,7 +54,7 @@ STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
     503: {"Retry-After": "1"},
     507: {"Retry-After": "10"},
 }
-"""Headers of the problems with a status. An error with a wait of its own replaces `Retry-After`."""
+"""Headers of a problem, by its status. An error that knows how long to wait replaces `Retry-After`."""
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -130,7 +130,7 @@ def on_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Re
 
 
 def on_recursion_error(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
-    """Reject a body that is nested too deeply. No code in the API is recursive, so the body is the only cause."""
+    """Reject a body that is nested too deeply. Nothing else in the API recurses deeply."""
     return _problem_response(errors.Refused("The body is nested too deeply."))
 
 
@@ -155,9 +155,9 @@ SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
-"""Default headers that keep browsers from rendering a response as a page. Our own pages override them.
+"""Headers that keep a browser from rendering a response as a page. Our own pages override them.
 
-Responses contain text of other users, which must never be rendered as a page and run as a script.
+Responses contain text of other users, which must never run as a script.
 """
 
 

@@ -3,7 +3,7 @@
 from notifier.config.auth import Issuer
 from notifier.config.cluster import BrokerSettings, CassandraSettings, KafkaSettings
 from notifier.config.field import (
-    PREFIX,
+    VARIABLE_PREFIX,
     SettingEntry,
     SettingRule,
     format_value,
@@ -39,10 +39,10 @@ __all__ = [
     "MAX_API_WORKERS",
     "MAX_STREAMS",
     "MIN_SECRET_BYTES",
-    "PREFIX",
     "PROFILES",
     "PROFILE_FILE",
     "PUSH_FILE",
+    "VARIABLE_PREFIX",
     "BrokerSettings",
     "CassandraSettings",
     "InboxLimits",

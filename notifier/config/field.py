@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, cast, get_type_hints
 from urllib.parse import SplitResult, urlsplit
 
-PREFIX = "NOTIFIER_"
+VARIABLE_PREFIX = "NOTIFIER_"
 """Prefix of the environment variables of all settings."""
 
 
@@ -68,7 +68,7 @@ class SettingEntry:
 
     @property
     def variable(self) -> str:
-        return PREFIX + "_".join(self.path).upper()
+        return VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property
     def key(self) -> str:
@@ -105,7 +105,7 @@ def format_value(value: object) -> str:
 
 def variable(*path: str) -> str:
     """Return the environment variable of a setting."""
-    return PREFIX + "_".join(path).upper()
+    return VARIABLE_PREFIX + "_".join(path).upper()
 
 
 def without_password(url: str) -> str:

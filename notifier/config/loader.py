@@ -13,10 +13,10 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from notifier.config.field import PREFIX, SettingEntry, problem_text, setting_entries
+from notifier.config.field import VARIABLE_PREFIX, SettingEntry, problem_text, setting_entries
 from notifier.domain.errors import BadSetting
 
-SETTINGS_FILE_VARIABLE = PREFIX + "SETTINGS"
+SETTINGS_FILE_VARIABLE = VARIABLE_PREFIX + "SETTINGS"
 """Variable with the path of the settings file."""
 SERVICES_FILE = Path("services/settings.toml")
 """File in the data folder with the addresses of the engines that `notifier services up` started. The cluster profile
@@ -58,7 +58,7 @@ def _known_variables(environment: Mapping[str, str], entries: Mapping[str, Setti
     for name, text in environment.items():
         if name in entries:
             yield name, text
-        elif name.startswith(PREFIX) and name != SETTINGS_FILE_VARIABLE:
+        elif name.startswith(VARIABLE_PREFIX) and name != SETTINGS_FILE_VARIABLE:
             raise BadSetting(_unknown_setting_text(name, [*entries, SETTINGS_FILE_VARIABLE]))
 
 
@@ -113,7 +113,7 @@ def _flatten(content: Mapping[str, Any], prefix: tuple[str, ...]) -> Iterator[tu
 
 def _unknown_setting_text(name: str, known: list[str]) -> str:
     # Compare without the prefix that all names have, because it would make all of them similar.
-    prefix = PREFIX if name.startswith(PREFIX) else ""
+    prefix = VARIABLE_PREFIX if name.startswith(VARIABLE_PREFIX) else ""
     suggestions = get_close_matches(
         name.removeprefix(prefix), [known_name.removeprefix(prefix) for known_name in known], n=1
     )
@@ -155,7 +155,7 @@ def environment_with(additional: Mapping[str, str]) -> dict[str, str]:
 
 def environment_without_settings() -> dict[str, str]:
     """Return this process's environment without any variables of this product."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return {name: value for name, value in os.environ.items() if not name.startswith(VARIABLE_PREFIX)}
 
 
 def replace_environment(environment: Mapping[str, str]) -> None:

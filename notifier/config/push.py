@@ -28,7 +28,7 @@ MIN_PER_MINUTE = 20
 FILE_REQUIREMENT = "a file"
 """Requirement of a setting that names a file. `PushSettings.toml` recognizes paths by it."""
 TOPIC_PATTERN = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
-"""Bundle id of an app."""
+"""An APNs topic: the bundle id of an app."""
 
 
 DEVELOPMENT_ONLY_KEYS = ("push.web.loopback",)

@@ -73,7 +73,7 @@ from notifier.adapters.redis import (
     connect_async,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
-from notifier.config import PREFIX, Settings
+from notifier.config import VARIABLE_PREFIX, Settings
 from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
@@ -92,31 +92,31 @@ from notifier.profiles.push_providers import configured_platforms, providers
 class ClusterProfile:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._run = settings.data / "run"
+        self._run_folder = settings.data / "run"
         self._cluster = Cluster(cassandra_access(settings), require)
-        self._kafka = kafka_access(settings)
+        self._kafka_access = kafka_access(settings)
         self._clock = SystemClock()
         self._closing, self._closing_async = ExitStack(), AsyncExitStack()
         self._closing.callback(self._cluster.close)
 
     def pending(self) -> Sequence[str]:
-        kafka.check_access(self._kafka)
+        kafka.check_access(self._kafka_access)
         steps = [step for phase in Phase for step in pending(self._cluster, phase)]
-        return [*steps, *kafka.pending(self._kafka)]
+        return [*steps, *kafka.pending(self._kafka_access)]
 
     def migrate(self, phase: str | None = None) -> int:
-        kafka.check_access(self._kafka)
+        kafka.check_access(self._kafka_access)
         step_count = sum(
             migrate(self._cluster, migration_phase) for migration_phase in Phase if phase in (None, migration_phase)
         )
-        return step_count + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
+        return step_count + (kafka.migrate(self._kafka_access) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
         with suppress(StoreUnavailable):  # in an outage roles start anyway, and serve what they can
             require(self._cluster)
 
     def require_log(self) -> None:
-        kafka.require_access(self._kafka)
+        kafka.require_access(self._kafka_access)
 
     def warm(self) -> None:
         with suppress(*OUTAGES):
@@ -124,12 +124,15 @@ class ClusterProfile:
 
     @contextmanager
     def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
-        require_writable(self._run)
-        with locked(self._run / "lock"):
+        require_writable(self._run_folder)
+        with locked(self._run_folder / "lock"):
             on_locked()
-            broker_urls(self._settings, self.redis_url())
+            broker_urls(self._settings, self.redis_url())  # raises BadSetting here, before any role starts
             require_redis(self.redis_url(), REDIS_STARTUP_TIMEOUT)
-            yield {PREFIX + "REDIS_URL": self.redis_url(), PREFIX + "DATA": str(self._settings.data.absolute())}
+            yield {
+                VARIABLE_PREFIX + "REDIS_URL": self.redis_url(),
+                VARIABLE_PREFIX + "DATA": str(self._settings.data.absolute()),
+            }
 
     def require_services(self) -> None:
         require_redis(self.redis_url(), 0.0)
@@ -138,7 +141,7 @@ class ClusterProfile:
         access, urls = cassandra_access(self._settings), broker_urls(self._settings, self.redis_url())
         inspections: dict[str, EngineInspection] = {
             "cassandra": lambda: list(health.inspect_cassandra(cassandra.cassandra_status(access), access)),
-            "kafka": lambda: list(health.inspect_kafka(kafka.cluster_status(self._kafka))),
+            "kafka": lambda: list(health.inspect_kafka(kafka.cluster_status(self._kafka_access))),
             "redis": self._redis_inspection(self.redis_url(), "redis", holds_tasks=self.redis_url() in urls.values()),
         }
         # Inspect each broker once, even if several pools have their databases on it.
@@ -177,7 +180,7 @@ class ClusterProfile:
             connect(self.redis_url(), metrics),
             CeleryQueue(broker_urls(self._settings, self.redis_url()), metrics),
         )
-        log, ledger = KafkaLog(self._kafka), CassandraLedger(cluster, clock)
+        log, ledger = KafkaLog(self._kafka_access), CassandraLedger(cluster, clock)
         bursts = CassandraBursts(cluster, clock)
         push_providers = providers(self._settings, clock, self._closing)
         for closing in (log.close, cache.close, queue.close):

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from zlib import crc32
 
 from notifier.adapters.redis import await_answer
-from notifier.config import PREFIX, Settings, without_password
+from notifier.config import VARIABLE_PREFIX, Settings, without_password
 from notifier.config.field import split_url
 from notifier.domain.errors import BadSetting, CacheUnavailable, DataLocked, Unwritable
 
@@ -69,7 +69,7 @@ def require_redis(url: str, timeout: float) -> None:
     try:
         await_answer(checked_redis_url(url), timeout)
     except CacheUnavailable as error:
-        raise CacheUnavailable(f"{PREFIX}REDIS_URL is {without_password(url)!r}. {error.detail}") from error
+        raise CacheUnavailable(f"{VARIABLE_PREFIX}REDIS_URL is {without_password(url)!r}. {error.detail}") from error
 
 
 def require_writable(folder: Path) -> None:

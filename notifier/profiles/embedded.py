@@ -67,7 +67,7 @@ from notifier.adapters.sqlite import (
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, flush_all, valkey_binary
-from notifier.config import PREFIX, Settings
+from notifier.config import VARIABLE_PREFIX, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
@@ -94,7 +94,7 @@ Calls then fail at once, and callers do without Redis.
 class EmbeddedProfile:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._run = settings.data / "run"
+        self._run_folder = settings.data / "run"
         self._files = Files.at(settings.data)
         self._clock = SystemClock()
         self._closing, self._closing_async = ExitStack(), AsyncExitStack()
@@ -121,15 +121,15 @@ class EmbeddedProfile:
 
     @contextmanager
     def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
-        require_writable(self._run)
-        with locked(self._run / "lock"), ExitStack() as stack:
+        require_writable(self._run_folder)
+        with locked(self._run_folder / "lock"), ExitStack() as stack:
             on_locked()
             if self._settings.redis_url:
-                broker_urls(self._settings, self._settings.redis_url)
+                broker_urls(self._settings, self._settings.redis_url)  # raises BadSetting before any role starts
                 require_redis(self._settings.redis_url, REDIS_STARTUP_TIMEOUT)
             url = self._settings.redis_url or stack.enter_context(self._running_valkey())
-            stack.enter_context(remembered_redis_url(self._run / "redis.url", url))
-            yield {PREFIX + "REDIS_URL": url, PREFIX + "DATA": str(self._settings.data.absolute())}
+            stack.enter_context(remembered_redis_url(self._run_folder / "redis.url", url))
+            yield {VARIABLE_PREFIX + "REDIS_URL": url, VARIABLE_PREFIX + "DATA": str(self._settings.data.absolute())}
 
     def require_services(self) -> None:
         if self._settings.redis_url:
@@ -145,7 +145,7 @@ class EmbeddedProfile:
         if self._settings.redis_url:
             return checked_redis_url(self._settings.redis_url)
         try:
-            return (self._run / "redis.url").read_text()
+            return (self._run_folder / "redis.url").read_text()
         except FileNotFoundError:
             return NO_REDIS_URL
 
@@ -244,7 +244,7 @@ class EmbeddedProfile:
         return application(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def flush_redis(self) -> bool:
-        return flush_all(self._run / "valkey")
+        return flush_all(self._run_folder / "valkey")
 
     def close(self) -> None:
         self._closing.close()
@@ -252,7 +252,7 @@ class EmbeddedProfile:
 
     @contextmanager
     def _running_valkey(self) -> Iterator[str]:
-        self._valkey_server = ValkeyServer(self._run / "valkey")
+        self._valkey_server = ValkeyServer(self._run_folder / "valkey")
         self._valkey_server.start()
         try:
             yield self._valkey_server.url()

@@ -27,7 +27,7 @@ LIFETIME = timedelta(minutes=15)
 """Lifetime of a token that this service signs, unless the caller chooses another."""
 LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the issuer and this service."""
-INVALID_TOKEN = "The token is not from this service."
+INVALID_TOKEN = "The token is malformed, or neither this service nor its issuer has signed it."
 
 _MAX_TIMESTAMP = 2**40
 """Largest accepted timestamp in seconds; `datetime` can represent it."""
@@ -53,7 +53,7 @@ class TokenHolder:
 
 class TokenVerifier(Protocol):
     async def holder(self, token: str, now: datetime) -> TokenHolder:
-        """Verify a token. Raises BadToken, and IssuerUnavailable if the keys cannot be fetched."""
+        """Verify a token, and return its user. Raises BadToken, and IssuerUnavailable if the keys cannot be fetched."""
         ...
 
     async def trusts(self, holder: TokenHolder) -> bool:

@@ -22,6 +22,7 @@ from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamPosit
 WRITE_INTERVAL_SECONDS = 0.25
 """Minimum interval between two writes to a client. In a storm, a burst grows faster than a user can read."""
 MAX_EVENT_ID_LENGTH = 512
+"""Characters of a `Last-Event-ID`. A longer one is treated as invalid."""
 RETRY_FIELD = b"retry: 2000\n\n"
 """Tells the client to wait two seconds before it reconnects."""
 STREAM_DESCRIPTION = (

@@ -62,7 +62,7 @@ async def bursts(
         next=container.opaque_ids.gap_cursor(user, page.next) if page.next else None,
         partial=page.partial,
     )
-    # The tag excludes the cursor, which changes also with bursts that the viewer may not see.
+    # The tag excludes the cursor, which also changes with bursts that the viewer may not see.
     content = msgspec.json.encode((user, body.items, body.partial, body.next is None))
     headers = page_headers(etag(content, weak=True))
     if body.next:

@@ -24,6 +24,7 @@ from notifier.api.schemas.events import EVENT, EXAMPLES, SCHEMA_PREFIX, event_sc
 from notifier.codec.cloudevents import BATCH_TYPE, MAX_BATCH_EVENTS, SINGLE_TYPE
 
 USER_SCHEME, SERVICE_SCHEME = "person", "service"
+"""Names of the security schemes in the document."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class OpenApiDocument:
             return self.cached
 
 
-def config(version: str) -> OpenAPIConfig:
+def _openapi_config(version: str) -> OpenAPIConfig:
     schemes: dict[str, Any] = {
         USER_SCHEME: SecurityScheme(type="http", scheme="bearer", bearer_format="JWT", description="A user token."),
         SERVICE_SCHEME: SecurityScheme(type="http", scheme="bearer", description="A service key."),
@@ -56,12 +57,14 @@ def config(version: str) -> OpenAPIConfig:
     )
 
 
-def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version: str) -> dict[str, Any]:
+def generate_document(routes: Sequence[Any], dependencies: Mapping[str, Provide], version: str) -> dict[str, Any]:
     """Generate the document by means of a second application, which serves nothing.
 
     If the served application generated it, Litestar would add routes for its own documentation pages.
     """
-    app = Litestar(routes, dependencies=dependencies, openapi_config=config(version), logging_config=None, debug=False)
+    app = Litestar(
+        routes, dependencies=dependencies, openapi_config=_openapi_config(version), logging_config=None, debug=False
+    )
     document = app.openapi_schema.to_schema()
     document["components"]["schemas"] |= event_schemas()
     return document

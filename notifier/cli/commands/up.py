@@ -28,7 +28,7 @@ from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, HeartbeatLimi
 from notifier.cli.supervisor.pid_files import pid_files_of, share_metrics
 from notifier.cli.supervisor.processes import api_processes, is_awaited, process_arguments
 from notifier.cli.supervisor.supervisor import Supervisor
-from notifier.config import MAX_API_WORKERS, PREFIX, PROFILE_FILE, PushSettings, Settings, format_value
+from notifier.config import MAX_API_WORKERS, PROFILE_FILE, VARIABLE_PREFIX, PushSettings, Settings, format_value
 from notifier.config.loader import installed_version
 from notifier.domain.ids import Platform
 
@@ -246,7 +246,7 @@ class RunningService:
         # A pump that is started separately needs another name: two consumers with the same name evict each other.
         variables["INSTANCE"] = f"{instance_name(settings)}-up"
         return {
-            **{PREFIX + name: value for name, value in variables.items()},
+            **{VARIABLE_PREFIX + name: value for name, value in variables.items()},
             **self.fakes.environment,
             **IMPORT_ENVIRONMENT,
             **self.services,
