@@ -28,8 +28,8 @@ LOGGER = logging.getLogger("notifier.consumer_loop")
 BATCH_SIZE = 400
 """Most records per batch.
 
-The coordinator replaces the sequence head of a celebrity twice per batch, however many mentions the batch has, so
-twice the batch size doubles the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
+The coordinator replaces the sequence head of a celebrity twice per batch, however many mentions the batch has. Twice
+the batch size therefore doubles the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
 """
 MAX_ATTEMPTS = 3
 """Attempts at a single record. A record that fails each time, without an outage, becomes a dead letter."""

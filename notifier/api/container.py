@@ -93,7 +93,7 @@ class ApiContainer:
 WiredContainer = NamedDependency[SkipValidation[ApiContainer]]
 """Type of the parameter `container` of a route, to which the framework passes the container."""
 UserRequest = Request[UserId, float, State]
-"""Request of a user: `user` is the user's id, and `auth` the Unix time at which the token expires."""
+"""Request of a user, with the user's id as `user`, and the Unix time at which the token expires as `auth`."""
 
 
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:

@@ -22,12 +22,12 @@ class HiddenPart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRule:
-    """What the values of a setting mean, and which are valid."""
+    """Meaning and validation of one setting."""
 
     requirement: str
     """Completes the sentence "it must be …" in error messages."""
     meaning: str
-    """What the setting does, as docs/settings.md shows it."""
+    """Text of docs/settings.md about the setting."""
     is_valid: Callable[[Any], bool]
     hidden: HiddenPart
 

@@ -1,6 +1,6 @@
 """URLs of the Celery brokers, for both profiles.
 
-This module imports no optional library, because `embedded` must run without them.
+This module imports no optional library, because the embedded profile must run without them.
 """
 
 from collections.abc import Mapping

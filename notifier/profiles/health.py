@@ -339,7 +339,7 @@ def inspect_redis(name: str, server: redis.RedisServer, *, holds_tasks: bool) ->
 
 
 def _replica_count(status: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> int:
-    """Return the number of replicas in our datacenter. Of `3/1`, three replicas of which one is transient, it is 3."""
+    """Return the number of replicas in our datacenter: 3 for `3/1`, which stands for three with one transient."""
     replication = status.replication or {}
     text = replication.get(access.datacenter) or replication.get("replication_factor") or "0"
     return int(re.match(r"\d*", text)[0] or 0)  # type: ignore[index] # the pattern matches any text

@@ -1,4 +1,4 @@
-"""Interface of a profile: the ports of a process, and the engines and services behind them."""
+"""Interface of a profile: a process's ports, and the engines and services behind them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,7 +20,7 @@ class Inspection:
     level: Level = "ok"
     detail: str
     remedy: str = ""
-    """What the operator should do; empty if nothing."""
+    """Advice for the operator; empty if nothing is wrong."""
     value: float | int | str | None = None
     """The measured value."""
     limit: float | int | str | None = None

@@ -48,7 +48,7 @@ TOKEN_PLACEHOLDER = b"{{token}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoControls:
-    """What the demo can do to its own service: send mentions, kill workers and flush Redis."""
+    """Means of the demo to change its own service: it sends mentions, kills workers and flushes Redis."""
 
     traffic: DemoTraffic
     roles: RoleProcesses

@@ -1,4 +1,4 @@
-"""Role `pump`: runs router, coordinators, indexers, dispatcher, reconciler and others as threads."""
+"""The pump role: runs router, coordinators, indexers, dispatcher, reconciler and others as threads."""
 
 import sys
 from collections.abc import Callable, Sequence

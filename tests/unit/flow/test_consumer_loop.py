@@ -1,4 +1,4 @@
-"""Stream processor and loop: commits come last, bad records die singly, errors never end the loop."""
+"""Processor and loop: commits come last, bad records die singly, errors never end the loop."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
