@@ -35,7 +35,8 @@ def read_settings(tree: type[T], environment: Mapping[str, str] | None, argument
     """Read the settings into `tree`, a dataclass whose fields are settings and sections. Raises BadSetting.
 
     The first source that has a setting wins: `arguments`, the environment, the settings file, and the push settings of
-    the running `up`. None stands for this process's environment.
+    the running `up`. Only the profile of the last `up` comes before that of the settings file. If `environment` is
+    None, this process's environment is read.
     """
     variables = os.environ if environment is None else environment
     entries = {entry.variable: entry for entry in setting_entries(tree)}

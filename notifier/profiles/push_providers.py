@@ -39,7 +39,7 @@ CREDENTIAL_SETTINGS: Mapping[Platform, str] = {
 
 
 def providers(
-    settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Http2Limits] = HTTP2_LIMITS
+    settings: Settings, clock: Clock, resources: ExitStack, limits: Mapping[Platform, Http2Limits] = HTTP2_LIMITS
 ) -> Mapping[Platform, Provider]:
     """Return one provider per platform. Key files are read and connections opened at the first alert."""
     providers: dict[Platform, Provider] = {}
@@ -49,7 +49,7 @@ def providers(
             providers[platform] = UnconfiguredProvider(reason=factory.problem)
         else:
             providers[platform] = provider = LazyProvider(make=factory)
-            closing.callback(provider.close)
+            resources.callback(provider.close)
     return providers
 
 

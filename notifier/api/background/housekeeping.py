@@ -66,7 +66,7 @@ def _run_full_collections(sleep: Callable[[float], None]) -> None:
 # Page latency. It is reported about once a second to the processes that send alerts, which slow down if it is high.
 
 REPORT_WINDOW = timedelta(seconds=5)
-"""A report covers the pages of this time, and is valid for this time."""
+"""Time before a report in which the pages that it covers were completed. It is valid for as long a time."""
 MIN_PAGES = 20
 """Minimum pages per report. With fewer pages, a single slow page would determine the percentile."""
 MAX_PAGES = 4_096
@@ -147,9 +147,9 @@ class PageAudit(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class PageAuditSampler:
-    """Audits the page of every 200th inbox open, one at a time. One instance per event loop.
+    """Audits about one in 200 inbox opens, one at a time. One instance per event loop.
 
-    The first one is audited, too, so that a process with little traffic is checked.
+    The first open is audited, too, so that a process with little traffic is checked.
     """
 
     audit: PageAudit

@@ -41,6 +41,8 @@ class SnapshotReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewReader:
+    """Reads the overview in a thread. `data` is the data folder."""
+
     overview: Overview
     roles: RoleProcesses
     data: Path

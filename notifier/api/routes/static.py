@@ -52,6 +52,8 @@ PAGE_SECURITY_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """A file as it is served."""
+
     content: bytes
     media_type: str
     tag: str

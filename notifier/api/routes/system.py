@@ -60,7 +60,7 @@ class LivenessBody(msgspec.Struct, kw_only=True):
 class Readiness(msgspec.Struct, kw_only=True):
     """Readiness of the service.
 
-    - `cache` is `unavailable` if Redis is away. That costs speed only.
+    - `cache` is `unavailable` if Redis does not answer. That costs speed only.
     - `activity` is `ok`, `snapshot` if tiers use the last published activity, or `off` if they use it as imported.
     - `stopped_lanes` wait for an operator after too many dead letters. The API keeps serving.
     - `insecure_dev` is present if requests from this machine need no key.

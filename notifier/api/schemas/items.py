@@ -135,7 +135,7 @@ class ItemBody(msgspec.Struct, kw_only=True):
 
 
 class CommonBody(msgspec.Struct, kw_only=True):
-    """The part of an item that is the same for all viewers, except where a block hides names or the tweet."""
+    """The part of an item that is the same for all viewers, except where a user block hides names or the tweet."""
 
     subject: str
     seq: int
@@ -148,6 +148,8 @@ class CommonBody(msgspec.Struct, kw_only=True):
 
 
 class CommonFields(TypedDict):
+    """The fields of `CommonBody` except `seq`, as keyword arguments of a body."""
+
     subject: str
     opened_at: datetime
     count: int

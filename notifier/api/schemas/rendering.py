@@ -22,7 +22,7 @@ from notifier.flow.live.stream import StreamPosition
 from notifier.metrics import CacheHits
 
 MAX_BURSTS = 10_000
-"""Bursts whose JSON is cached; about 6 MB."""
+"""Number of bursts whose JSON is cached; about 6 MB."""
 
 NULL, TRUE, FALSE = b"null", b"true", b"false"
 
@@ -183,7 +183,7 @@ class Renderer:
     def _common(self, item: Item, now: datetime) -> bytes | None:
         """Return the encoded part that all viewers share.
 
-        None if this item differs: a block hides names or the tweet, or the burst opens in the future by our clock.
+        None if this item differs: a user block hides names or the tweet, or the burst opens in the future by our clock.
         """
         burst = item.burst
         if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
