@@ -52,7 +52,7 @@ def _follower(stage: FanoutStage) -> UserId:
     async def looked_for() -> UserId:
         try:
             subject = Subject(Kind.MENTION, WORLD.names[0])
-            return (await stage.followers(stage.profile.reads().people, subject, 1))[0]
+            return (await stage.followers(stage.profile.read_ports().people, subject, 1))[0]
         finally:
             await stage.profile.close_reads()
 

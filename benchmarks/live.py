@@ -113,7 +113,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 async def _measure(stage: FanoutStage, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    reads = stage.profile.reads()
+    reads = stage.profile.read_ports()
     audience = StreamAudience(
         stage=stage,
         bus=reads.live,

@@ -6,23 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-LONG_RUNNING = ("up", "demo", "top", "api", "pump", "worker")
-"""Commands that run until Ctrl-C. They then exit with 0."""
-INTERRUPTED = 130
-"""Exit code of any other command after Ctrl-C, as in a shell: a script must not continue as if it had finished."""
+LONG_RUNNING_COMMANDS = ("up", "demo", "top", "api", "pump", "worker")
+"""Commands that run until Ctrl-C, which ends them with exit code 0."""
+FINITE_OPTIONS = frozenset({"--headless", "--json"})
+"""Options with which such a command ends by itself. Ctrl-C then interrupts it."""
+INTERRUPTED_EXIT_CODE = 130
+"""Exit code of an interrupted command, as in a shell: a script must not continue as if the command had finished."""
 
 
 class Stopped(SystemExit):
-    """Raised on Ctrl-C. Click would convert a KeyboardInterrupt to exit code 1, which means a failed check."""
+    """Raised on Ctrl-C. Click would turn a KeyboardInterrupt into exit code 1, which means that a check failed."""
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
     """End the process on Ctrl-C with one line and an exit code, without a traceback."""
-    # Install the handler first: imports take up to a second on a slow machine, and Ctrl-C may come in that time.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the parent process ignores Ctrl-C
+    # Install the handler first: imports take up to a second on a slow machine, and Ctrl-C may come in that time. If the
+    # parent process made this one ignore Ctrl-C, leave it so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stopped)
-    # The parent may ignore SIGCHLD, which is inherited. Then waiting for a child would yield no exit code.
+    # A parent that ignores SIGCHLD passes that on. This process could then not read the exit codes of its children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         yield
@@ -30,7 +33,7 @@ def stoppable() -> Iterator[None]:
         print("Stopped.", file=sys.stderr)
         raise
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process is about to exit
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not interrupt the exit
 
 
 def run() -> None:
@@ -47,8 +50,8 @@ def stopped(*_: object) -> NoReturn:
 def exit_code_of(arguments: list[str]) -> int:
     """Return the exit code after Ctrl-C for the given command line."""
     command = next((argument for argument in arguments if not argument.startswith("-")), "")
-    checks = {"--headless", "--json"} & set(arguments)
-    return 0 if command in LONG_RUNNING and not checks else INTERRUPTED
+    runs_until_stopped = command in LONG_RUNNING_COMMANDS and FINITE_OPTIONS.isdisjoint(arguments)
+    return 0 if runs_until_stopped else INTERRUPTED_EXIT_CODE
 
 
 if __name__ == "__main__":

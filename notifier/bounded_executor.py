@@ -14,19 +14,20 @@ T = TypeVar("T")
 
 
 class TooManyWaiting(StoreUnavailable):
-    """Too many calls wait for the store. The store was not called, so this error does not mean an outage."""
+    """No slot was free in time, or too many calls wait. The store was not called: this is no sign of an outage."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Bulkhead:
-    """Limited number of slots. Further callers wait, up to a timeout. One instance per event loop."""
+    """A limited number of slots for concurrent calls. A caller waits for a free slot. One instance per event loop."""
 
     max_concurrent: int
-    wait: timedelta
+    max_wait: timedelta
     """Longest wait for a slot."""
     max_waiting: int | None = None
-    """Callers beyond this number are refused at once. None means no limit."""
+    """Most callers that may wait at once; a further one is refused at once. None means no limit."""
     waiting: int = 0
+    """Callers that wait for a slot now."""
     _slots: asyncio.Semaphore = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -42,11 +43,11 @@ class Bulkhead:
             raise TooManyWaiting(f"Too many waiting calls: {self.waiting}.")
         self.waiting += 1
         try:
-            async with asyncio.timeout(self.wait.total_seconds()):
+            async with asyncio.timeout(self.max_wait.total_seconds()):
                 await self._slots.acquire()
         except TimeoutError as error:
             raise TooManyWaiting(
-                f"All {self.max_concurrent} slots were busy for {self.wait.total_seconds():g} s."
+                f"All {self.max_concurrent} slots were busy for {self.max_wait.total_seconds():g} s."
             ) from error
         finally:
             self.waiting -= 1
@@ -68,7 +69,7 @@ class Threads(Protocol):
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the call in a thread and return its result, or raise its exception.
 
-        The call runs to completion even if its caller is cancelled.
+        The call runs to completion even if its caller is canceled.
         """
         ...
 
@@ -77,7 +78,7 @@ class Threads(Protocol):
 class BoundedExecutor:
     """Runs blocking calls in a shared thread pool, a limited number at a time.
 
-    A slow dependency can only block its share of the threads. One instance per event loop.
+    A slow store or log can block only this number of threads. One instance per event loop.
     """
 
     threads: Threads
@@ -86,7 +87,7 @@ class BoundedExecutor:
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the call. Raises TooManyWaiting, and any exception of the call.
 
-        Cancelling the caller does not stop the call. It runs to completion and holds its slot until then.
+        Canceling the caller does not stop the call. The call runs to completion and holds its slot until then.
         """
         await self.bulkhead.acquire()
         running = asyncio.create_task(self.threads.run(call, *args, **kwargs))
@@ -99,14 +100,16 @@ class InFlightLimit:
     """Limits the calls of an asynchronous driver: how many are in flight, and how long each may take."""
 
     max_calls: int
+    """Calls in flight at which a further `run` is refused. The last `run` may exceed the number with several calls."""
     deadline: timedelta
     in_flight: int = 0
 
     async def run(self, call_count: int, call: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Await `call` and return its result. `call_count` is the number of store calls that it makes together.
 
-        Raises StoreUnavailable at once if too many calls are in flight, or when the deadline has passed. A write may
-        still take effect after the deadline. This is not a context manager, because that costs 17 µs more per call.
+        Raises StoreUnavailable at once if too many calls are in flight, and otherwise when the deadline has passed. A
+        write may still take effect after its deadline. This is no context manager, because that would cost 17 µs
+        more per call.
         """
         if self.in_flight >= self.max_calls:
             raise StoreUnavailable(f"Too many running calls: {self.in_flight}.")

@@ -26,14 +26,19 @@ from notifier.wiring.system import System, build_lane_guards
 LOGGER = logging.getLogger("notifier.consumer_loop")
 
 BATCH_SIZE = 400
-"""Records per batch. The sequence head of a celebrity is replaced twice per batch, whatever its size, so a batch of
-twice the size doubles the throughput. A head that contains a whole batch has a few megabytes at most."""
+"""Most records per batch.
+
+The coordinator replaces the sequence head of a celebrity twice per batch, however many mentions the batch has. Twice
+the batch size therefore doubles the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
+"""
 MAX_ATTEMPTS = 3
 """Attempts at a single record. A record that fails each time, without an outage, becomes a dead letter."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Pump:
+class StreamProcessor:
+    """Passes the records of one stream to a stage, and commits their offsets. One thread uses it."""
+
     name: str
     consumer: Consumer
     stage: Callable[[Sequence[Logged]], None]
@@ -48,8 +53,8 @@ class Pump:
         """Process one batch and return its size.
 
         Raises one of OUTAGES. The next call then retries the same batch, unless another consumer got its partition.
-        Raises LaneStopped while the lane is stopped. The batch then begins with the record that the limit keeps from
-        becoming a dead letter.
+        Raises LaneStopped while the processing lane is stopped. If this call stopped the lane, `unprocessed` begins
+        with the record whose dead letter would exceed the limit.
         """
         if self.unprocessed and not self.consumer.owns_polled():
             self.unprocessed = ()
@@ -58,7 +63,8 @@ class Pump:
         if not self.unprocessed:
             return 0
         if stop is not None:
-            # Keep the batch, as in an outage. If its partition is lost, the next step polls again: the lag stays known.
+            # Keep the batch, as in an outage. If its partition is lost, the next step polls again, so the reported lag
+            # stays current.
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         batch = self.unprocessed
         self._process(batch)
@@ -86,14 +92,14 @@ class Pump:
             self.guard.record_successes(len(records))
 
     def _process_each(self, records: Sequence[Logged]) -> None:
-        for done, record in enumerate(records):
+        for processed_count, record in enumerate(records):
             try:
                 self._process([record])
             except LaneStopped:
-                # Everything before this record is durable. After a resume this record comes first, so that earlier
-                # dead letters are not counted again. A crash before the commit repeats the batch.
-                if done:
-                    self._commit(done)
+                # Commit the records before this one, whose effects are durable. Otherwise they would be repeated after
+                # a resume, which empties the tally, and their dead letters would count again.
+                if processed_count:
+                    self._commit(processed_count)
                 raise
 
     def _retry(self, record: Logged, cause: Exception) -> None:
@@ -104,16 +110,16 @@ class Pump:
                 self.stage([record])
             except OUTAGES:
                 raise
-            except Exception as again:
-                cause = again
+            except Exception as error:
+                cause = error
             else:
                 return self.guard.record_successes(1)
         return self._bury(record, cause)
 
     def _bury(self, record: Logged, cause: Exception) -> None:
         id = f"{record.partition}/{record.offset}"
-        # Count the dead letter durably before writing it. A crash in between repeats the record, which is counted once.
-        # In the other order each restart could bury one more record than the limit.
+        # Count the dead letter durably before writing it. After a crash in between, the record is repeated, but counted
+        # only once. If the dead letter were written first, each restart could bury one record more than the limit.
         if not self.guard.admit_dead_letter(id, f"{type(cause).__name__}: {cause}"):
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         LOGGER.error("%s: %s/%d is poison: %s", self.name, record.partition, record.offset, cause)
@@ -128,11 +134,11 @@ class Pump:
         self.metrics.dead_letters.labels(self.name).inc()
 
 
-def pump(system: System, stream: str) -> Pump:
-    """Build the pump of one stream. It is usable until its log consumer is closed."""
+def build_stream_processor(system: System, stream: str) -> StreamProcessor:
+    """Subscribe to one stream, and build the processor of its records. The caller closes its `consumer` at the end."""
     ports, group = system.ports, topics.GROUPS[stream]
     consumer = ports.log.subscribe(stream, group, system.owner)
-    return Pump(
+    return StreamProcessor(
         name=group,
         consumer=consumer,
         stage=build_stage(system, stream, consumer.owns_polled),
@@ -144,7 +150,10 @@ def pump(system: System, stream: str) -> Pump:
 
 
 def build_stage(system: System, stream: str, owns_records: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
-    """Build the stage that reads `stream`. `owns_records` returns whether this consumer still owns its partition."""
+    """Build the stage that handles records of `stream`.
+
+    `owns_records` returns whether this process still owns the partitions of the records that it polled last.
+    """
     match topics.GROUPS[stream]:
         case "router":
             return build_router(system)
@@ -165,7 +174,7 @@ def build_stage(system: System, stream: str, owns_records: Callable[[], bool]) -
 BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
 """Pauses after failed steps, for example while a dependency does not answer."""
 STOPPED_LANE_CHECK_SECONDS = 1.0
-"""Seconds between two checks of a stopped lane. Its guard reads the store at the same interval."""
+"""Seconds between two checks whether a stopped lane was resumed. The lane's guard reads the store once a second."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Queue of calls from other threads to an event loop, with shared wake-ups."""
+"""Queue of calls that other threads send to an event loop, with shared wake-ups."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,8 @@ from contextlib import suppress
 class Mailbox:
     """Calls to run in an event loop's thread, in order.
 
-    A wake-up costs a system call and a thread switch, so all calls that arrive before the loop runs share one.
+    Waking the loop costs a system call and a thread switch. All calls that are put before the loop runs share one
+    wake-up.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -18,24 +19,25 @@ class Mailbox:
         self._woken = False
 
     def put(self, call: Callable[[], object]) -> None:
-        """Add a call, from any thread. It runs after the next wake-up."""
+        """Add a call, from any thread. The call runs after the next `wake`."""
         self._calls.append(call)
 
     def wake(self) -> None:
-        # Call it after `put`. `_empty` resets the flag before it reads the queue, so it still sees the new call.
+        """Make the loop run the calls that were put. Call it after `put`, from any thread."""
+        # If the flag is still set, `_run_calls` has yet to read the queue, and will find the new call.
         if not self._woken:
             self._woken = True
             with suppress(RuntimeError):  # the loop has ended, and so have its waiting tasks
-                self.loop.call_soon_threadsafe(self._empty)
+                self.loop.call_soon_threadsafe(self._run_calls)
 
-    def _empty(self) -> None:
-        self._woken = False
+    def _run_calls(self) -> None:
+        self._woken = False  # before the queue is read: a later `put` needs another wake-up
         while self._calls:
             self._calls.popleft()()
 
 
 class Mailboxes:
-    """The mailbox of the running event loop, for an adapter that outlives a loop."""
+    """Makes a mailbox for the event loop that is running, for an adapter that outlives event loops."""
 
     def __init__(self) -> None:
         self._mailbox: Mailbox | None = None

@@ -10,10 +10,10 @@ BUCKET_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 
 
 class CacheHits:
-    """Hit and miss counters of one tier of the inbox's caches, with the labels resolved once."""
+    """Counters of the hits and misses of one cache, with their labels resolved in advance."""
 
-    def __init__(self, counter: Counter, tier: str) -> None:
-        self.hits, self.misses = counter.labels(tier, "hit"), counter.labels(tier, "miss")
+    def __init__(self, counter: Counter, cache: str) -> None:
+        self.hits, self.misses = counter.labels(cache, "hit"), counter.labels(cache, "miss")
 
 
 class Metrics:
@@ -64,7 +64,7 @@ class Metrics:
         self.deliveries = self._counter("deliveries_total", "Users reached by durable rows.", "tier")
         self.rows = self._counter("rows_total", "Inbox rows written, including repeats.", "tier")
         self.delivery_latency = self._histogram(
-            "delivery_seconds", "Time from acceptance to durable rows, by slice.", "tier"
+            "delivery_seconds", "Time from acceptance to durable rows, once for each slice.", "tier"
         )
 
     def _add_push_metrics(self) -> None:
@@ -95,7 +95,9 @@ class Metrics:
         self.lane_stopped = self._gauge(
             "lane_stopped", "1 while a lane is stopped by its dead-letter limit, else 0.", "lane"
         )
-        self.tier_rule_failures = self._counter("tier_rule_failures_total", "Failures of a custom tier rule, by shard.")
+        self.tier_rule_failures = self._counter(
+            "tier_rule_failures_total", "Failures of a custom tier rule, once for each shard."
+        )
         self.bitmaps_rebuilt = self._counter(
             "bitmaps_rebuilt_total", "Bitmaps of followers that were rebuilt from their rows."
         )
@@ -112,7 +114,7 @@ class Metrics:
         )
         self.activity_emptied = self._counter("activity_emptied_total", "Times that Redis lost the hours of activity.")
         self.failed_duties = self._counter(
-            "unreconciled_total", "Failed duties of the reconciler, once a round.", "duty"
+            "unreconciled_total", "Failed duties of the reconciler, once in each round.", "duty"
         )
         self.roles_replaced = self._counter(
             "roles_replaced_total", "Processes of a role that died or hung.", "role", "cause"
@@ -142,12 +144,12 @@ class Metrics:
         return Histogram(f"notifier_{name}", help_text, labels, registry=self.registry, buckets=BUCKET_SECONDS)
 
     def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
-        """Create a gauge of the whole system. The most recent value of any process counts."""
+        """Create a gauge of the whole system. Of several processes that set it, the one that did so last counts."""
         return Gauge(f"notifier_{name}", help_text, labels, registry=self.registry, multiprocess_mode="mostrecent")
 
     def _summed_gauge(self, name: str, help_text: str) -> Gauge:
         """Create a gauge that is summed over all processes.
 
-        Each process has to set its own value when it starts: the value of a dead process remains.
+        Each process must set its value when it starts, because a killed process leaves its last value behind.
         """
         return Gauge(f"notifier_{name}", help_text, registry=self.registry, multiprocess_mode="sum")

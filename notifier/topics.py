@@ -4,7 +4,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Lane, Subject
 
 MENTIONS = "mentions"
-"""Accepted events. Key: the event id."""
+"""Accepted events that mention accounts. Key: the event id."""
 
 MENTIONS_CELEBRITY = "mentions.celebrity"
 MENTIONS_STANDARD = "mentions.standard"
@@ -14,7 +14,7 @@ FOLLOWS = "follows"
 """Follows, subject preferences and user blocks.
 
 Key of follows and preferences: the followed account, so that each subject has a single writer. Key of user blocks: the
-blocker. Blocks only write rows, which any consumer may do.
+blocker. A user block only writes rows, which any consumer may do.
 """
 
 USERS = "users"
@@ -43,10 +43,10 @@ GROUPS = {
 }
 """Consumer group of each stream."""
 
-LANES = (*GROUPS, *map(str, Pool))
-"""Units that a dead-letter limit stops: one stream's consumer group, or one pool of slices."""
+PROCESSING_LANES = (*GROUPS, *map(str, Pool))
+"""Processing lanes: one for each stream with its consumer group, and one for each pool of slices."""
 
-PARTITIONS = {
+PARTITION_COUNTS = {
     MENTIONS: 4,
     MENTIONS_CELEBRITY: 4,
     MENTIONS_STANDARD: 4,
@@ -56,14 +56,15 @@ PARTITIONS = {
     ACTIVITY: 4,
     RETRACTIONS: 4,
 }
-"""Partitions of each stream."""
+"""Number of partitions of each stream."""
 
 MENTION_STREAMS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
 """Streams that a mention passes, in order."""
 
 LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}
+"""The stream of each lane of accounts."""
 
 
 def lane_key(subject: Subject) -> str:
-    """Return the key of a subject's records in its lane's stream."""
+    """Return the key of a subject's mentions in the stream of its lane."""
     return str(subject)

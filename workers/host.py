@@ -18,12 +18,12 @@ from workers.runner import POOLS, Handler, Runner
 from workers.watchdog import MAX_SILENCE, Watchdog, make_gc_rare
 
 
-class AcknowledgedRequest(Request):  # type: ignore[misc]  # Celery has no types
-    """A task request that raises when its acknowledgement fails, so that the worker reconnects.
+class StrictAckRequest(Request):  # type: ignore[misc]  # Celery has no types
+    """A task request that raises an error when its acknowledgement fails, so that the worker reconnects.
 
-    Celery's own request only logs the failure, and its task keeps counting as unacknowledged. With a prefetch of one
-    the worker then receives no more tasks: it stays idle and disconnected. In three of ten trials, a broker that died
-    between a task and its acknowledgement caused this.
+    Celery's own request only logs the failure, and its task keeps counting as unacknowledged. The worker prefetches one
+    task, so it receives no more and stays idle. This happened in three of ten trials in which the broker died between
+    a task and its acknowledgement.
     """
 
     acknowledged: bool
@@ -35,7 +35,7 @@ class AcknowledgedRequest(Request):  # type: ignore[misc]  # Celery has no types
 
 
 class PlainConsumer(Consumer):  # type: ignore[misc]  # Celery has no types
-    """Celery's consumer without delayed delivery, for which it would create dozens of queues in RabbitMQ."""
+    """Celery's consumer without delayed delivery, which would create dozens of queues in RabbitMQ."""
 
     class Blueprint(Consumer.Blueprint):  # type: ignore[misc]  # as above
         default_steps: ClassVar = [step for step in Consumer.Blueprint.default_steps if "delayed_delivery" not in step]
@@ -48,9 +48,9 @@ BEAT_INTERVAL = 1.0
 
 
 HandlerFactory = Callable[[Callable[[], None], Callable[[], bool]], Handler]
-"""Builds a handler from two functions.
+"""Builds the handler of slices from two functions: `beat`, and one that returns whether the worker is stopping.
 
-The handler calls the first while its slice makes progress. It hands the slice back once the second returns True.
+The handler calls `beat` while its slice makes progress. It hands the slice back once the worker is stopping.
 """
 
 
@@ -63,15 +63,15 @@ def run(
     *,
     max_silence: float = MAX_SILENCE,
 ) -> None:
-    """Consume the queue of the pool until SIGTERM or SIGINT, then return once the handler has returned.
+    """Consume the queue of the pool until SIGTERM or SIGINT. Call it in the main thread, once per process.
 
-    Prefetched tasks are then requeued. The handler is built here, and nothing forks afterwards, so its sessions belong
-    to this process. If the broker goes away or comes back empty, the host waits for it without limit. Call it in the
-    main thread, once per process.
+    After the signal it requeues prefetched tasks, waits until the handler has returned, and returns. The handler is
+    built here, and nothing forks afterwards, so its sessions belong to this process. If the broker goes away or comes
+    back empty, the host waits for it without limit.
 
     `ready` is called when the consumer is connected to its queue. `beat` is called every second while the host
-    consumes or reconnects. During a slice the handler must call it: the process exits after `max_silence` seconds
-    without a call.
+    consumes or reconnects, and during a slice whenever the handler calls its own `beat`. The process exits after
+    `max_silence` seconds without a call.
     """
     os.nice(POOLS[pool].niceness)
     watchdog = Watchdog(beat, max_silence)
@@ -81,18 +81,18 @@ def run(
         # Celery still delivers prefetched tasks while the worker stops.
         if _is_stopping():
             raise Reject(requeue=True)
-        runner(slice_)  # The outcome is not returned to Celery: it is in the ledger.
+        runner(slice_)  # Celery does not get the result, which is in the ledger.
 
-    app.task(work, name=app.main, Request=AcknowledgedRequest)
+    app.task(work, name=app.main, Request=StrictAckRequest)
     app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watchdog.beat)
-    # Tasks run in this process and thread, where Celery's own time limits don't apply. A child process would only add
-    # a pipe, 44 MB of memory and another way to lose a task.
     worker_name = f"{pool}.{os.getpid()}@notifier"
     # Workers don't need to know each other, and mingling alone would make every start a second longer.
     standalone_options = {"without_mingle": True, "without_gossip": True, "without_heartbeat": True}
     worker = WorkController(
         app=app,
         consumer_cls=PlainConsumer,
+        # Run tasks in this process and thread, where Celery's own time limits don't apply. A child process would only
+        # add a pipe, 44 MB of memory and another way to lose a task.
         pool_cls="solo",
         concurrency=1,
         hostname=worker_name,
@@ -101,7 +101,7 @@ def run(
     )
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, _stop)
-    # Runs in the consumer's loop. Timers that are set before the first connection survive every reconnect.
+    # This timer runs in the consumer's loop. A timer that is set before the first connection survives every reconnect.
     worker.timer.call_repeatedly(BEAT_INTERVAL, watchdog.beat)
     watchdog.start()
     make_gc_rare()
@@ -111,9 +111,9 @@ def run(
 
 
 def _with_heartbeat(connection_class: Any, beat: Callable[[], None]) -> Any:
-    """Return a connection class that touches the heartbeat after every failed attempt to connect.
+    """Return a connection class that calls `beat` after every failed attempt to connect.
 
-    Without a broker the worker's loop, and so its timer, does not run.
+    While the worker tries to connect, its loop and the timer of the heartbeat do not run.
     """
 
     class HeartbeatConnection(connection_class):  # type: ignore[misc]  # Celery and kombu have no types
@@ -129,8 +129,8 @@ def _with_heartbeat(connection_class: Any, beat: Callable[[], None]) -> Any:
 
 
 def _stop(signal_number: int, frame: FrameType | None) -> None:
-    # Celery checks this between two tasks. The handler checks it too, and hands back the slice in progress.
-    state.should_stop = 0
+    # Celery checks this variable between two tasks. The handler checks it too, and hands back the slice in progress.
+    state.should_stop = 0  # an exit code; None means that the worker is not stopping
 
 
 def _is_stopping() -> bool:

@@ -1,4 +1,4 @@
-"""Runner: passes one slice to its handler and turns results and errors into outcomes."""
+"""Runner: passes one slice to its handler, and turns errors into results."""
 
 import logging
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from notifier.domain.delivery.slice import Dead, Pool, Retry, Slice, SliceResult
 from notifier.domain.errors import OUTAGES, BadSubject, Poison
 
 Handler = Callable[[Slice], SliceResult]
-"""Works on a slice. It records a failure in the ledger before it returns; a failure that it raises is not recorded."""
+"""Works on a slice, and records the result in the ledger. If it raises an error, nothing is recorded."""
 
 log = logging.getLogger(__name__)
 
@@ -20,9 +20,9 @@ class Runner:
     handler: Handler
 
     def __call__(self, name: str) -> SliceResult:
-        """Run the slice with this name and return its outcome. Never raises.
+        """Run the slice with this name and return its result. Turns every error into a result.
 
-        The queue needs no result, because the dispatcher queues slices again that the ledger shows as unfinished.
+        The queue does not need the result: the dispatcher queues a slice again if the ledger shows it as unfinished.
         """
         try:
             slice_ = Slice.parse(name)
@@ -30,9 +30,9 @@ class Runner:
             # Nothing to record: the ledger contains no slice with this name.
             log.error("invalid slice name: %r", name)
             return Dead(cause=str(error))
-        outcome = self._run_handler(slice_)
-        log.debug("%s: %s", slice_, outcome)
-        return outcome
+        result = self._run_handler(slice_)
+        log.debug("%s: %s", slice_, result)
+        return result
 
     def _run_handler(self, slice_: Slice) -> SliceResult:
         try:
@@ -43,8 +43,7 @@ class Runner:
             log.error("%s: %s", slice_, poison)
             return Dead(cause=str(poison))
         except Exception as error:
-            # The slice is queued again once its claim expires. The length of a claim therefore limits the rate of
-            # retries.
+            # The worker's claim on the slice remains. The slice is queued again once the claim expires, so not at once.
             log.exception("handler of %s failed", slice_)
             return Retry(reason=f"{type(error).__name__}: {error}")
 
@@ -58,7 +57,10 @@ class PoolSpec:
 
     pool: Pool
     niceness: int
-    """P2 must not delay P0 on shared cores: the scheduler gives nice 0 about 28 times the CPU time of nice 15."""
+    """Nice value of the host's process. P2 must not delay P0 on shared cores.
+
+    The scheduler gives a process with nice value 0 about 28 times the CPU time of one with 15.
+    """
 
 
 POOLS = {

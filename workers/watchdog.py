@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 
 GC_YOUNG, GC_MIDDLE, GC_OLD = 20_000, 50, 100
-"""Thresholds of the garbage collector: objects per young collection, young per middle, middle per old collection.
+"""Thresholds of the garbage collector: objects per young collection, young collections per middle collection, and
+middle collections per old collection.
 
 With Python's default of 700, a worker that wrote rows to Cassandra spent a third of its time scanning messages that
 were still in flight.
@@ -29,29 +30,29 @@ def make_gc_rare() -> None:
 
 PR_SET_PDEATHSIG = 1
 PARENT_CHECK_INTERVAL = 0.25
-"""Seconds. Where the kernel sends no signal (not Linux), a child may be an orphan for this long."""
+"""Seconds between two checks of the parent. Only Linux signals the parent's end; elsewhere a child notices it later."""
 GRACE_SECONDS = 2.0
-"""Seconds to finish work in progress. Then the process is killed, and its slice is queued again."""
+"""Seconds between SIGTERM and SIGKILL, to finish work in progress. A slice that was cut off is queued again."""
 
 
-def end_with_parent(parent: int) -> None:
+def end_with_parent(parent_pid: int) -> None:
     """End this process when its parent ends: first with SIGTERM, then after a grace period with SIGKILL.
 
-    A child calls this first, in its main thread. The parent must start the child from its own main thread: the kernel
-    reports the end of the thread that forked, not of its process.
+    A child calls this first, in its main thread. The parent must fork the child in its own main thread: the kernel
+    sends the signal when the thread that forked ends, even if its process goes on.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    # Start polling after the system call: it detects a parent that died before the call.
-    threading.Thread(target=_watch_parent, args=(parent,), name="parent", daemon=True).start()
+    # The kernel sends no signal if the parent died before the system call. Polling detects that, too.
+    threading.Thread(target=_watch_parent, args=(parent_pid,), name="parent", daemon=True).start()
 
 
-def _watch_parent(parent: int) -> None:
-    while os.getppid() == parent:
+def _watch_parent(parent_pid: int) -> None:
+    while os.getppid() == parent_pid:
         time.sleep(PARENT_CHECK_INTERVAL)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_SECONDS)
-    # SIGTERM did not end the process. If it leads its process group, kill its children as well.
+    # SIGTERM did not end this process. If it leads its process group, kill its children as well.
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -62,21 +63,22 @@ def _watch_parent(parent: int) -> None:
 log = logging.getLogger(__name__)
 
 MAX_SILENCE = 90.0
-"""Seconds. This hard limit is for workers that run without `up`.
+"""Seconds without a heartbeat after which a worker ends itself. This is needed for workers that run without `up`.
 
-A slow slice is handed back after 60 seconds (the soft limit). `up` kills a role without a heartbeat for 60 seconds and
-reports it on its screen.
+The other limits are shorter: a handler hands back a slow slice after 60 seconds, and `up` kills a role that has sent no
+heartbeat for 60 seconds.
 """
 
 CHECK_INTERVAL = 0.5
+"""Seconds between two checks of the heartbeat."""
 SUSPENDED_AFTER = 5.0
-"""Seconds between two checks after which the watchdog assumes that the process was stopped or the machine suspended.
+"""Seconds. If two checks are further apart, the watchdog assumes that the process or the machine was suspended.
 
-The worker could not run in that time either, so its time limit starts again.
+The worker could not send a heartbeat in that time either, so `max_silence` starts again.
 """
 
 EXIT_CODE = 70
-"""EX_SOFTWARE of sysexits.h."""
+"""Exit code of a worker that the watchdog ends: EX_SOFTWARE of sysexits.h."""
 
 
 class Watchdog:
@@ -88,7 +90,7 @@ class Watchdog:
 
     def __init__(self, beat: Callable[[], None], max_silence: float = MAX_SILENCE) -> None:
         self._beat = beat
-        self._silent_for = max_silence
+        self._max_silence = max_silence
         self._last_beat_at = 0.0
 
     def beat(self) -> None:
@@ -107,7 +109,7 @@ class Watchdog:
             if now > checked_at + SUSPENDED_AFTER:
                 self._last_beat_at = now
             checked_at = now
-            if now >= self._last_beat_at + self._silent_for:
+            if now >= self._last_beat_at + self._max_silence:
                 # Exit at once, whatever is in progress. The claim expires, and the slice is queued again.
-                log.critical("no progress for %g s: this process exits", self._silent_for)
+                log.critical("no progress for %g s: this process exits", self._max_silence)
                 os._exit(EXIT_CODE)

@@ -24,7 +24,7 @@ from notifier.adapters.imports.source import SpilledEdges, form_of, open_source
 from notifier.adapters.sqlite.files import Files
 from notifier.codec.storage import to_ms
 from notifier.config import Settings
-from notifier.consumer_loop import pump
+from notifier.consumer_loop import build_stream_processor
 from notifier.devkit.check.finding import at_least
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, encode, from_offsets, shard_of
 from notifier.domain.audience.follow_import import HALF_KEY_BITS, FollowRowChunk, Keys, cut_follow_rows, edge_keys
@@ -195,7 +195,7 @@ def _imported(system: System, folder: Path, file: Path) -> None:
     with open_source(file, form_of(file.name), FOLLOWS, _unexpected, AT_ONCE) as source:
         work.read(source.rows_after(0))
     work.write()
-    reader = pump(system, topics.FOLLOWS)
+    reader = build_stream_processor(system, topics.FOLLOWS)
     with closing(reader.consumer):
         while reader.step(timedelta(milliseconds=10)):
             pass

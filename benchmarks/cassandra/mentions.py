@@ -83,7 +83,7 @@ class LaneRecords:
                 happened_at=now,
                 accepted_at=now,
             )
-            partition = crc32(str(subject).encode()) % topics.PARTITIONS[stream]
+            partition = crc32(str(subject).encode()) % topics.PARTITION_COUNTS[stream]
             record = Record(stream=stream, key=topics.lane_key(subject), value=pack(mention))
             records.append(Logged(partition=f"{stream}/{partition}", offset=number, record=record))
         return records

@@ -18,7 +18,7 @@ from notifier.profiles.cluster_connections import kafka_access
 
 NAME = "partitions_grown_live"
 STREAM = topics.MENTIONS_CELEBRITY
-PARTITIONS = 2 * topics.PARTITIONS[STREAM]
+PARTITIONS = 2 * topics.PARTITION_COUNTS[STREAM]
 MENTIONS, LASTING = 75, 25.0
 """Longer than new partitions are on hold."""
 READ_WITHIN = 60.0

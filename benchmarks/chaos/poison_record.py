@@ -19,8 +19,8 @@ BURIED_WITHIN = 30.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    ours = {stream: f"not a record of {stream}" for stream in topics.PARTITIONS}
-    strange = {stream: f"foreign record without a key in {stream}" for stream in topics.PARTITIONS}
+    ours = {stream: f"not a record of {stream}" for stream in topics.PARTITION_COUNTS}
+    strange = {stream: f"foreign record without a key in {stream}" for stream in topics.PARTITION_COUNTS}
     bodies = {*ours.values(), *strange.values()}
     stage.expected_letters |= bodies
     with stage.storming(MENTIONS, LASTING):

@@ -14,7 +14,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
 
-from notifier.api.processes import HUB, exit_now, listen
+from notifier.api.processes import HUB_KEY, exit_now, listen
 
 PAGE = 20
 """Items per page."""
@@ -65,7 +65,7 @@ def application(stored: BaselineFiles) -> Litestar:
     handlers = [*_bare(stored), _by_hand(stored)]
     return Litestar(
         handlers,
-        state=State({HUB: NoStreams()}),
+        state=State({HUB_KEY: NoStreams()}),
         openapi_config=None,
         logging_config=None,
         debug=False,

@@ -12,7 +12,7 @@ from time import process_time
 import msgspec
 
 from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.api.auth.identity import Identity, identity_of, issue_token
+from notifier.api.auth.identity import Authenticator, build_authenticator, issue_token
 from notifier.api.auth.service_keys import Keys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.routes.inbox import BadgeBody, InboxBody
@@ -39,7 +39,7 @@ class Parts:
 
     now: datetime
     keys: Keys
-    identity: Identity
+    authenticator: Authenticator
 
     def timed(self) -> Mapping[str, Callable[[], object]]:
         """Return the functions by part. Each is called once for a page of 20."""
@@ -53,7 +53,7 @@ class Parts:
 
     def _auth(self) -> object:
         """Verify a user's token without the event loop: the product's coroutine doesn't wait here."""
-        asked = self.identity.user(self._authorization, self.now)
+        asked = self.authenticator.user(self._authorization, self.now)
         try:
             asked.send(None)
         except StopIteration as ended:
@@ -125,7 +125,9 @@ NAMES = tuple(f"inbox_part_us{{{part}}}" for part in ("auth", "predicate", "body
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     keys = Keys(secret=secrets.token_hex(32), service_key=secrets.token_hex(16))
     parts = Parts(
-        now=datetime.now(SINCE.tzinfo), keys=keys, identity=identity_of(Settings(data=folder), keys, Metrics())
+        now=datetime.now(SINCE.tzinfo),
+        keys=keys,
+        authenticator=build_authenticator(Settings(data=folder), keys, Metrics()),
     )
     tell(f"{', '.join(parts.timed())}, for a page of {PAGE}")
     rounds = ROUNDS_QUICK if quick else ROUNDS

@@ -109,7 +109,7 @@ class InboxStage:
 
     async def _pulled(self) -> bool:
         try:
-            pulled = await self.chosen.reads().pull.read_newest([mention_of(self.population.award)])
+            pulled = await self.chosen.read_ports().pull.read_newest([mention_of(self.population.award)])
             return pulled.complete_since is not None
         except CacheUnavailable:
             return False

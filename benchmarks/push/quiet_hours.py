@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.rounds import Figure
 from notifier import topics
 from notifier.config import Settings
-from notifier.consumer_loop import pump
+from notifier.consumer_loop import build_stream_processor
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.traffic import Tweet
 from notifier.domain.audience.tiers import Tier
@@ -105,8 +105,8 @@ class SimulatedEvening:
 
     def _sequence(self) -> None:
         """Route, number and publish everything in the log."""
-        for stream in topics.PARTITIONS:
-            reader = pump(self.system, stream)
+        for stream in topics.PARTITION_COUNTS:
+            reader = build_stream_processor(self.system, stream)
             while reader.step():
                 pass
             reader.consumer.close()

@@ -12,9 +12,9 @@ from litestar.params import QueryParameter
 T = TypeVar("T")
 
 JSON = "application/json"
-NO_STORE = {"Cache-Control": "no-store"}
-PRIVATE = {"Cache-Control": "private, no-store"}
-"""Headers of responses that contain one user's data."""
+NO_STORE_HEADERS = {"Cache-Control": "no-store"}
+PRIVATE_HEADERS = {"Cache-Control": "private, no-store"}
+"""Headers of a response that contains one user's data."""
 
 POLL_INTERVAL = timedelta(seconds=30)
 """Interval at which a client without a live stream should reload its page."""
@@ -31,9 +31,9 @@ def page_headers(tag: str) -> dict[str, str]:
 
 
 def pre_encoded(kind: type[T], json: bytes) -> T:
-    """Return encoded JSON, typed as the body that it encodes, for OpenAPI. The framework sends bytes unchanged.
+    """Return the JSON itself, but with the type of the body that it encodes.
 
-    The caller must set the media type JSON.
+    The type is for OpenAPI. The framework sends bytes unchanged; the caller must set the media type JSON.
     """
     return cast("T", json)
 
@@ -56,7 +56,7 @@ def matches(if_none_match: str, tag: str) -> bool:
 def conditional(
     request: Request[Any, Any, Any], body: T, headers: Mapping[str, str], media_type: str = JSON
 ) -> Response[T | None]:
-    """Return the body, or 304 if the client already has the version named by the `ETag` header."""
+    """Return the body, or 304 if the request shows that the client has the version that `headers` name as `ETag`."""
     if matches(request.headers.get("if-none-match", ""), headers["ETag"]):
         return Response(None, status_code=304, headers=headers, media_type=media_type)
     return Response(body, headers=headers, media_type=media_type)
@@ -75,7 +75,7 @@ Limit = Annotated[int, QueryParameter(ge=1, le=MAX_PAGE_SIZE)]
 def next_link(path: str, **query: object) -> str:
     """Return the `Link` header of the next page.
 
-    Parameters that are None are left out. A trailing underscore of a name is removed, for names that Python reserves.
+    Parameters that are None are left out. A trailing underscore of a name is removed: `from_` stands for `from`.
     """
     parameters = {name.rstrip("_"): value for name, value in query.items() if value is not None}
     return f'<{path}?{urlencode(parameters)}>; rel="next"'

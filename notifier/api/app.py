@@ -18,19 +18,19 @@ from notifier.api.auth.guards import (
     allow_users,
     require_loopback,
 )
-from notifier.api.auth.identity import Identity
+from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
 from notifier.api.container import ApiContainer, build_container
 from notifier.api.demo import routes as demo
 from notifier.api.demo.routes import DemoControls, demo_controls
-from notifier.api.problems import HANDLERS, ResponseHeaders
-from notifier.api.processes import HUB
+from notifier.api.problems import EXCEPTION_HANDLERS, ResponseHeaders
+from notifier.api.processes import HUB_KEY
 from notifier.api.routes import devices, events, inbox, inbox_stream, preferences, static, subjects
 from notifier.api.routes import system as operations
 from notifier.api.routes.fast_inbox import FastInbox
-from notifier.api.schemas.openapi import PERSON, SERVICE, Description, describe
+from notifier.api.schemas.openapi import SERVICE_SCHEME, USER_SCHEME, OpenApiDocument, generate_document
 from notifier.config.loader import installed_version
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.system import System
@@ -43,20 +43,19 @@ def create(
     pause: Pause = asyncio.sleep,
     flush_redis: Callable[[], bool] = lambda: False,
     *,
-    identity: Identity | None = None,
+    authenticator: Authenticator | None = None,
 ) -> Litestar:
-    """Build the application. Raises BadSetting.
+    """Build the application, without connecting to anything. Raises BadSetting.
 
-    Building connects to nothing and starts nothing. In a demo, background traffic starts when the server starts the
-    application.
-
-    `flush_redis` flushes the Redis that this service started itself. `identity` replaces the identity built from the
-    settings.
+    In a demo, the trickle of mentions starts when the server starts the application. `flush_redis` flushes the Redis
+    that this service started itself. `authenticator` replaces the authenticator built from the settings.
     """
-    container = build_container(system, reads, keys, pause, identity)
+    container = build_container(system, reads, keys, pause, authenticator)
     controls = demo_controls(container, flush_redis)
-    description = Description(generate=lambda: describe(_routes(container), dependencies, installed_version()))
-    dependencies = _dependencies(container, description, controls)
+    openapi_document = OpenApiDocument(
+        generate=lambda: generate_document(_routes(container), dependencies, installed_version())
+    )
+    dependencies = _dependencies(container, openapi_document, controls)
 
     async def start_traffic() -> None:
         if system.settings.demo:
@@ -69,18 +68,18 @@ def create(
     app = Litestar(
         [*_routes(container), *_demo_routes(container)],
         dependencies=dependencies,
-        exception_handlers=HANDLERS,
+        exception_handlers=EXCEPTION_HANDLERS,
         on_startup=[start_traffic],
         on_shutdown=[close],
-        state=State({HUB: container.hub}),
+        state=State({HUB_KEY: container.hub}),
         openapi_config=None,
         logging_config=None,
         debug=False,
         pdb_on_exception=False,
     )
     app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
-    if not system.settings.insecure_dev:  # with it, only the route guards can identify the caller
-        app.asgi_handler = FastInbox(app.asgi_handler, container, container.identity)
+    if not system.settings.insecure_dev:  # in that mode only the route guards can identify the caller
+        app.asgi_handler = FastInbox(app.asgi_handler, container, container.authenticator)
     app.asgi_handler = with_cors(app.asgi_handler, system.settings.origins)
     return app
 
@@ -90,23 +89,23 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
     return [
         Router(
             "/v1/events",
-            route_handlers=[events.accept, events.fate],
+            route_handlers=[events.accept, events.event_status],
             guards=[allow_services(container, *events.SCOPES)],
-            security=[{SERVICE: [scope]} for scope in events.SCOPES],
+            security=[{SERVICE_SCHEME: [scope]} for scope in events.SCOPES],
             tags=["events"],
         ),
         Router(
             "/v1/inbox",
             route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks, inbox_stream.live],
             guards=[allow_users(container)],
-            security=[{PERSON: []}],
+            security=[{USER_SCHEME: []}],
             tags=["inbox"],
         ),
         Router(
             "/v1/subjects",
             route_handlers=[subjects.bursts],
             guards=[allow_users(container)],
-            security=[{PERSON: []}],
+            security=[{USER_SCHEME: []}],
             tags=["inbox"],
         ),
         Router(
@@ -117,21 +116,21 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
                 preferences.change_account_preferences,
             ],
             guards=[allow_users(container)],
-            security=[{PERSON: []}],
+            security=[{USER_SCHEME: []}],
             tags=["preferences"],
         ),
         Router(
             "/v1/devices",
             route_handlers=[devices.devices, devices.register, devices.unregister],
             guards=[allow_users(container)],
-            security=[{PERSON: []}],
+            security=[{USER_SCHEME: []}],
             tags=["devices"],
         ),
         Router(
             "/v1/system",
             route_handlers=[operations.overview, operations.stream],
             guards=[allow_operators(container)],
-            security=[{SERVICE: [Scope.OPERATE]}],
+            security=[{SERVICE_SCHEME: [Scope.OPERATE]}],
             tags=["operations"],
         ),
         Router(
@@ -159,11 +158,15 @@ def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
     ]
 
 
-def _dependencies(container: ApiContainer, description: Description, controls: DemoControls) -> dict[str, Provide]:
-    return {"container": _provider(container), "description": _provider(description), "controls": _provider(controls)}
+def _dependencies(
+    container: ApiContainer, openapi_document: OpenApiDocument, controls: DemoControls
+) -> dict[str, Provide]:
+    """Return what routes may ask for, by the name of their parameter."""
+    values = {"container": container, "openapi_document": openapi_document, "controls": controls}
+    return {name: _provider(value) for name, value in values.items()}
 
 
-def _provider(value: ApiContainer | Description | DemoControls) -> Provide:
+def _provider(value: ApiContainer | OpenApiDocument | DemoControls) -> Provide:
     def provide() -> Any:
         return value
 

@@ -11,13 +11,13 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
-from notifier.api.auth.identity import Identity, identity_of
+from notifier.api.auth.identity import Authenticator, build_authenticator
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
 from notifier.api.background.housekeeping import PageAuditSampler, PageLatency
 from notifier.api.background.limiters import DeviceRequestLimiter, RequestMeter, request_meter
-from notifier.api.background.overview import ExclusiveRequests, OverviewReader, SharedSnapshots, StreamLimit
+from notifier.api.background.overview import ExclusiveRequests, OverviewReader, OverviewStreamLimit, SharedSnapshots
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.processes import RoleProcesses
 from notifier.api.schemas.rendering import Renderer
@@ -62,23 +62,23 @@ class ApiContainer:
     pause: Pause
     threads: RequestThreads
     keys: Keys = field(repr=False)
-    identity: Identity
-    opaque: OpaqueIds
-    metering: RequestMeter
+    authenticator: Authenticator
+    opaque_ids: OpaqueIds
+    request_meter: RequestMeter
     intake: EventIntake
     preview: Preview
     event_status: EventStatusLookup
     inbox: Inbox
     warm_up: WarmUp
     renderer: Renderer
-    timing: PageLatency
+    page_latency: PageLatency
     gap_fetch: GapFetch
     hub: LiveHub
     preference_editor: PreferenceEditor
     device_requests: DeviceRequestLimiter
     roles: RoleProcesses
     overview_snapshots: SharedSnapshots
-    watchers: StreamLimit
+    overview_streams: OverviewStreamLimit
 
     async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call blocking code in a thread. The call runs to completion even if the client disconnects."""
@@ -91,30 +91,36 @@ class ApiContainer:
 
 
 WiredContainer = NamedDependency[SkipValidation[ApiContainer]]
+"""Type of the parameter `container` of a route, to which the framework passes the container."""
 UserRequest = Request[UserId, float, State]
+"""Request of a user, with the user's id as `user`, and the Unix time at which the token expires as `auth`."""
 
 
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:
     """Return the part of the raw path after the prefix, or `default` if there is none.
 
-    `default` is the value that the router parsed. The router collapses double slashes and drops a trailing slash, but
-    ids may contain both.
+    `default` is the value that the router parsed. An id may contain double slashes, which the router collapses, and a
+    trailing slash, which it drops.
     """
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return unquote(raw).partition(prefix)[2] or default
 
 
 def build_container(
-    system: System, reads: ReadPorts, keys: Keys, pause: Pause = asyncio.sleep, identity: Identity | None = None
+    system: System,
+    reads: ReadPorts,
+    keys: Keys,
+    pause: Pause = asyncio.sleep,
+    authenticator: Authenticator | None = None,
 ) -> ApiContainer:
     """Build the container. Raises BadSetting. No thread starts before the first request."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
     threads = RequestThreads()
-    # The retractor republishes the gateway's retractions, so this process misses none. Without this line each new API
-    # process would make all open pages reload.
+    # A new publisher first tells all open pages to reload, because an earlier process may have left updates unsent. An
+    # API process publishes only retractions. The retractor publishes them again, so no reload is needed.
     system.live_publisher.has_missed_updates = False
-    opaque = OpaqueIds.of(keys)
-    renderer = Renderer(opaque=opaque, hits=CacheHits(metrics.inbox_cache, "items"))
+    opaque_ids = OpaqueIds.of(keys)
+    renderer = Renderer(opaque_ids=opaque_ids, stats=CacheHits(metrics.inbox_cache, "items"))
     observers = _observers(system, reads, pause)
     inbox = _inbox(system, reads, keys, renderer, observers)
     roles = RoleProcesses(folder=settings.data / "run" / "up", registry=metrics.registry)
@@ -124,9 +130,9 @@ def build_container(
         pause=pause,
         threads=threads,
         keys=keys,
-        identity=identity or identity_of(settings, keys, metrics),
-        opaque=opaque,
-        metering=request_meter(
+        authenticator=authenticator or build_authenticator(settings, keys, metrics),
+        opaque_ids=opaque_ids,
+        request_meter=request_meter(
             settings.limits,
             buckets=ports.token_buckets,
             threads=threads,
@@ -142,7 +148,7 @@ def build_container(
         inbox=inbox,
         warm_up=WarmUp(inbox=inbox, metrics=metrics),
         renderer=renderer,
-        timing=PageLatency(
+        page_latency=PageLatency(
             report=ports.inbox_latency,
             owner=system.owner,
             threads=threads,
@@ -163,12 +169,12 @@ def build_container(
         overview_snapshots=SharedSnapshots(
             OverviewReader(overview=build_overview(system), roles=roles, data=settings.data, threads=threads)
         ),
-        watchers=StreamLimit(),
+        overview_streams=OverviewStreamLimit(),
     )
 
 
 def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[OpeningObserver]:
-    """Build the observers that run after every inbox response: the activity recorder and the page auditor."""
+    """Build the observers that are called for every inbox that a user opens: activity recorder and page auditor."""
     page_audit = build_audit(reads, system.metrics, pause)
     return (
         ActivityRecorder(activity=reads.activity, metrics=system.metrics, pause=pause),

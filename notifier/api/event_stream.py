@@ -13,7 +13,7 @@ from litestar.types import Receive, Scope, Send
 LOGGER = logging.getLogger("notifier.api")
 
 MEDIA_TYPE = "text/event-stream"
-HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """`X-Accel-Buffering` makes nginx forward each event immediately."""
 KEEP_ALIVE = b":\n\n"
 """Heartbeat: an SSE comment that shows the client that the connection is alive."""
@@ -27,11 +27,11 @@ class EventSource(Protocol):
         ...
 
     async def write(self, send: Send) -> None:
-        """Send events until the stream ends. Cancelled when the client disconnects."""
+        """Send events until the stream ends. The task that runs it is canceled when the client disconnects."""
         ...
 
     def started(self, writing: "asyncio.Task[None]") -> None:
-        """Called with the task that runs `write`. Canceling that task cuts the client off."""
+        """Called with the task that runs `write`. A source may cancel it to cut the client off."""
         ...
 
     def closed(self) -> None:
@@ -42,7 +42,7 @@ class EventSource(Protocol):
 class EventStream(Response[None]):
     """An HTTP response that streams the events of one source."""
 
-    def __init__(self, source: EventSource, headers: Mapping[str, str] = HEADERS) -> None:
+    def __init__(self, source: EventSource, headers: Mapping[str, str] = STREAM_HEADERS) -> None:
         super().__init__(None, media_type=MEDIA_TYPE, headers=headers)
         self._source, self._stream_headers = source, headers
 
@@ -58,7 +58,7 @@ class _Body(ASGIResponse):
         self._source = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Open here and not in the route: if a client disconnected in between, its slot would never be released.
+        # Open here and not in the route. If the client disconnected before this call, nothing would close the source.
         self._source.open()
         try:
             await self.start_response(send)

@@ -18,6 +18,7 @@ from notifier.flow.live.stream import StreamPosition
 from notifier.ports.inbox import InboxPosition
 
 VERSION = b"\x01"
+"""Version of the encoding. With another version, all values issued so far are rejected."""
 SEQ_BYTES = 8
 """Size of every sequence number. With a fixed size, the length of an id does not reveal its number."""
 
@@ -89,7 +90,7 @@ class OpaqueIds:
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def gap_cursor(self, viewer: UserId, position: InboxPosition) -> str:
-        """Return the cursor of a gap fetch's next page. It is valid only for the subject of the position."""
+        """Return the cursor of a gap fetch: a page of the bursts of one subject, valid for this subject only."""
         return self._encrypt("gap", viewer, _Position(position.opened_at, _Key.of(position.burst)))
 
     def gap_position(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
@@ -114,27 +115,29 @@ class OpaqueIds:
         return self._encrypt("moment", viewer, _StreamPosition(position.as_of, position.visibility, position.marks))
 
     def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
-        """Decode an event id. Return None if it is invalid: then the client's state is unknown."""
+        """Decode an event id. Return None if it is invalid, so nothing is known of what the client shows."""
         event = self._open("moment", viewer, event_id, _StreamPosition)
         return (
             None if event is None else StreamPosition(as_of=event.as_of, visibility=event.visibility, marks=event.marks)
         )
 
     def _encrypt(self, purpose: str, viewer: UserId, value: object) -> str:
-        return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))
+        return _to_text(self.cipher.encrypt(pack(value), _associated_data(purpose, viewer)))
 
     def _open(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            # The decoder skips unknown characters, so compare: only the canonical text of a value is accepted.
-            return unpack(kind, self.cipher.decrypt(raw, _bound_to(purpose, viewer))) if _text(raw) == text else None
+            if _to_text(raw) != text:  # the decoder skips unknown characters, but each value has only one valid text
+                return None
+            return unpack(kind, self.cipher.decrypt(raw, _associated_data(purpose, viewer)))
         except (ValueError, InvalidTag, Poison):
             return None
 
 
-def _bound_to(purpose: str, viewer: UserId) -> list[bytes]:
+def _associated_data(purpose: str, viewer: UserId) -> list[bytes]:
+    """Return what a value is bound to. It can't be decrypted for another purpose or viewer."""
     return [VERSION, purpose.encode(), viewer.encode()]
 
 
-def _text(raw: bytes) -> str:
+def _to_text(raw: bytes) -> str:
     return urlsafe_b64encode(raw).rstrip(b"=").decode()

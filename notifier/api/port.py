@@ -2,7 +2,7 @@
 
 With SO_REUSEPORT the sockets of one system user share a port, and Linux spreads new connections over them. The kernel
 does not check whether the programs belong together: two services could split the requests of one port without an
-error. `reserve_port` prevents that. `join_port` is for processes that the holder of the reservation has started.
+error. `reserve_port` prevents that. Only processes started by the one that reserved the port may call `join_port`.
 """
 
 import os
@@ -18,7 +18,7 @@ from typing import Any
 from notifier.domain.errors import BadSetting, PortTaken
 
 BALANCES_CONNECTIONS = sys.platform == "linux"
-"""Whether SO_REUSEPORT balances connections. Other systems reject a second listener or give it all connections."""
+"""Whether SO_REUSEPORT balances connections. Other systems reject a second listener, or give it all connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +32,15 @@ class Address:
 def reserve_port(host: str, port: int) -> Iterator[Address]:
     """Reserve the port for this service inside the `with` block. Port 0 takes any free port.
 
-    Only processes that call `join_port` should listen. The reservation itself never listens.
-    Raises PortTaken or BadSetting.
+    The reservation itself never listens; processes that call `join_port` do. Raises PortTaken or BadSetting.
     """
     with ExitStack() as stack:
-        # A socket without SO_REUSEPORT conflicts with every listener, including listeners with SO_REUSEPORT.
+        # Without SO_REUSEPORT this fails if any socket listens on the port, even one with SO_REUSEPORT.
         probe = stack.enter_context(_bound(host, port, shared=False))
         address = _address(probe)
         if BALANCES_CONNECTIONS:
-            # The probe stays bound, so no other program gets the port before our processes listen or after they stop.
+            # The probe stays bound, so the port is not given away as a free one before our processes listen or after
+            # they stop. It does not listen, so our processes, which set SO_REUSEADDR, can still bind the port.
             stack.enter_context(_lock(address))
         else:
             # Our own processes could not bind the port while the probe holds it.

@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ASGIApp, ExceptionHandlersMap, Message, Receive, Scope, Send
 
-from notifier.api.answers import NO_STORE
+from notifier.api.answers import NO_STORE_HEADERS
 from notifier.api.auth.guards import REMAINING_ALLOWANCE
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
@@ -48,12 +48,13 @@ STATUSES: Mapping[type[NotifierError], int] = {
 }
 """An error class that is not listed has the status of its nearest listed base class."""
 
-HEADERS: Mapping[int, Mapping[str, str]] = {
+STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": 'Bearer realm="notifier"'},
     429: {"Retry-After": "10"},
     503: {"Retry-After": "1"},
     507: {"Retry-After": "10"},
 }
+"""Headers of a problem, by its status. An error that knows how long to wait replaces `Retry-After`."""
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -91,59 +92,59 @@ def problem_responses(*statuses: int) -> dict[int, ResponseSpec]:
     }
 
 
-def _response(error: NotifierError, headers: Mapping[str, str] | None = None) -> Response[Problem]:
+def _problem_response(error: NotifierError, headers: Mapping[str, str] | None = None) -> Response[Problem]:
     body = problem_body(error)
-    response_headers = {**HEADERS.get(body.status, {}), **(headers or {}), **NO_STORE}
+    response_headers = {**STATUS_HEADERS.get(body.status, {}), **(headers or {}), **NO_STORE_HEADERS}
     return Response(body, status_code=body.status, media_type=MEDIA_TYPE, headers=response_headers)
 
 
-def on_own_error(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
+def on_notifier_error(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
     if status_of(error) == STATUSES[NotifierError]:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
     if error.retry_after is not None:
-        return _response(error, {"Retry-After": str(whole_seconds(error.retry_after))})
-    return _response(error)
+        return _problem_response(error, {"Retry-After": str(whole_seconds(error.retry_after))})
+    return _problem_response(error)
 
 
 def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
-    """Convert an error that the framework raises before it calls a route handler."""
+    """Answer an error that the framework raises before it calls a route handler."""
     match error.status_code:
         case 404:
-            return _response(errors.NotFound("Unknown route."))
+            return _problem_response(errors.NotFound("Unknown route."))
         case 405:
-            return _response(NoSuchMethod(), error.headers)
+            return _problem_response(NoSuchMethod(), error.headers)
         case 413:
-            return _response(errors.TooLarge())
+            return _problem_response(errors.TooLarge())
         case 415:
-            return _response(errors.WrongType())
+            return _problem_response(errors.WrongType())
         case status if status < STATUSES[NotifierError]:
-            return _response(errors.Refused(_fields(error)))
+            return _problem_response(errors.Refused(_field_messages(error)))
         case _:
-            return on_anything(request, error)
+            return on_unexpected_error(request, error)
 
 
-def on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+def on_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """Log an unexpected error with its stack trace, and hide the details from the client."""
     LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _response(NotifierError())
+    return _problem_response(NotifierError())
 
 
-def on_nesting(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
-    """Reject a body that is nested too deeply. No code in the API is recursive, so the body is the only cause."""
-    return _response(errors.Refused("The body is nested too deeply."))
+def on_recursion_error(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
+    """Reject a body that is nested too deeply. Nothing else in the API recurses deeply."""
+    return _problem_response(errors.Refused("The body is nested too deeply."))
 
 
-def _fields(error: HTTPException) -> str:
-    """Return a message for each invalid field, or an empty text. The framework's message would quote the whole URL."""
+def _field_messages(error: HTTPException) -> str:
+    """Return what is wrong with each invalid field. The framework's own message would quote the whole URL."""
     faults: Sequence[Mapping[str, str]] = error.extra if isinstance(error.extra, list) else ()
     return " ".join(f"{fault.get('key', 'The body')}: {fault['message']}." for fault in faults if "message" in fault)
 
 
-HANDLERS: ExceptionHandlersMap = {
-    NotifierError: on_own_error,
+EXCEPTION_HANDLERS: ExceptionHandlersMap = {
+    NotifierError: on_notifier_error,
     HTTPException: on_http_error,
-    RecursionError: on_nesting,
-    Exception: on_anything,
+    RecursionError: on_recursion_error,
+    Exception: on_unexpected_error,
 }
 
 
@@ -154,9 +155,9 @@ SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
-"""Default headers that keep browsers from rendering a response as a page. Our own pages override them.
+"""Headers that keep a browser from rendering a response as a page. Our own pages override them.
 
-Responses contain text of other users, which must never be rendered as a page and run as a script.
+Responses contain text of other users, which must never run as a script.
 """
 
 

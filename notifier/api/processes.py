@@ -88,12 +88,12 @@ DRAIN_TIMEOUT = timedelta(seconds=1.5)
 """Time to finish open requests after SIGTERM. Clients that are cut off retry."""
 READY_TIMEOUT = timedelta(seconds=20)
 """Maximum time from the start until the server listens."""
-BACKLOG = 1024
-"""Connections that the kernel queues until they are accepted."""
-HUB = "hub"
-"""Key of the live hub in the application's state. Shutdown closes it, because live streams never end by themselves."""
+LISTEN_BACKLOG = 1024
+"""New connections that the kernel queues until the server accepts them."""
+HUB_KEY = "hub"
+"""Key of the live hub in the application's state. Shutdown closes the hub, and thereby all live streams."""
 MAX_CONCURRENT_REQUESTS = MAX_STREAMS + 1024
-"""Room for the most streams that the settings allow, and for other requests, which streams must not block."""
+"""Requests that the server handles at once: the most live streams that settings allow, and 1,024 others."""
 HEARTBEAT_SECONDS = 1.0
 """Seconds between two heartbeats."""
 
@@ -113,8 +113,8 @@ def listen(
     """Serve the application until SIGTERM or SIGINT. Call from the main thread, and call `exit_now` afterwards.
 
     `on_ready` receives the port once the server accepts requests. The event loop that serves requests calls `beat`
-    every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port; its other API
-    processes may then listen there too.
+    every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port. It may have several
+    API processes, which then share the port.
 
     Raises PortTaken or BadSetting, and Environment if the server stops without a signal.
     """
@@ -126,8 +126,8 @@ def listen(
 def exit_now() -> NoReturn:
     """Exit the process without finalizing the interpreter. Close all resources first.
 
-    Granian's threads outlive their server. A thread that requests the GIL during finalization aborts the process, in
-    about one of five exits. Children of multiprocessing skip finalization in the same way.
+    Granian's threads outlive their server. In about one of five exits such a thread requests the GIL during
+    finalization, which aborts the process. Children of multiprocessing skip finalization in the same way.
     """
     logging.shutdown()
     sys.stdout.flush()
@@ -150,7 +150,7 @@ async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], Non
     if serving.done():
         serving.result()
         raise Environment("The HTTP server stopped unexpectedly.")
-    app.state[HUB].close()
+    app.state[HUB_KEY].close()
     server.stop()  # type: ignore[no-untyped-call] # granian's embedded server is untyped
     await asyncio.wait({serving}, timeout=DRAIN_TIMEOUT.total_seconds())
 
@@ -161,7 +161,7 @@ def _server(app: Litestar, address: Address) -> Server:
         address=address.host,
         port=address.port,
         interface=Interfaces.ASGI,
-        backlog=BACKLOG,
+        backlog=LISTEN_BACKLOG,
         backpressure=MAX_CONCURRENT_REQUESTS,
         websockets=False,
         log_level=LogLevels.error,

@@ -40,7 +40,7 @@ def serve(
         ports = profile.ports(metrics)
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
         system = build_system(ports=ports, settings=settings, metrics=metrics, owner=owner)
-        app = create(system, profile.reads(metrics), keys, flush_redis=profile.flush_redis)
+        app = create(system, profile.read_ports(metrics), keys, flush_redis=profile.flush_redis)
         tune_garbage_collector()
         listen(app, settings.host, settings.port, on_ready, beat, port_is_reserved=port_is_reserved)
     finally:

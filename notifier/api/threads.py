@@ -40,14 +40,14 @@ class RequestThreads:
 
 
 MAX_CALLS_OF_A_KIND = 8
-"""Maximum concurrent calls of one kind. So threads remain for the log, even if the store blocks all these calls."""
+"""Maximum concurrent calls of one kind. If the store blocks all of them, threads remain for the log."""
 MAX_THREAD_WAIT = timedelta(seconds=2)
-"""Maximum wait of a call for its turn."""
+"""Maximum wait of a call for one of these threads."""
 
 
-def limited_threads(threads: Threads, wait: timedelta = MAX_THREAD_WAIT) -> BoundedExecutor:
+def limited_threads(threads: Threads, max_wait: timedelta = MAX_THREAD_WAIT) -> BoundedExecutor:
     """Return an executor for one kind of call, which may use only MAX_CALLS_OF_A_KIND of the threads."""
-    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=MAX_CALLS_OF_A_KIND, wait=wait))
+    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=MAX_CALLS_OF_A_KIND, max_wait=max_wait))
 
 
 # Asynchronous wrappers of blocking ports, for the stages of the read path.

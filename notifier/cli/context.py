@@ -52,7 +52,7 @@ def open_stores(settings: Settings) -> Iterator[OpenedStores]:
     profile = choose(settings)
     try:
         profile.prepare()
-        yield OpenedStores(ports=profile.ports(), reads=profile.reads, close_reads=profile.close_reads)
+        yield OpenedStores(ports=profile.ports(), reads=profile.read_ports, close_reads=profile.close_reads)
     finally:
         profile.close()
 

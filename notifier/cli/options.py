@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from notifier.cli.group import program_command
-from notifier.config import PROFILES, Settings, refusal_of, setting_entries
+from notifier.config import PROFILES, Settings, setting_entries, value_problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -129,6 +129,6 @@ def settings_for(data: Path | None, **options: Any) -> Settings:
     values = {name: value for name, value in {"data": data, "profile": profile, **options}.items() if value is not None}
     entries = {setting.key: setting for setting in setting_entries(Settings)}
     for name, value in values.items():
-        if problem := refusal_of(entries[name], value):
+        if problem := value_problem(entries[name], value):
             raise click.UsageError(f"--{name} {problem}")
     return Settings.read(**values)

@@ -3,12 +3,12 @@
 from notifier.config.auth import Issuer
 from notifier.config.cluster import BrokerSettings, CassandraSettings, KafkaSettings
 from notifier.config.field import (
-    PREFIX,
+    VARIABLE_PREFIX,
     SettingEntry,
     SettingRule,
     format_value,
-    refusal_of,
     setting_entries,
+    value_problem,
     variable,
     without_password,
 )
@@ -39,10 +39,10 @@ __all__ = [
     "MAX_API_WORKERS",
     "MAX_STREAMS",
     "MIN_SECRET_BYTES",
-    "PREFIX",
     "PROFILES",
     "PROFILE_FILE",
     "PUSH_FILE",
+    "VARIABLE_PREFIX",
     "BrokerSettings",
     "CassandraSettings",
     "InboxLimits",
@@ -57,10 +57,10 @@ __all__ = [
     "environment_without_settings",
     "format_value",
     "has_display",
-    "refusal_of",
     "replace_environment",
     "set_in_environment",
     "setting_entries",
+    "value_problem",
     "variable",
     "without_password",
 ]

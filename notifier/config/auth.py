@@ -11,15 +11,18 @@ MAX_CHARACTERS = 256
 """Maximum characters of an issuer's name, audience or JWKS URL."""
 
 
-def _is_word(text: str) -> bool:
+def _is_single_word(text: str) -> bool:
     return 0 < len(text) <= MAX_CHARACTERS and text.isprintable() and " " not in text
 
 
 def _is_safe_url(url: str) -> bool:
-    """Return whether the URL uses TLS or a loopback host. Else an attacker could swap the keys and act as any user."""
+    """Return whether the URL uses TLS or a loopback host.
+
+    On an unprotected connection an attacker could replace the keys, and act as any user.
+    """
     try:
         address = urlsplit(url)
-        if not _is_word(url) or not address.hostname or "@" in address.netloc or address.port == 0:
+        if not _is_single_word(url) or not address.hostname or "@" in address.netloc or address.port == 0:
             return False
         return address.scheme == "https" or (address.scheme == "http" and is_loopback(address.hostname))
     except ValueError:
@@ -40,7 +43,7 @@ class Issuer:
         requirement="empty, or one word",
         meaning="Issuer (`iss`) of user tokens; tokens of other issuers are rejected. If empty, this service "
         "signs user tokens itself.",
-        is_valid=lambda name: not name or _is_word(name),
+        is_valid=lambda name: not name or _is_single_word(name),
     )
     jwks: str = setting(
         "",
@@ -53,11 +56,11 @@ class Issuer:
         "notifier",
         requirement="one word",
         meaning="Audience (`aud`) that the tokens must contain.",
-        is_valid=_is_word,
+        is_valid=_is_single_word,
     )
 
     def __post_init__(self) -> None:
-        """Reject an incomplete issuer. Else it would count as none, and tokens of this service would stay valid."""
+        """Reject an incomplete issuer. It would otherwise be ignored, and this service would accept its own tokens."""
         if bool(self.name) != bool(self.jwks or self.key):
             raise BadSetting(
                 f"An issuer needs {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or "

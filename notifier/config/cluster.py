@@ -33,7 +33,7 @@ class KafkaSettings:
     prefix: str = setting(
         "",
         requirement="empty, or letters, digits, dots, dashes and underscores",
-        meaning="Prefix of every topic and group, so that several notifiers can share a cluster.",
+        meaning="Prefix of every topic and group, so that several installations can share a cluster.",
         is_valid=matches_pattern(r"[A-Za-z0-9._-]{0,100}"),
     )
     user: str = setting("", requirement="a name", meaning="SASL user. If empty, no authentication is used.")
@@ -70,7 +70,7 @@ class CassandraSettings:
     datacenter: str = setting(
         "datacenter1",
         requirement="a datacenter name",
-        meaning="Datacenter whose nodes are used; its quorum is sufficient.",
+        meaning="Datacenter whose nodes are used. Reads and writes need a quorum of its replicas only.",
         is_valid=matches_pattern(r"[\w.-]+"),
     )
     replicas: int = setting(
@@ -85,8 +85,8 @@ class CassandraSettings:
     ca: str = setting("", requirement="a file", meaning="CA certificate. If empty, TLS is not used.")
 
 
-HOSTS_PATTERN = rf"({HOST_PATTERN})(:[0-9]+)?(,({HOST_PATTERN})(:[0-9]+)?)*"
-REDIS_URL_PATTERN = rf"(redis|rediss|unix)://\S+|rediss?\+sentinel://([^@\s]*@)?{HOSTS_PATTERN}/[^/\s]+\S*|rediss?\+cluster://([^@\s]*@)?{HOSTS_PATTERN}\S*"
+HOST_LIST_PATTERN = rf"({HOST_PATTERN})(:[0-9]+)?(,({HOST_PATTERN})(:[0-9]+)?)*"
+REDIS_URL_PATTERN = rf"(redis|rediss|unix)://\S+|rediss?\+sentinel://([^@\s]*@)?{HOST_LIST_PATTERN}/[^/\s]+\S*|rediss?\+cluster://([^@\s]*@)?{HOST_LIST_PATTERN}\S*"
 """URL of one server, of a primary that the sentinels know by its name, or of some nodes of a Redis Cluster."""
 
 BROKER_URL_PATTERN = r"(rediss?|amqps?)://\S+"

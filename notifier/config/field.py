@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Any, cast, get_type_hints
 from urllib.parse import SplitResult, urlsplit
 
-PREFIX = "NOTIFIER_"
+VARIABLE_PREFIX = "NOTIFIER_"
+"""Prefix of the environment variables of all settings."""
 
 
 class HiddenPart(StrEnum):
@@ -21,9 +22,12 @@ class HiddenPart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRule:
+    """Meaning and validation of one setting."""
+
     requirement: str
     """Completes the sentence "it must be …" in error messages."""
     meaning: str
+    """Text of docs/settings.md about the setting."""
     is_valid: Callable[[Any], bool]
     hidden: HiddenPart
 
@@ -53,15 +57,18 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingEntry:
+    """One setting of the tree: where it is, and its declaration."""
+
     path: tuple[str, ...]
     """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
     kind: Any
+    """Type of the value."""
     default: Any
     rule: SettingRule
 
     @property
     def variable(self) -> str:
-        return PREFIX + "_".join(self.path).upper()
+        return VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property
     def key(self) -> str:
@@ -80,12 +87,12 @@ def setting_entries(tree: type, path: tuple[str, ...] = ()) -> Iterator[SettingE
             yield SettingEntry(path=(*path, item.name), kind=kind, default=item.default, rule=item.metadata["rule"])
 
 
-def refusal_of(entry: SettingEntry, value: object) -> str | None:
-    """Return why the setting cannot have this value, as a predicate that follows the name of the setting, or None."""
-    return None if entry.rule.is_valid(value) else refusal_text(entry, value)
+def value_problem(entry: SettingEntry, value: object) -> str | None:
+    """Return what is wrong with a value, for a message that begins with the setting's name. None if it is valid."""
+    return None if entry.rule.is_valid(value) else problem_text(entry, value)
 
 
-def refusal_text(entry: SettingEntry, value: object) -> str:
+def problem_text(entry: SettingEntry, value: object) -> str:
     return f"is {entry.rule.masked(value)}; it must be {entry.rule.requirement}."
 
 
@@ -98,15 +105,15 @@ def format_value(value: object) -> str:
 
 def variable(*path: str) -> str:
     """Return the environment variable of a setting."""
-    return PREFIX + "_".join(path).upper()
+    return VARIABLE_PREFIX + "_".join(path).upper()
 
 
 def without_password(url: str) -> str:
-    """Mask the credentials before the host and a `password` option in the query."""
+    """Return the URL with user and password masked, and also a `password` option of the query."""
     return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"^([a-z+]*://)?.*@", r"\1…@", url, flags=re.DOTALL))
 
 
-# URLs with several hosts. `urlsplit` rejects them if a host in brackets is not the first.
+# URLs with several hosts. `urlsplit` rejects one in which a host other than the first is in brackets.
 
 _URL_WITH_HOSTS = re.compile(r"([^/?#]*//)([^/?#]*)(.*)", re.DOTALL)
 

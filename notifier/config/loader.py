@@ -13,17 +13,17 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from notifier.config.field import PREFIX, SettingEntry, refusal_text, setting_entries
+from notifier.config.field import VARIABLE_PREFIX, SettingEntry, problem_text, setting_entries
 from notifier.domain.errors import BadSetting
 
-SETTINGS_FILE_VARIABLE = PREFIX + "SETTINGS"
+SETTINGS_FILE_VARIABLE = VARIABLE_PREFIX + "SETTINGS"
 """Variable with the path of the settings file."""
 SERVICES_FILE = Path("services/settings.toml")
 """File in the data folder with the addresses of the engines that `notifier services up` started. The cluster profile
 reads it unless another settings file is named."""
 
 PROFILE_FILE = Path("run/profile")
-"""File in the data folder with the profile of the running `notifier up`."""
+"""File in the data folder with the profile of the `notifier up` that runs or ran last."""
 
 PUSH_FILE = Path("run/push.toml")
 """File in the data folder with the push settings of the running `notifier up`, for its roles and other CLI commands."""
@@ -32,9 +32,11 @@ T = TypeVar("T")
 
 
 def read_settings(tree: type[T], environment: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> T:
-    """Read the settings tree. Raises BadSetting.
+    """Read the settings into `tree`, a dataclass whose fields are settings and sections. Raises BadSetting.
 
-    Precedence: `arguments`, the environment, the settings file, the push settings of the running `up`.
+    The first source that has a setting wins: `arguments`, the environment, the settings file, and the push settings of
+    the running `up`. Only the profile of the last `up` comes before that of the settings file. If `environment` is
+    None, this process's environment is read.
     """
     variables = os.environ if environment is None else environment
     entries = {entry.variable: entry for entry in setting_entries(tree)}
@@ -43,7 +45,7 @@ def read_settings(tree: type[T], environment: Mapping[str, str] | None, argument
         for name, text in _known_variables(variables, entries)
     }
     values |= {(name,): value for name, value in arguments.items()}
-    if ("profile",) not in values and (profile := _running_profile(tree, values)):
+    if ("profile",) not in values and (profile := _last_profile(tree, values)):
         values[("profile",)] = profile
     file = _settings_file(variables, values)
     if file is not None:
@@ -57,18 +59,18 @@ def _known_variables(environment: Mapping[str, str], entries: Mapping[str, Setti
     for name, text in environment.items():
         if name in entries:
             yield name, text
-        elif name.startswith(PREFIX) and name != SETTINGS_FILE_VARIABLE:
+        elif name.startswith(VARIABLE_PREFIX) and name != SETTINGS_FILE_VARIABLE:
             raise BadSetting(_unknown_setting_text(name, [*entries, SETTINGS_FILE_VARIABLE]))
 
 
-def _running_profile(tree: type, values: Mapping[tuple[str, ...], Any]) -> str | None:
-    """Return the profile of the latest `notifier up` on this data folder, so that CLI commands use the same one."""
+def _last_profile(tree: type, values: Mapping[tuple[str, ...], Any]) -> str | None:
+    """Return the profile of the last `notifier up` on this data folder, so that CLI commands use the same profile."""
     [profile_setting] = [entry for entry in setting_entries(tree) if entry.key == "profile"]
     try:
-        running = (_data_folder(values) / PROFILE_FILE).read_text()
+        profile = (_data_folder(values) / PROFILE_FILE).read_text()
     except OSError:
         return None
-    return running if profile_setting.rule.is_valid(running) else None
+    return profile if profile_setting.rule.is_valid(profile) else None
 
 
 def _running_push_values(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
@@ -111,8 +113,8 @@ def _flatten(content: Mapping[str, Any], prefix: tuple[str, ...]) -> Iterator[tu
 
 
 def _unknown_setting_text(name: str, known: list[str]) -> str:
-    # Compare without the common prefix, which would make all names similar.
-    prefix = PREFIX if name.startswith(PREFIX) else ""
+    # Compare without the prefix that all names have, because it would make all of them similar.
+    prefix = VARIABLE_PREFIX if name.startswith(VARIABLE_PREFIX) else ""
     suggestions = get_close_matches(
         name.removeprefix(prefix), [known_name.removeprefix(prefix) for known_name in known], n=1
     )
@@ -121,11 +123,11 @@ def _unknown_setting_text(name: str, known: list[str]) -> str:
 
 
 def _parse_value(entry: SettingEntry, name: str, raw: object) -> Any:
-    with suppress(msgspec.ValidationError):  # its message is not fit for operators
+    with suppress(msgspec.ValidationError):  # operators would not understand its message
         value = msgspec.convert(raw, type=entry.kind, strict=False, dec_hook=_convert)
         if value is not None and entry.rule.is_valid(value):
             return value
-    raise BadSetting(f"{name} {refusal_text(entry, raw)}")
+    raise BadSetting(f"{name} {problem_text(entry, raw)}")
 
 
 def _convert(kind: type, value: object) -> object:
@@ -154,7 +156,7 @@ def environment_with(additional: Mapping[str, str]) -> dict[str, str]:
 
 def environment_without_settings() -> dict[str, str]:
     """Return this process's environment without any variables of this product."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return {name: value for name, value in os.environ.items() if not name.startswith(VARIABLE_PREFIX)}
 
 
 def replace_environment(environment: Mapping[str, str]) -> None:
@@ -164,13 +166,13 @@ def replace_environment(environment: Mapping[str, str]) -> None:
 
 
 def has_display(environment: Mapping[str, str] | None = None) -> bool:
-    """Return whether a graphical browser can be opened. Without a display Linux may start a text browser instead."""
+    """Return whether a graphical browser can be opened. On Linux without a display a text browser might start."""
     variables = os.environ if environment is None else environment
     return sys.platform in ("darwin", "win32") or any(variables.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def set_in_environment(name: str, value: str) -> None:
-    """Set a variable for a library that reads only the environment, and for child processes."""
+    """Set a variable of this process, for child processes and for libraries that read only the environment."""
     os.environ[name] = value
 
 

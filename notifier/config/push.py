@@ -22,15 +22,16 @@ MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
 OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
 LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
-FAKES = ("auto", "on", "off")
+FAKE_MODES = ("auto", "on", "off")
 MIN_PER_MINUTE = 20
-"""Minimum alerts per minute. With fewer, a single worker that is slowed to a tenth would never send one."""
+"""Lowest rate limit. Without Redis a worker sends a tenth of it, and with less it would never send an alert."""
 FILE_REQUIREMENT = "a file"
+"""Requirement of a setting that names a file. `PushSettings.toml` recognizes paths by it."""
 TOPIC_PATTERN = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
-"""Bundle id of an app."""
+"""An APNs topic: the bundle id of an app."""
 
 
-DEVELOPMENT_ONLY = ("push.web.loopback",)
+DEVELOPMENT_ONLY_KEYS = ("push.web.loopback",)
 """Settings that are valid only together with `insecure_dev`."""
 
 
@@ -45,7 +46,7 @@ def _count(default: int, meaning: str, *, minimum: int = 0) -> int:
 
 
 def _is_origin(text: str) -> bool:
-    """Return whether the text is an origin with TLS or a loopback host: keys and alerts are sent to it."""
+    """Return whether the text is an origin with TLS or a loopback host. Secrets and alerts are sent to it."""
     try:
         url = urlsplit(text)
         is_bare = url.hostname and text.isascii() and not (url.path or url.query or url.fragment or "@" in url.netloc)
@@ -189,7 +190,7 @@ class WebPushSettings:
 
     @property
     def services(self) -> PushServices:
-        """Allowed push services. `Settings` rejects `loopback` in production."""
+        """Allowed push services. `Settings` accepts `loopback` only together with `insecure_dev`."""
         hosts = tuple(filter(None, self.hosts.split(",")))
         return PushServices(hosts=hosts, loopback=self.loopback, production=not self.loopback)
 
@@ -206,11 +207,11 @@ class PushSettings:
     hourly: int = _count(5, "Alerts per user and hour. 0: no limit.")
     daily: int = _count(20, "Alerts per user in 24 hours. 0: no limit.")
     fakes: str = setting(
-        FAKES[0],
-        requirement=", ".join(FAKES[:-1]) + f" or {FAKES[-1]}",
+        FAKE_MODES[0],
+        requirement=", ".join(FAKE_MODES[:-1]) + f" or {FAKE_MODES[-1]}",
         meaning="Which alerts go to the fakes that `notifier up` starts. auto: those of platforms without "
         "credentials; on: all; off: none.",
-        is_valid=lambda value: value in FAKES,
+        is_valid=lambda value: value in FAKE_MODES,
     )
     fake_script: str = setting(
         "",
@@ -236,12 +237,12 @@ class PushSettings:
                 return self.web
 
     def is_faked(self, platform: Platform) -> bool:
-        """Return whether the platform's alerts go to a fake provider, if one runs."""
+        """Return whether the platform's alerts go to a fake provider. While none runs, they are not sent."""
         return self.fakes == "on" or (self.fakes == "auto" and not self.settings_for(platform).is_configured)
 
     @property
     def with_all_faked(self) -> Self:
-        """Copy of these settings with a fake for each platform, without the origins of running fakes."""
+        """Copy of these settings in which each platform has a fake. The addresses of running fakes are removed."""
         return replace(self, fakes="on").with_fakes(dict.fromkeys(Platform, ""))
 
     def with_fakes(self, origins: Mapping[Platform, str]) -> Self:
@@ -253,15 +254,15 @@ class PushSettings:
 
     @property
     def toml(self) -> str:
-        """Settings file with the values that differ from the defaults, for other processes on this machine.
+        """Content of PUSH_FILE: the values that differ from the defaults, with absolute paths.
 
-        Paths are absolute.
+        Other processes on this machine read it.
         """
         values = [(entry, reduce(getattr, entry.path[1:], self)) for entry in setting_entries(type(self), ("push",))]
         return "".join(
             f"{entry.key} = {_toml(entry, value)}\n"
             for entry, value in values
-            if value != entry.default and entry.key not in DEVELOPMENT_ONLY
+            if value != entry.default and entry.key not in DEVELOPMENT_ONLY_KEYS
         )
 
     def is_real(self, platform: Platform) -> bool:

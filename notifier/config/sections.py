@@ -46,7 +46,7 @@ class InboxLimits:
     cache: int = setting(
         128,
         requirement=f"a whole number from {MIN_CACHE_MB} to {MAX_CACHE_MB}",
-        meaning="Megabytes that one API process may use to cache users' facts, first pages and newest bursts.",
+        meaning="Megabytes that one API process may use to cache viewer facts, first pages and newest bursts.",
         is_valid=lambda size: MIN_CACHE_MB <= size <= MAX_CACHE_MB,
     )
 
@@ -62,7 +62,7 @@ class ReachSettings:
     capacity: int = setting(
         AUTHOR_LIMIT.capacity,
         requirement="a whole number from 1 to 1000000",
-        meaning="Mentions of celebrities by one account in a row that may cause alerts. Further mentions are "
+        meaning="How many mentions of celebrities by one account may cause alerts in a row. Further mentions are "
         "delivered as rows without alerts.",
         is_valid=lambda mentions: 1 <= mentions <= MAX_MENTIONS,
     )
@@ -74,23 +74,23 @@ class ReachSettings:
     )
 
     @property
-    def cap(self) -> BucketLimit:
+    def author_limit(self) -> BucketLimit:
         return BucketLimit(capacity=self.capacity, refill=self.refill)
 
 
 # Dead letters: how many records of a lane may become dead letters before the lane stops.
 
-MAX_DEATHS = 1_000
-"""Upper bound of the limits. Each dead letter rewrites the list of those in the window: 1,000 entries are ~40 kB."""
-MAX_WINDOW = 1_000_000
+MAX_DEAD_LETTERS = 1_000
+"""Upper bound of the limits. Each dead letter rewrites the tally, which lists those of the window: 1,000 are ~40 kB."""
+MAX_WINDOW_RECORDS = 1_000_000
 
 
 def _dead_letter_count(default: int, meaning: str) -> int:
     field: int = setting(
         default,
-        requirement=f"a whole number from 0 to {MAX_DEATHS}",
+        requirement=f"a whole number from 0 to {MAX_DEAD_LETTERS}",
         meaning=meaning,
-        is_valid=lambda count: 0 <= count <= MAX_DEATHS,
+        is_valid=lambda count: 0 <= count <= MAX_DEAD_LETTERS,
     )
     return field
 
@@ -109,9 +109,9 @@ class DeadLetterSettings:
     )
     window: int = setting(
         DeadLetterLimit().window,
-        requirement=f"a whole number from 1 to {MAX_WINDOW}",
-        meaning="Number of records or slices of a lane in the window of that limit.",
-        is_valid=lambda records: 1 <= records <= MAX_WINDOW,
+        requirement=f"a whole number from 1 to {MAX_WINDOW_RECORDS}",
+        meaning="How many of a lane's latest records or slices that limit covers.",
+        is_valid=lambda records: 1 <= records <= MAX_WINDOW_RECORDS,
     )
 
     @property

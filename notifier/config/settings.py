@@ -26,25 +26,27 @@ from notifier.domain.errors import BadSetting
 CELEBRITY_THRESHOLD = 1_000_000
 """Followers that make an account a celebrity, as required by the product specification."""
 HYSTERESIS = 0.9
-"""An account stays a celebrity until it falls to this share of the threshold. Prevents flapping at the threshold."""
+"""Share of the threshold that a celebrity needs to stay one. Without it an account at the threshold would flap."""
 
 MAX_COLLAPSE = timedelta(days=1)
 """Longest collapse window. A burst is announced once, so it must not absorb mentions of a later day."""
+MAX_REFILL = timedelta(days=1)
+"""Longest time until a subject's fan-out budget grows by one."""
 MONITOR_BOUNDS = timedelta(seconds=0.1), timedelta(hours=1)
-"""Bounds of the monitor's interval. A shorter one is a busy loop; a longer one measures stale backpressure."""
+"""Bounds of the monitor's interval. Shorter, it would be a busy loop; longer, backpressure would be out of date."""
 ROLL_UP_BOUNDS = timedelta(seconds=1), timedelta(hours=1)
-"""Bounds of the roll-up interval. A shorter one is a busy loop; with a longer one a process that starts may miss an
-hour of activity."""
+"""Bounds of the roll-up interval. Shorter, it would be a busy loop; longer, a new process might miss an hour of
+activity."""
 MAX_API_WORKERS = 64
-"""Each process takes 40 MB and its own connections to the engines. For more, add machines."""
+"""Most API processes on one machine. Each takes 40 MB and has its own connections to the engines."""
 MAX_STREAMS = 50_000
-"""Upper bound of live streams: more connections than one process can notify within a second."""
+"""Upper bound of live streams per API process. It is more than one process can notify within a second."""
 ORIGIN_PATTERN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 """Origin as a browser sends it, in lower case and without a path, because origins are compared as strings."""
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-"""Default ports, which browsers omit from an origin."""
+"""Default port of each scheme. Browsers omit it from an origin."""
 MIN_SECRET_BYTES = 32
-"""Bytes. HS256 needs a key of at least the length of its hash."""
+"""Least bytes of the secret. HS256 needs a key of at least the length of its hash."""
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 PROFILES = ("embedded", "cluster")
 
@@ -96,9 +98,9 @@ class Settings:
         requirement="empty, or a redis://, rediss:// or unix:// URL, redis+sentinel://host,host/name or "
         "redis+cluster://host,host",
         meaning="Redis or Valkey to use. If empty, `up` starts and supervises its own. Several hosts are "
-        "sentinels, asked in turn for the primary of that name, or nodes of a cluster. With a cluster, "
-        "each pool also needs a broker of its own. `rediss+sentinel` and `rediss+cluster` use TLS. "
-        "Sentinels use the same password.",
+        "sentinels, asked in turn for the primary of that name, or nodes of a cluster. Of these URLs Celery "
+        "supports only `redis://` and `rediss://`; with another one each pool also needs a broker of its own. "
+        "`rediss+sentinel` and `rediss+cluster` use TLS. Sentinels use the same password.",
         is_valid=matches_pattern(f"|{REDIS_URL_PATTERN}"),
         hidden=HiddenPart.PASSWORD,
     )
@@ -122,7 +124,7 @@ class Settings:
         requirement="a number of seconds from 1 to 86400",
         meaning="Seconds until a subject that has spent its 6 fan-outs in a row may have another. If not set, "
         "it is 3600; `notifier demo` sets 60.",
-        is_valid=lambda wait: wait is None or timedelta(seconds=1) <= wait <= MAX_COLLAPSE,
+        is_valid=lambda wait: wait is None or timedelta(seconds=1) <= wait <= MAX_REFILL,
     )
     secret: str = setting(
         "",

@@ -18,7 +18,7 @@ from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import LaneTallies
-from notifier.topics import LANES
+from notifier.topics import PROCESSING_LANES
 
 LOGGER = logging.getLogger("notifier.lanes")
 
@@ -168,6 +168,6 @@ class LaneGuards:
 
 
 def stopped_lanes(tallies: LaneTallies) -> Mapping[str, LaneStop]:
-    """Return the stop of each stopped lane, in the order of LANES. Raises StoreUnavailable."""
-    current = tallies.read(LANES)
-    return {lane: stop for lane in LANES if (stop := current[lane].stop) is not None}
+    """Return the stop of each stopped lane, in the order of PROCESSING_LANES. Raises StoreUnavailable."""
+    current = tallies.read(PROCESSING_LANES)
+    return {lane: stop for lane in PROCESSING_LANES if (stop := current[lane].stop) is not None}

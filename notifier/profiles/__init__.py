@@ -1,4 +1,4 @@
-"""Profiles select the technologies behind the ports; `embedded.py` and `cluster.py` have parallel structure."""
+"""Profiles choose the adapters behind the ports. `embedded.py` and `cluster.py` are built alike."""
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting, Environment
@@ -20,7 +20,7 @@ def choose(settings: Settings) -> Profile:
 
 
 def _cluster(settings: Settings) -> Profile:
-    """Import the cluster profile lazily: its clients are an optional extra, which `embedded` does not need."""
+    """Import the cluster profile lazily: its client libraries are an optional extra that `embedded` does not need."""
     try:
         from notifier.profiles.cluster import ClusterProfile
     except ModuleNotFoundError as error:

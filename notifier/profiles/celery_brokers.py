@@ -1,4 +1,7 @@
-"""Celery brokers of both profiles. Imports no optional library, because `embedded` needs none."""
+"""URLs of the Celery brokers, for both profiles.
+
+This module imports no optional library, because the embedded profile must run without them.
+"""
 
 from collections.abc import Mapping
 
@@ -10,28 +13,31 @@ from notifier.domain.errors import BadSetting
 from notifier.profiles.data_folder import checked_redis_url
 
 
-def brokers(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
-    """Return each pool's broker URL: its own setting, else a database of the Redis.
+def broker_urls(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
+    """Return each pool's broker URL: the one in its setting or, if that is empty, a database of the Redis.
 
-    Raises BadSetting if a pool needs a database and the Redis is not a single server.
+    Raises BadSetting if a pool needs a database, but `redis_url` has another scheme than redis:// and rediss://.
     """
-    configured = {pool: checked_redis_url(url) for pool in Pool if (url := getattr(settings.brokers, _setting(pool)))}
-    return configured if len(configured) == len(Pool) else {**_databases(redis_url), **configured}
+    configured = {
+        pool: checked_redis_url(url) for pool in Pool if (url := getattr(settings.brokers, _setting_name(pool)))
+    }
+    return configured if len(configured) == len(Pool) else {**_redis_databases(redis_url), **configured}
 
 
-def _setting(pool: Pool) -> str:
-    """Return the pool's setting, `push_apns` for `push.apns`: a variable name cannot contain a dot."""
+def _setting_name(pool: Pool) -> str:
+    """Return the name of the pool's setting: `push_apns` for `push.apns`, because a variable name has no dots."""
     return pool.replace(".", "_")
 
 
-def _databases(redis_url: str) -> Mapping[Pool, str]:
-    """Return one Redis database per pool. Celery supports neither Redis Cluster nor our Sentinel URLs.
+def _redis_databases(redis_url: str) -> Mapping[Pool, str]:
+    """Return the URL of one Redis database per pool.
 
-    A Redis Cluster also has only one database. Raises BadSetting.
+    Raises BadSetting for a URL that Celery does not support, such as one of sentinels or of a Redis Cluster. A Redis
+    Cluster also has only one database.
     """
     scheme = split_url(redis_url).scheme
     if scheme not in {"redis", "rediss"}:
-        variables = ", ".join(variable("brokers", _setting(pool)) for pool in Pool)
+        variables = ", ".join(variable("brokers", _setting_name(pool)) for pool in Pool)
         raise BadSetting(
             f"Celery does not support {variable('redis_url')} with {scheme}://. Give each pool its own "
             f"redis://, rediss://, amqp:// or amqps:// URL: {variables}."

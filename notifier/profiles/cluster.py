@@ -73,7 +73,7 @@ from notifier.adapters.redis import (
     connect_async,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
-from notifier.config import PREFIX, Settings
+from notifier.config import VARIABLE_PREFIX, Settings
 from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
@@ -81,9 +81,9 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import health
-from notifier.profiles.celery_brokers import brokers
+from notifier.profiles.celery_brokers import broker_urls
 from notifier.profiles.cluster_connections import cassandra_access, kafka_access, redis_url
-from notifier.profiles.data_folder import REDIS_TIMEOUT, locked, require_redis, require_writable
+from notifier.profiles.data_folder import REDIS_STARTUP_TIMEOUT, locked, require_redis, require_writable
 from notifier.profiles.health import EngineInspection, run_inspections
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
@@ -92,31 +92,31 @@ from notifier.profiles.push_providers import configured_platforms, providers
 class ClusterProfile:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._run = settings.data / "run"
+        self._run_folder = settings.data / "run"
         self._cluster = Cluster(cassandra_access(settings), require)
-        self._kafka = kafka_access(settings)
+        self._kafka_access = kafka_access(settings)
         self._clock = SystemClock()
         self._closing, self._closing_async = ExitStack(), AsyncExitStack()
         self._closing.callback(self._cluster.close)
 
     def pending(self) -> Sequence[str]:
-        kafka.check_access(self._kafka)
+        kafka.check_access(self._kafka_access)
         steps = [step for phase in Phase for step in pending(self._cluster, phase)]
-        return [*steps, *kafka.pending(self._kafka)]
+        return [*steps, *kafka.pending(self._kafka_access)]
 
     def migrate(self, phase: str | None = None) -> int:
-        kafka.check_access(self._kafka)
+        kafka.check_access(self._kafka_access)
         step_count = sum(
             migrate(self._cluster, migration_phase) for migration_phase in Phase if phase in (None, migration_phase)
         )
-        return step_count + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
+        return step_count + (kafka.migrate(self._kafka_access) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
-        with suppress(StoreUnavailable):  # an outage: roles start anyway and serve what they can
+        with suppress(StoreUnavailable):  # in an outage roles start anyway, and serve what they can
             require(self._cluster)
 
     def require_log(self) -> None:
-        kafka.require_access(self._kafka)
+        kafka.require_access(self._kafka_access)
 
     def warm(self) -> None:
         with suppress(*OUTAGES):
@@ -124,24 +124,27 @@ class ClusterProfile:
 
     @contextmanager
     def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
-        require_writable(self._run)
-        with locked(self._run / "lock"):
+        require_writable(self._run_folder)
+        with locked(self._run_folder / "lock"):
             on_locked()
-            brokers(self._settings, self.redis_url())
-            require_redis(self.redis_url(), REDIS_TIMEOUT)
-            yield {PREFIX + "REDIS_URL": self.redis_url(), PREFIX + "DATA": str(self._settings.data.absolute())}
+            broker_urls(self._settings, self.redis_url())  # raises BadSetting here, before any role starts
+            require_redis(self.redis_url(), REDIS_STARTUP_TIMEOUT)
+            yield {
+                VARIABLE_PREFIX + "REDIS_URL": self.redis_url(),
+                VARIABLE_PREFIX + "DATA": str(self._settings.data.absolute()),
+            }
 
     def require_services(self) -> None:
         require_redis(self.redis_url(), 0.0)
 
     def inspect(self) -> Iterator[Inspection]:
-        nodes, urls = cassandra_access(self._settings), brokers(self._settings, self.redis_url())
+        access, urls = cassandra_access(self._settings), broker_urls(self._settings, self.redis_url())
         inspections: dict[str, EngineInspection] = {
-            "cassandra": lambda: list(health.inspect_cassandra(cassandra.cassandra_status(nodes), nodes)),
-            "kafka": lambda: list(health.inspect_kafka(kafka.cluster_status(self._kafka))),
-            "redis": self._redis_inspection(self.redis_url(), "redis", queues=self.redis_url() in urls.values()),
+            "cassandra": lambda: list(health.inspect_cassandra(cassandra.cassandra_status(access), access)),
+            "kafka": lambda: list(health.inspect_kafka(kafka.cluster_status(self._kafka_access))),
+            "redis": self._redis_inspection(self.redis_url(), "redis", holds_tasks=self.redis_url() in urls.values()),
         }
-        # Inspect each server once, even if several pools have their databases on it.
+        # Inspect each broker once, even if several pools have their databases on it.
         seen_servers: set[str] = set()
         for pool, url in urls.items():
             if (server := split_url(url).netloc) not in seen_servers:
@@ -155,29 +158,29 @@ class ClusterProfile:
             return []
 
         is_redis = split_url(url).scheme in ("redis", "rediss")
-        return self._redis_inspection(url, f"broker {pool}", queues=True) if is_redis else probe_connection
+        return self._redis_inspection(url, f"broker {pool}", holds_tasks=True) if is_redis else probe_connection
 
-    def _redis_inspection(self, url: str, name: str, *, queues: bool) -> EngineInspection:
-        return lambda: list(health.inspect_redis(name, redis.server_status(url), queues=queues))
+    def _redis_inspection(self, url: str, name: str, *, holds_tasks: bool) -> EngineInspection:
+        return lambda: list(health.inspect_redis(name, redis.server_status(url), holds_tasks=holds_tasks))
 
     def redis_url(self) -> str:
         return redis_url(self._settings)
 
-    def pids(self) -> Mapping[str, int]:
+    def service_pids(self) -> Mapping[str, int]:
         return {}
 
-    def processes(self) -> Mapping[Pool, int]:
-        # While one process waits for the store, the other divides audiences. A single process leaves 1/6 of two cores
-        # idle.
+    def worker_counts(self) -> Mapping[Pool, int]:
+        # While one process waits for the store, the other computes audiences. A single process leaves a sixth of two
+        # cores idle.
         return {Pool.P0: 2, Pool.P1: 2}
 
     def ports(self, metrics: Metrics | None = None) -> Ports:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
         cache, queue = (
             connect(self.redis_url(), metrics),
-            CeleryQueue(brokers(self._settings, self.redis_url()), metrics),
+            CeleryQueue(broker_urls(self._settings, self.redis_url()), metrics),
         )
-        log, ledger = KafkaLog(self._kafka), CassandraLedger(cluster, clock)
+        log, ledger = KafkaLog(self._kafka_access), CassandraLedger(cluster, clock)
         bursts = CassandraBursts(cluster, clock)
         push_providers = providers(self._settings, clock, self._closing)
         for closing in (log.close, cache.close, queue.close):
@@ -235,7 +238,7 @@ class ClusterProfile:
         )
         return versioned(ports)
 
-    def reads(self, metrics: Metrics | None = None) -> ReadPorts:
+    def read_ports(self, metrics: Metrics | None = None) -> ReadPorts:
         cache, reader = connect_async(self.redis_url(), metrics), CassandraReader(self._cluster)
         self._closing_async.push_async_callback(cache.aclose)
         versions = RedisViewerVersionReader(cache)
@@ -257,7 +260,7 @@ class ClusterProfile:
         await self._closing_async.aclose()
 
     def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
-        return application(brokers(self._settings, self.redis_url())[pool], pool, metrics=metrics)
+        return application(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def flush_redis(self) -> bool:
         """Return False: other systems may share this Redis."""

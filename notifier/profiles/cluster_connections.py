@@ -7,7 +7,7 @@ from notifier.profiles.data_folder import checked_redis_url, instance_name
 
 
 def kafka_access(settings: Settings) -> kafka.Access:
-    """Raises BadSetting if the broker addresses are missing."""
+    """Return how to connect to Kafka. Raises BadSetting if the broker addresses are missing."""
     section = settings.kafka
     return kafka.Access(
         servers=_required(section.servers, "kafka", "servers"),
@@ -20,7 +20,7 @@ def kafka_access(settings: Settings) -> kafka.Access:
 
 
 def cassandra_access(settings: Settings) -> cassandra.CassandraAccess:
-    """Raises BadSetting if the node addresses are missing."""
+    """Return how to connect to Cassandra. Raises BadSetting if the node addresses are missing."""
     section = settings.cassandra
     return cassandra.CassandraAccess(
         hosts=_required(section.hosts, "cassandra", "hosts").split(","),
@@ -33,7 +33,7 @@ def cassandra_access(settings: Settings) -> cassandra.CassandraAccess:
 
 
 def redis_url(settings: Settings) -> str:
-    """Raises BadSetting if the Redis URL is missing or invalid."""
+    """Return the URL with explicit TLS options. Raises BadSetting if it is missing or invalid."""
     return checked_redis_url(_required(settings.redis_url, "redis_url"))
 
 

@@ -1,4 +1,4 @@
-"""Preparation of the data folder and Redis that both profiles share."""
+"""The data folder and the Redis URL: checks, lock and installation name, for both profiles."""
 
 import fcntl
 import os
@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from zlib import crc32
 
 from notifier.adapters.redis import await_answer
-from notifier.config import PREFIX, Settings, without_password
+from notifier.config import VARIABLE_PREFIX, Settings, without_password
 from notifier.config.field import split_url
 from notifier.domain.errors import BadSetting, CacheUnavailable, DataLocked, Unwritable
 
-# Normalized TLS options of a Redis URL: the Redis client and Celery have different defaults.
+# TLS options of a Redis URL. They are always made explicit, because the Redis client and Celery differ in defaults.
 
 CERTIFICATE_MODES = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
-"""Certificate verification modes in the spelling of either library, mapped to one spelling."""
+"""Modes of certificate verification, as either library spells them, and the spelling that both accept."""
 
 
 def checked_redis_url(url: str) -> str:
@@ -46,16 +46,16 @@ def _with_tls_options(query: str) -> str:
         try:
             ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
-            raise BadSetting(f"The certificate of Redis's authority, {ca}, can't be read: {error}") from error
+            raise BadSetting(f"The CA certificate of Redis, {ca}, can't be read: {error}") from error
     return urlencode({**options, "ssl_cert_reqs": CERTIFICATE_MODES[verification]}, safe="/")
 
 
-REDIS_TIMEOUT = 5.0
-"""Seconds to wait for a configured Redis at startup. A Redis that starts at the same time as `up` needs one or two."""
+REDIS_STARTUP_TIMEOUT = 5.0
+"""Seconds that `up` waits for a configured Redis. A Redis that starts at the same time needs one or two seconds."""
 
 
 def instance_name(settings: Settings) -> str:
-    """Return the installation's name. The default is made of host and data folder, so it survives a restart."""
+    """Return the name of this installation. The default is made of host and data folder, and survives restarts."""
     folder = crc32(str(settings.data.absolute()).encode())
     return settings.instance or f"{gethostname()}-{folder:08x}"
 
@@ -63,12 +63,13 @@ def instance_name(settings: Settings) -> str:
 def require_redis(url: str, timeout: float) -> None:
     """Wait up to `timeout` seconds for Redis to answer. Raises CacheUnavailable.
 
-    Call it at startup only. Then a silent Redis mostly means a wrong address; later it is an outage, and tolerated.
+    Call it at startup only. At that time a silent Redis mostly means a wrong address. Later it means an outage, which
+    roles tolerate.
     """
     try:
         await_answer(checked_redis_url(url), timeout)
     except CacheUnavailable as error:
-        raise CacheUnavailable(f"{PREFIX}REDIS_URL is {without_password(url)!r}. {error.detail}") from error
+        raise CacheUnavailable(f"{VARIABLE_PREFIX}REDIS_URL is {without_password(url)!r}. {error.detail}") from error
 
 
 def require_writable(folder: Path) -> None:
@@ -94,7 +95,10 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def remembered_redis_url(path: Path, url: str) -> Iterator[None]:
-    """Store the Redis URL for CLI commands beside `notifier up`. Mode 0600, because it may hold a password."""
+    """Store the Redis URL in a file until the block ends, for CLI commands that run beside `notifier up`.
+
+    The file has mode 0600, because the URL may contain a password.
+    """
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write(url)

@@ -67,14 +67,14 @@ from notifier.adapters.sqlite import (
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, flush_all, valkey_binary
-from notifier.config import PREFIX, Settings
+from notifier.config import VARIABLE_PREFIX, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.profiles.celery_brokers import brokers
+from notifier.profiles.celery_brokers import broker_urls
 from notifier.profiles.data_folder import (
-    REDIS_TIMEOUT,
+    REDIS_STARTUP_TIMEOUT,
     checked_redis_url,
     locked,
     remembered_redis_url,
@@ -85,23 +85,26 @@ from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
 
 NO_REDIS_URL = "redis://127.0.0.1:1"
-"""URL while no `notifier up` runs on the folder and there is no Redis. Calls fail at once and callers degrade."""
+"""A URL at which nothing listens. It is used when no Redis is configured and no `notifier up` runs on the data folder.
+
+Calls then fail at once, and callers do without Redis.
+"""
 
 
 class EmbeddedProfile:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._run = settings.data / "run"
+        self._run_folder = settings.data / "run"
         self._files = Files.at(settings.data)
         self._clock = SystemClock()
         self._closing, self._closing_async = ExitStack(), AsyncExitStack()
-        self._server: ValkeyServer | None = None
+        self._valkey_server: ValkeyServer | None = None
 
     def pending(self) -> Sequence[str]:
         return self._files.pending()
 
     def migrate(self, phase: str | None = None) -> int:
-        """Apply all steps in the first phase: no old code shares these files."""
+        """Apply all steps, or none in the phase `post`: no process of another version shares these files."""
         if phase == "post":
             return 0
         require_writable(self._settings.data)
@@ -118,15 +121,15 @@ class EmbeddedProfile:
 
     @contextmanager
     def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
-        require_writable(self._run)
-        with locked(self._run / "lock"), ExitStack() as stack:
+        require_writable(self._run_folder)
+        with locked(self._run_folder / "lock"), ExitStack() as stack:
             on_locked()
             if self._settings.redis_url:
-                brokers(self._settings, self._settings.redis_url)
-                require_redis(self._settings.redis_url, REDIS_TIMEOUT)
-            url = self._settings.redis_url or stack.enter_context(self._valkey())
-            stack.enter_context(remembered_redis_url(self._run / "redis.url", url))
-            yield {PREFIX + "REDIS_URL": url, PREFIX + "DATA": str(self._settings.data.absolute())}
+                broker_urls(self._settings, self._settings.redis_url)  # raises BadSetting before any role starts
+                require_redis(self._settings.redis_url, REDIS_STARTUP_TIMEOUT)
+            url = self._settings.redis_url or stack.enter_context(self._running_valkey())
+            stack.enter_context(remembered_redis_url(self._run_folder / "redis.url", url))
+            yield {VARIABLE_PREFIX + "REDIS_URL": url, VARIABLE_PREFIX + "DATA": str(self._settings.data.absolute())}
 
     def require_services(self) -> None:
         if self._settings.redis_url:
@@ -142,22 +145,22 @@ class EmbeddedProfile:
         if self._settings.redis_url:
             return checked_redis_url(self._settings.redis_url)
         try:
-            return (self._run / "redis.url").read_text()
+            return (self._run_folder / "redis.url").read_text()
         except FileNotFoundError:
             return NO_REDIS_URL
 
-    def processes(self) -> Mapping[Pool, int]:
+    def worker_counts(self) -> Mapping[Pool, int]:
         return {}
 
-    def pids(self) -> Mapping[str, int]:
-        pid = self._server.pid if self._server else None
+    def service_pids(self) -> Mapping[str, int]:
+        pid = self._valkey_server.pid if self._valkey_server else None
         return {} if pid is None else {"valkey": pid}
 
     def ports(self, metrics: Metrics | None = None) -> Ports:
         files, clock, nonces = self._files, self._clock, UuidNonces()
         redis, queue = (
             connect(self.redis_url(), metrics),
-            CeleryQueue(brokers(self._settings, self.redis_url()), metrics),
+            CeleryQueue(broker_urls(self._settings, self.redis_url()), metrics),
         )
         log = SqliteLog(files.log, clock)
         push_providers = providers(self._settings, clock, self._closing)
@@ -216,7 +219,7 @@ class EmbeddedProfile:
         )
         return versioned(ports)
 
-    def reads(self, metrics: Metrics | None = None) -> ReadPorts:
+    def read_ports(self, metrics: Metrics | None = None) -> ReadPorts:
         redis, reader = connect_async(self.redis_url(), metrics), SqliteReader()
         self._closing_async.push_async_callback(redis.aclose)
         versions = RedisViewerVersionReader(redis)
@@ -238,20 +241,20 @@ class EmbeddedProfile:
         await self._closing_async.aclose()
 
     def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
-        return application(brokers(self._settings, self.redis_url())[pool], pool, metrics=metrics)
+        return application(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def flush_redis(self) -> bool:
-        return flush_all(self._run / "valkey")
+        return flush_all(self._run_folder / "valkey")
 
     def close(self) -> None:
         self._closing.close()
         self._files.close()
 
     @contextmanager
-    def _valkey(self) -> Iterator[str]:
-        self._server = ValkeyServer(self._run / "valkey")
-        self._server.start()
+    def _running_valkey(self) -> Iterator[str]:
+        self._valkey_server = ValkeyServer(self._run_folder / "valkey")
+        self._valkey_server.start()
         try:
-            yield self._server.url()
+            yield self._valkey_server.url()
         finally:
-            self._server.close()
+            self._valkey_server.close()

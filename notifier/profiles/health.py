@@ -9,10 +9,11 @@ from notifier.adapters import cassandra, kafka, redis
 from notifier.domain.errors import NotifierError
 from notifier.profiles.profile import Inspection, Level
 
-# Concurrent inspection of all engines. A hanging engine does not delay the results of the others.
+# All engines are inspected at the same time, each in its own thread. An engine that hangs takes the whole timeout, but
+# the results of the others are still reported.
 
 INSPECTION_TIMEOUT = 4.5
-"""Seconds for all engines together."""
+"""Seconds in which the inspections of all engines, which run concurrently, must end."""
 
 EngineInspection = Callable[[], Sequence[Inspection]]
 
@@ -20,9 +21,10 @@ EngineInspection = Callable[[], Sequence[Inspection]]
 def run_inspections(
     inspections: Mapping[str, EngineInspection], timeout: float = INSPECTION_TIMEOUT
 ) -> Iterator[Inspection]:
-    """Run all inspections concurrently and yield their results in order.
+    """Run all inspections concurrently. Yield the results engine by engine, in the order of the mapping.
 
-    An engine that fails or hangs yields a single failed inspection with the engine's name.
+    If an inspection raises a NotifierError or does not end in time, its only result is a failed inspection with the
+    engine's name. Any other error is raised here.
     """
     deadline = monotonic() + timeout
     running = {name: _RunningInspection(inspect) for name, inspect in inspections.items()}
@@ -35,7 +37,7 @@ class _RunningInspection:
         self._inspect = inspect
         self._results: Sequence[Inspection] = ()
         self._error: Exception | None = None
-        # A daemon thread, so that a hanging engine does not delay the end of the process.
+        # A daemon thread does not keep the process alive while its engine hangs.
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -66,41 +68,45 @@ def _failed_inspection(name: str, detail: str) -> Inspection:
     return Inspection(name=name, level="fail", detail=detail, remedy=remedy)
 
 
-# Assessment of the engines' states, with remedies. Pure functions.
+# Pure functions that assess the state of an engine and suggest a remedy.
 
 CLOCK_WARN_SECONDS, CLOCK_FAIL_SECONDS = 0.5, 2.0
 """Clock skew at which the inspection warns or fails.
 
-In Cassandra the last write wins by clock. Each process checks by its own clock whether a burst is visible yet.
+Of two writes to a Cassandra row the one with the later timestamp wins, and timestamps come from clocks. Each process
+also decides by its own clock whether a burst is visible yet.
 """
-MIN_CASSANDRA, MIN_KAFKA, MIN_REDIS = (5, 0), (4, 0), (7,)
+MIN_CASSANDRA_VERSION, MIN_KAFKA_VERSION, MIN_REDIS_VERSION = (5, 0), (4, 0), (7,)
 MIN_REPLICAS = 3
-"""Copies of each row. With three, the loss of one node leaves a quorum."""
-MIN_BATCH_KIB, MIN_BATCH_PARTITIONS = 50, 10
-"""Cassandra's default limits. The bulk writer's batches fit them. A node with lower limits rejects the batches."""
+"""Recommended copies of each Cassandra row and each Kafka partition. With three, the loss of one leaves a majority."""
+MIN_FAIL_THRESHOLD_KIB, MIN_WARN_THRESHOLD_PARTITIONS = 50, 10
+"""Cassandra's default limits of a batch, which the bulk writer's batches fit.
+
+A node rejects batches above its fail threshold. It only logs a warning for batches above its warn threshold.
+"""
 KIB_PER_UNIT = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
-REPAIR_ADVICE = "Then run `nodetool repair --full` on each node: existing data has only its old copies."
+REPAIR_ADVICE = "Then run `nodetool repair --full` on each node, which makes the new copies of existing data."
 
 
-def inspect_cassandra(nodes: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> Iterator[Inspection]:
-    local_nodes = [node for node in nodes.nodes if node.datacenter == access.datacenter]
-    yield version_inspection([node.version for node in nodes.nodes if node.is_up])
+def inspect_cassandra(status: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> Iterator[Inspection]:
+    local_nodes = [node for node in status.nodes if node.datacenter == access.datacenter]
+    yield version_inspection([node.version for node in status.nodes if node.is_up])
     yield clock_inspection(
-        "cassandra", max((node.clock_lead for node in nodes.nodes if node.is_up), key=abs, default=0.0)
+        "cassandra", max((node.clock_lead for node in status.nodes if node.is_up), key=abs, default=0.0)
     )
-    yield nodes_inspection([node.address for node in nodes.nodes if not node.is_up])
-    yield schema_inspection(nodes)
-    copies = _replica_count(nodes, access)
-    yield replication_inspection(copies, local_nodes, access, known=nodes.replication is not None)
-    for node in [node for node in local_nodes if node.is_up][:1]:
+    yield nodes_inspection([node.address for node in status.nodes if not node.is_up])
+    yield schema_inspection(status)
+    copies = _replica_count(status, access)
+    yield replication_inspection(copies, local_nodes, access, keyspace_exists=status.replication is not None)
+    for node in [node for node in local_nodes if node.is_up][:1]:  # one node: all should have the same settings
         yield batch_inspection(node.settings)
         yield commitlog_inspection(node.settings, copies)
 
 
 def version_inspection(versions: Sequence[str]) -> Inspection:
     oldest = min(versions, key=_version_numbers, default="")
-    is_unsupported = not versions or _version_numbers(oldest) < MIN_CASSANDRA
-    is_untested = any(_version_numbers(version) >= (MIN_CASSANDRA[0] + 1,) for version in versions)
+    is_unsupported = not versions or _version_numbers(oldest) < MIN_CASSANDRA_VERSION
+    is_untested = any(_version_numbers(version) >= (MIN_CASSANDRA_VERSION[0] + 1,) for version in versions)
     return Inspection(
         name="cassandra version",
         level="fail" if is_unsupported else "warn" if is_untested else "ok",
@@ -126,33 +132,34 @@ def clock_inspection(engine: str, clock_lead: float) -> Inspection:
         else "In sync.",
         remedy=""
         if level == "ok"
-        else "Let both use the same time server; `chronyc tracking` shows which one is wrong.",
+        else "Use the same time server on both machines; `chronyc tracking` shows whose clock is wrong.",
         value=round(clock_lead, 3),
         limit=CLOCK_FAIL_SECONDS,
     )
 
 
-def nodes_inspection(addresses: Sequence[str]) -> Inspection:
+def nodes_inspection(silent_addresses: Sequence[str]) -> Inspection:
     return Inspection(
         name="cassandra nodes",
-        level="warn" if addresses else "ok",
-        detail=f"No answer from {', '.join(addresses)}." if addresses else "All nodes answer.",
-        remedy="Start them within three hours, or repair them afterwards: hints are kept for three hours."
-        if addresses
+        level="warn" if silent_addresses else "ok",
+        detail=f"No answer from {', '.join(silent_addresses)}." if silent_addresses else "All nodes answer.",
+        remedy="Start them. Cassandra keeps the writes that a node missed (hints) for three hours; after a longer "
+        "absence also run `nodetool repair` on it."
+        if silent_addresses
         else "",
-        value=len(addresses),
+        value=len(silent_addresses),
         limit=0,
     )
 
 
-def schema_inspection(nodes: cassandra.CassandraStatus) -> Inspection:
-    if nodes.migrations is None:
+def schema_inspection(status: cassandra.CassandraStatus) -> Inspection:
+    if status.migrations is None:
         detail = "The register of migrations can't be read at a quorum."
-        return Inspection(
-            name="cassandra schema", level="fail", detail=detail, remedy="Check the nodes and their copies."
-        )
-    missing, unknown = cassandra.missing(nodes.migrations)
+        remedy = "Follow the remedies of `cassandra nodes` and `cassandra copies` first."
+        return Inspection(name="cassandra schema", level="fail", detail=detail, remedy=remedy)
+    missing, unknown = cassandra.missing(status.migrations)
     if unknown:
+        # Steps of the phase `pre` only add, so this older code can run with those of a newer version.
         is_harmless = all(name.startswith("pre/") for name in unknown)
         return Inspection(
             name="cassandra schema",
@@ -161,10 +168,11 @@ def schema_inspection(nodes: cassandra.CassandraStatus) -> Inspection:
             remedy="Expected during an upgrade; otherwise run the newer version, or use another keyspace.",
             value=len(unknown),
         )
+    # Without a step of the phase `pre` this code can't run. Steps of the phase `post` only remove.
     required = [name for name in missing if name.startswith("pre/")]
     return Inspection(
         name="cassandra schema",
-        level="fail" if required or nodes.replication is None else "warn" if missing else "ok",
+        level="fail" if required or status.replication is None else "warn" if missing else "ok",
         detail=f"Missing: {', '.join(missing)}." if missing else "Up to date.",
         remedy="Run `notifier migrate --profile cluster` to apply them." if missing else "",
         value=len(missing),
@@ -173,61 +181,73 @@ def schema_inspection(nodes: cassandra.CassandraStatus) -> Inspection:
 
 
 def replication_inspection(
-    copies: int, local_nodes: Sequence[cassandra.NodeStatus], access: cassandra.CassandraAccess, *, known: bool = True
+    copies: int,
+    local_nodes: Sequence[cassandra.NodeStatus],
+    access: cassandra.CassandraAccess,
+    *,
+    keyspace_exists: bool,
 ) -> Inspection:
-    """Assess the worst case: whether a row still has a quorum if all nodes that are down are among its replicas.
+    """Assess whether each row has a quorum. In the worst case all nodes that are down have a copy of the same row.
 
-    A keyspace may ask for more copies than there are nodes. The excess does not exist, and is not in `placed_copies`.
+    A keyspace may ask for more copies than there are nodes. Cassandra then places one on each node (`placed_copies`),
+    but a quorum is still counted from the copies asked for.
     """
     down_count, placed_copies = sum(not node.is_up for node in local_nodes), min(copies, len(local_nodes))
     quorum = copies // 2 + 1
     replication_text = f"{{'class': 'NetworkTopologyStrategy', '{access.datacenter}': {MIN_REPLICAS}}}"
-    alter = f"ALTER KEYSPACE {access.keyspace} WITH replication = {replication_text}. {REPAIR_ADVICE}"
-    if not known:
+    advice_to_alter = f"ALTER KEYSPACE {access.keyspace} WITH replication = {replication_text}. {REPAIR_ADVICE}"
+    if not keyspace_exists:
         level: Level = "fail"
         remedy = (
             "Run `notifier migrate --profile cluster` to create the keyspace with NOTIFIER_CASSANDRA_REPLICAS copies."
         )
     elif not local_nodes or not copies:
         level = "fail"
-        remedy = (
-            f"Set NOTIFIER_CASSANDRA_DATACENTER to the nodes' datacenter, and give the keyspace copies there: {alter}"
-        )
+        setting = "Set NOTIFIER_CASSANDRA_DATACENTER to the nodes' datacenter, and give the keyspace copies there"
+        remedy = f"{setting}: {advice_to_alter}"
     elif placed_copies - down_count < quorum:
-        level, remedy = (
-            "fail",
-            f"Start {quorum - placed_copies + down_count} of its nodes: LOCAL_QUORUM is not available for all rows.",
-        )
+        level, remedy = "fail", _quorum_remedy(quorum, placed_copies, down_count)
     else:
         advice = (
-            alter
+            advice_to_alter
             if len(local_nodes) >= MIN_REPLICAS
             else f"Use three nodes with {MIN_REPLICAS} copies, so that the loss of one is harmless."
         )
         level, remedy = ("warn", advice) if copies < MIN_REPLICAS else ("ok", "")
-    detail = f"{copies} copies on {len(local_nodes) - down_count} of {len(local_nodes)} nodes in {access.datacenter}."
+    up_count = len(local_nodes) - down_count
+    detail = f"{copies} copies of each row; {up_count} of {len(local_nodes)} nodes in {access.datacenter} are up."
     return Inspection(
         name="cassandra copies", level=level, detail=detail, remedy=remedy, value=copies, limit=MIN_REPLICAS
     )
 
 
+def _quorum_remedy(quorum: int, placed_copies: int, down_count: int) -> str:
+    """Return how to get a quorum for rows that lack one: start nodes that are down, add nodes, or both."""
+    to_add = max(0, quorum - placed_copies)
+    to_start = quorum - placed_copies + down_count - to_add
+    starting = [f"Start at least {to_start} of the nodes that are down."] if to_start else []
+    adding = [f"Add at least {to_add} to the nodes, or give the keyspace fewer copies."] if to_add else []
+    return " ".join([*starting, *adding, f"Until then some rows lack a quorum of {quorum}, and can't be used."])
+
+
 def batch_inspection(settings: Mapping[str, str]) -> Inspection:
-    """Assess the node's batch limits. A slice whose batches exceed the hard limit can never complete."""
+    """Assess the node's batch limits. A slice whose batches exceed the fail threshold can never complete."""
     hard_limit = _parse_kib(settings.get("batch_size_fail_threshold", ""))
     warn_limit = _parse_int(settings.get("unlogged_batch_across_partitions_warn_threshold", ""))
-    is_limit_too_low = hard_limit is not None and hard_limit < MIN_BATCH_KIB
-    warns_too_early = warn_limit is not None and warn_limit < MIN_BATCH_PARTITIONS
+    is_limit_too_low = hard_limit is not None and hard_limit < MIN_FAIL_THRESHOLD_KIB
+    warns_too_early = warn_limit is not None and warn_limit < MIN_WARN_THRESHOLD_PARTITIONS
     return Inspection(
         name="cassandra batches",
         level="fail" if is_limit_too_low else "warn" if warns_too_early else "ok",
         detail=f"Fail threshold {hard_limit or 0:g} KiB, warning threshold {warn_limit or 0} partitions.",
-        remedy=f"Set batch_size_fail_threshold to {MIN_BATCH_KIB}KiB or more in cassandra.yaml."
+        remedy=f"Set batch_size_fail_threshold to {MIN_FAIL_THRESHOLD_KIB}KiB or more in cassandra.yaml."
         if is_limit_too_low
-        else f"Set unlogged_batch_across_partitions_warn_threshold to {MIN_BATCH_PARTITIONS} to keep its log readable."
+        else "The node logs a warning for many batches. Set unlogged_batch_across_partitions_warn_threshold to "
+        f"{MIN_WARN_THRESHOLD_PARTITIONS} in cassandra.yaml."
         if warns_too_early
         else "",
         value=hard_limit,
-        limit=MIN_BATCH_KIB,
+        limit=MIN_FAIL_THRESHOLD_KIB,
     )
 
 
@@ -238,8 +258,8 @@ def commitlog_inspection(settings: Mapping[str, str], copies: int) -> Inspection
         name="cassandra commit log",
         level="warn" if is_risky else "ok",
         detail=f"{sync}.",
-        remedy="With one copy, a kill of the node loses up to ten seconds of acknowledged writes: set commitlog_sync"
-        " to batch in cassandra.yaml, or use three copies."
+        remedy="With one copy, killing the node loses up to ten seconds of acknowledged writes. Set commitlog_sync to "
+        "batch in cassandra.yaml, or use three copies."
         if is_risky
         else "",
         value=sync,
@@ -247,7 +267,7 @@ def commitlog_inspection(settings: Mapping[str, str], copies: int) -> Inspection
 
 
 def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
-    is_too_old = status.version < MIN_KAFKA
+    is_too_old = status.version < MIN_KAFKA_VERSION
     yield Inspection(
         name="kafka version",
         level="fail" if is_too_old else "ok",
@@ -260,7 +280,9 @@ def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
     yield Inspection(
         name="kafka topics",
         level="fail" if status.pending else "ok",
-        detail=f"Missing: {steps}." if steps else "Like topics.toml, or with more partitions.",
+        detail=f"Missing: {steps}."
+        if steps
+        else "All topics have the settings of topics.toml, and at least its partitions.",
         remedy="Run `notifier migrate --profile cluster` to run these steps." if steps else "",
         value=len(status.pending),
         limit=0,
@@ -269,15 +291,15 @@ def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
 
 
 def topic_inspection(stream: str, status: kafka.TopicStatus) -> Inspection:
-    rejects_writes, is_under_replicated = status.insync < status.min_insync, status.replicas < MIN_REPLICAS
-    is_behind = status.insync < status.replicas
+    rejects_writes, has_few_replicas = status.insync < status.min_insync, status.replicas < MIN_REPLICAS
+    is_under_replicated = status.insync < status.replicas
     remedy = ""
     if rejects_writes:
-        remedy = "Start the missing brokers: until then no event is accepted."
-    elif is_behind:
-        remedy = "A broker is down or behind; see its log."
+        remedy = "Start the brokers that are down: until then the topic accepts no records."
     elif is_under_replicated:
-        remedy = "Losing a broker now loses records. With three brokers, add copies with kafka-reassign-partitions."
+        remedy = "A broker is down, or a replica lags behind; see the brokers' logs."
+    elif has_few_replicas:
+        remedy = "Losing a broker may lose records. With three brokers, add replicas with kafka-reassign-partitions."
     return Inspection(
         name=f"kafka {stream}",
         level="fail" if rejects_writes else "warn" if remedy else "ok",
@@ -288,8 +310,8 @@ def topic_inspection(stream: str, status: kafka.TopicStatus) -> Inspection:
     )
 
 
-def inspect_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iterator[Inspection]:
-    is_too_old = _version_numbers(server.version) < MIN_REDIS
+def inspect_redis(name: str, server: redis.RedisServer, *, holds_tasks: bool) -> Iterator[Inspection]:
+    is_too_old = _version_numbers(server.version) < MIN_REDIS_VERSION
     yield Inspection(
         name=f"{name} version",
         level="fail" if is_too_old else "ok",
@@ -299,7 +321,7 @@ def inspect_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iter
         limit="7",
     )
     yield clock_inspection(name, server.clock_lead)
-    if queues:
+    if holds_tasks:
         evicts_keys = server.policy != "noeviction"
         yield Inspection(
             name=f"{name} policy",
@@ -316,9 +338,9 @@ def inspect_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iter
         )
 
 
-def _replica_count(nodes: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> int:
-    """Return the number of replicas in our datacenter. A transient replica (`3/1`) counts as a replica."""
-    replication = nodes.replication or {}
+def _replica_count(status: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> int:
+    """Return the number of replicas in our datacenter: 3 for `3/1`, which stands for three with one transient."""
+    replication = status.replication or {}
     text = replication.get(access.datacenter) or replication.get("replication_factor") or "0"
     return int(re.match(r"\d*", text)[0] or 0)  # type: ignore[index] # the pattern matches any text
 

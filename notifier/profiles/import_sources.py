@@ -1,6 +1,7 @@
-"""Sources and spill files of an import, which are local files in every profile.
+"""Sources and spill files of `notifier import`, which are local files in every profile.
 
-Separate from `profile.py`, because reading Parquet imports a library that starts a thread: no role may import it.
+This is a module of its own because reading Parquet imports a library that starts a thread. Roles are forked from a
+process that has imported their code, and must not inherit that thread.
 """
 
 from notifier.adapters.imports.datasets import ACCOUNTS, FOLLOWS, PREFERENCES, VIPS

@@ -1,4 +1,4 @@
-"""Interface of a profile: the ports of a process and the services behind them."""
+"""Interface of a profile: a process's ports, and the engines and services behind them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,8 +20,11 @@ class Inspection:
     level: Level = "ok"
     detail: str
     remedy: str = ""
+    """Advice for the operator; empty if nothing is wrong."""
     value: float | int | str | None = None
+    """The measured value."""
     limit: float | int | str | None = None
+    """The limit that `value` was compared with."""
 
 
 class Profile(Protocol):
@@ -32,28 +35,31 @@ class Profile(Protocol):
     def migrate(self, phase: str | None = None) -> int:
         """Migrate the store to the schema of this code and return the number of applied steps. Raises SchemaNewer.
 
-        Without a phase all steps run. The steps of phase `pre` only add, and may run while old code still serves. Those
-        of phase `post` remove, and may only run once no old code is left.
+        Without a phase all steps run. Steps of the phase `pre` only add, and may run while processes of an older
+        version still serve. Steps of the phase `post` remove, and may run only once no such process is left.
         """
         ...
 
     def prepare(self) -> None:
-        """Ensure that the store has the schema of this code: migrate a private store, only check a shared one.
+        """Ensure that the store has the schema of this code. Raises SchemaNewer or SchemaOlder.
 
-        Raises SchemaNewer or SchemaOlder.
+        The embedded profile migrates its own files. The cluster profile only checks the keyspace, which others share.
         """
         ...
 
     def warm(self) -> None:
-        """Warm up a role: prepare what its first work would otherwise wait for. Outages are ignored."""
+        """Prepare the store's statements: without this the first reads of a role would be slow. Ignores outages."""
         ...
 
     def services(self, on_locked: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
-        """Lock the data folder and run the profile's own services until the block ends. For the main process only.
+        """Lock the data folder, and run the services that this machine provides, until the block ends.
 
-        `on_locked` is called after the lock is taken and before any service starts. If it raises, no service starts.
-        Yields the environment that child processes need to find the services. Raises DataLocked or NoValkey, and
-        CacheUnavailable if a configured Redis does not answer.
+        Only the main process of `notifier up` calls it. The embedded profile runs a Valkey server unless a Redis is
+        configured; the cluster profile runs nothing. `on_locked` is called once the folder is locked and before any
+        service starts. If it raises, no service starts. The block gets the environment variables with which child
+        processes find the services.
+
+        Raises DataLocked or NoValkey, and CacheUnavailable if a configured Redis does not answer.
         """
         ...
 
@@ -66,29 +72,29 @@ class Profile(Protocol):
         ...
 
     def require_log(self) -> None:
-        """Check a role's access to the log. Raises Environment if a setting must change; an outage is no error."""
+        """Check that this process may use the log. Raises Environment if a setting must change; ignores outages."""
         ...
 
     def redis_url(self) -> str:
-        """Return the URL of the Redis that the processes on this data folder use now."""
+        """Return the URL of the Redis that processes on this data folder must use now."""
         ...
 
-    def pids(self) -> Mapping[str, int]:
-        """Return the pids of the services that this process runs, by name."""
+    def service_pids(self) -> Mapping[str, int]:
+        """Return the process ids of the services that this process runs, by name of the service."""
         ...
 
-    def processes(self) -> Mapping[Pool, int]:
-        """Return the number of worker processes of each pool that needs more than one per machine."""
+    def worker_counts(self) -> Mapping[Pool, int]:
+        """Return the number of worker processes per machine, for each pool that needs more than one."""
         ...
 
     def ports(self, metrics: Metrics | None = None) -> Ports:
-        """Return the ports of this process. They connect at first use and are not shared across a fork.
+        """Return the ports of this process. They connect at first use; a forked process must make its own.
 
-        With `metrics` the adapters count discarded data. Only roles expose metrics.
+        With `metrics` the adapters count the garbage that they discard. Only roles have metrics.
         """
         ...
 
-    def reads(self, metrics: Metrics | None = None) -> ReadPorts:
+    def read_ports(self, metrics: Metrics | None = None) -> ReadPorts:
         """Return the asynchronous read ports for one event loop. They connect at first use."""
         ...
 
@@ -101,7 +107,7 @@ class Profile(Protocol):
         ...
 
     def flush_redis(self) -> bool:
-        """Flush the private Redis of this data folder, to simulate an operator error. False if there is none."""
+        """Flush this data folder's Valkey server, to simulate an operator's mistake. Return False if there is none."""
         ...
 
     def close(self) -> None: ...

@@ -22,22 +22,24 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Provider, Transport
 
 HTTP2_LIMITS: Mapping[Platform, Http2Limits] = {
-    # Limits of one process. Apple allows many streams per connection, so further connections are rarely opened.
+    # Apple allows many streams per connection, so further connections are rarely opened.
     Platform.APNS: Http2Limits(max_connections=6),
-    # Google allows 100 streams per connection. At 50 ms eight connections carry 16,000 alerts a second, more than one
-    # core sends.
+    # Google allows 100 streams per connection. If an answer takes 50 ms, eight connections carry 16,000 alerts a
+    # second, more than one core sends.
     Platform.FCM: Http2Limits(max_connections=8),
     Platform.WEB: Http2Limits(),
 }
+"""Limits of the connections that one process opens to one platform's servers."""
 CREDENTIAL_SETTINGS: Mapping[Platform, str] = {
     Platform.APNS: variable("push", "apns", "key"),
     Platform.FCM: variable("push", "fcm", "account"),
     Platform.WEB: variable("push", "web", "key"),
 }
+"""Environment variable with the path of each platform's credentials."""
 
 
 def providers(
-    settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Http2Limits] = HTTP2_LIMITS
+    settings: Settings, clock: Clock, resources: ExitStack, limits: Mapping[Platform, Http2Limits] = HTTP2_LIMITS
 ) -> Mapping[Platform, Provider]:
     """Return one provider per platform. Key files are read and connections opened at the first alert."""
     providers: dict[Platform, Provider] = {}
@@ -47,7 +49,7 @@ def providers(
             providers[platform] = UnconfiguredProvider(reason=factory.problem)
         else:
             providers[platform] = provider = LazyProvider(make=factory)
-            closing.callback(provider.close)
+            resources.callback(provider.close)
     return providers
 
 
@@ -56,8 +58,8 @@ def configured_platforms(providers: Mapping[Platform, Provider]) -> Sequence[Pla
     return [platform for platform, provider in providers.items() if not isinstance(provider, UnconfiguredProvider)]
 
 
-def credentials(push: PushSettings, platform: Platform) -> str:
-    """Read the platform's credentials and return a description of their owner. Raises BadSetting."""
+def describe_credentials(push: PushSettings, platform: Platform) -> str:
+    """Read the platform's credentials, and return a text that tells whose they are. Raises BadSetting."""
     match platform:
         case Platform.APNS:
             key = _apple_key(push)
@@ -69,24 +71,24 @@ def credentials(push: PushSettings, platform: Platform) -> str:
 
 
 def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Platform) -> None:
-    """Check that all configured credentials are readable and that the configured library is installed.
+    """Check that the configured credentials can be read, and that `firebase-admin` is installed if it is configured.
 
     Raises BadSetting.
     """
     for platform in platforms:
         if push.is_real(platform):
-            credentials(push, platform)
+            describe_credentials(push, platform)
         if (
             platform is Platform.FCM
             and push.fcm.uses_google_library
             and (push.is_real(platform) or push.is_faked(platform))
         ):
-            _require_library()
+            _require_firebase_admin()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProviderFactory:
-    """Factory of one platform's provider."""
+    """Makes the provider of one platform, for real credentials or for a fake. `LazyProvider` calls it."""
 
     push: PushSettings
     platform: Platform
@@ -128,11 +130,11 @@ class _ProviderFactory:
                 return self._web(_vapid(push), services, self._guarded_transport(services, resources), resources)
 
     def _faked(self, resources: ExitStack) -> Provider:
-        """Create the same sender as for the real provider, but with public test credentials."""
+        """Create the same sender as for the real provider, but with the fake's address and public test credentials."""
         fake = self.push.settings_for(self.platform).fake
         match self.platform:
             case Platform.APNS:
-                # Ignore the configured topics: the app of the test devices is not among them.
+                # Don't check topics: the app of the demo's devices is not among the configured ones.
                 return self._apns(
                     fakes.fake_apple_key(), dict.fromkeys(ApnsEnvironment, fake), resources, is_topic_checked=False
                 )
@@ -171,12 +173,12 @@ class _ProviderFactory:
 
     def _fcm_by_firebase_admin(self, account: bytes, origin: str, resources: ExitStack) -> Provider:
         """Raises BadSetting."""
-        _require_library()
+        _require_firebase_admin()
         from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTransport
 
-        tokens = FirebaseAdminTransport.open(account, clock=self.clock, chance=random, origin=origin)
-        resources.callback(tokens.close)
-        return FcmSender(tokens=tokens, origin=origin)
+        transport = FirebaseAdminTransport.open(account, clock=self.clock, chance=random, origin=origin)
+        resources.callback(transport.close)
+        return FcmSender(tokens=transport, origin=origin)
 
     def _web(self, vapid: Vapid, services: PushServices, transport: Transport, resources: ExitStack) -> Provider:
         pairs = resources.enter_context(closing(MessageKeyPairs()))
@@ -185,18 +187,19 @@ class _ProviderFactory:
         )
 
     def _transport(self, *origins: str, resources: ExitStack) -> Transport:
-        """Create a transport. It uses plain HTTP if an origin does, which is valid for loopback hosts only."""
+        """Create a transport. It allows plain HTTP if an origin uses it, which settings accept for loopback only."""
         allow_plaintext = any(origin.startswith("http:") for origin in origins)
         return _close_with(Http2Transport(limits=self.limits, allow_plaintext=allow_plaintext), resources)
 
     def _guarded_transport(self, services: PushServices, resources: ExitStack) -> Transport:
+        """Create a transport that connects to public addresses only, because clients choose the endpoints."""
         resolver = guarded(resolve_addresses, services)
         return _close_with(
             Http2Transport(limits=self.limits, allow_plaintext=services.loopback, resolver=resolver), resources
         )
 
 
-def _require_library() -> None:
+def _require_firebase_admin() -> None:
     """Check that the optional `firebase-admin` package is installed. Raises BadSetting."""
     if find_spec("firebase_admin") is None:
         name = variable("push", "fcm", "library")

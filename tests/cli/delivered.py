@@ -8,7 +8,7 @@ from pathlib import Path
 from notifier import topics
 from notifier.cli.commands.events import mention_event as event
 from notifier.config import Settings
-from notifier.consumer_loop import pump
+from notifier.consumer_loop import build_stream_processor
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.slice import Slice
 from notifier.metrics import Metrics
@@ -51,8 +51,8 @@ def _slices(accounts: Sequence[BurstProgress]) -> list[Slice]:
 
 
 def _sequence(system: System) -> None:
-    for stream in topics.PARTITIONS:
-        consumer_loop = pump(system, stream)
+    for stream in topics.PARTITION_COUNTS:
+        consumer_loop = build_stream_processor(system, stream)
         while consumer_loop.step(timedelta(milliseconds=20)):
             pass
         consumer_loop.consumer.close()

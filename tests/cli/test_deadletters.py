@@ -19,7 +19,7 @@ from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import LaneStopped
 from notifier.domain.upstream.validation import FOLLOWED_TYPE
-from notifier.topics import LANES
+from notifier.topics import PROCESSING_LANES
 from tests.cli.conftest import Notifier
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
@@ -56,7 +56,7 @@ def run_json(notifier: Notifier, folder: Path, *arguments: str) -> Any:
 
 def test_every_lane_is_listed_with_its_deaths(stopped: Path, notifier: Notifier) -> None:
     facts = run_json(notifier, stopped, "lanes")
-    assert [lane["lane"] for lane in facts] == list(LANES)
+    assert [lane["lane"] for lane in facts] == list(PROCESSING_LANES)
     assert facts[0] == {
         "lane": "mentions",
         "state": "stopped",
@@ -76,7 +76,7 @@ def test_lanes_are_printed_as_table_in_pipe(stopped: Path, notifier: Notifier) -
     lines = notifier("deadletters", "lanes", "--data", str(stopped)).stdout.splitlines()
     assert lines[1].split()[:6] == ["mentions", "stopped", "3", "3", "2026-01-05T12:00:00.000Z", "more"]
     assert lines[1].endswith("mentions/0/4  KeyError: 'tweet'")
-    assert len(lines) == 1 + len(LANES)
+    assert len(lines) == 1 + len(PROCESSING_LANES)
 
 
 def test_resume_ends_stop_and_reports_it(stopped: Path, notifier: Notifier) -> None:

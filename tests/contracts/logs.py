@@ -15,7 +15,7 @@ from kafka.admin import NewTopic
 from notifier.adapters.kafka import Access, KafkaLog
 from notifier.adapters.kafka.connection import LEASE
 from notifier.ports.event_log import Consumer, EventLog
-from notifier.topics import PARTITIONS
+from notifier.topics import PARTITION_COUNTS
 from tests.contracts.consumer_process import ConsumerProcess
 from tests.contracts.consumer_processes import start_consumer
 from tests.support.fakes.clock import ManualClock
@@ -161,12 +161,11 @@ def in_kafka(servers: str) -> Iterator[InKafka]:
     """Yield logs with topics of their own."""
     access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.")
     admin = KafkaAdminClient(bootstrap_servers=servers)
-    admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITIONS.items()])
+    admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITION_COUNTS.items()])
     admin.close()
     with closing(KafkaConsumer(bootstrap_servers=servers)) as consumer:  # retries until each partition has its leader
-        consumer.end_offsets(
-            [TopicPartition(access.topic(stream), n) for stream, number in PARTITIONS.items() for n in range(number)]
-        )
+        partitions = ((stream, n) for stream, number in PARTITION_COUNTS.items() for n in range(number))
+        consumer.end_offsets([TopicPartition(access.topic(stream), n) for stream, n in partitions])
     logs = InKafka(KafkaLog(access), access)
     try:
         yield logs

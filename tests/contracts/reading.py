@@ -5,13 +5,13 @@ from datetime import timedelta
 from time import monotonic
 
 from notifier.ports.event_log import Consumer, Logged, Record
-from notifier.topics import MENTIONS, PARTITIONS
+from notifier.topics import MENTIONS, PARTITION_COUNTS
 from tests.contracts.logs import Logs
 
 LEASE = timedelta(seconds=5)
 AT_ONCE = timedelta(0)
 STREAM = MENTIONS
-ALL = PARTITIONS[STREAM]
+ALL = PARTITION_COUNTS[STREAM]
 
 
 def append(logs: Logs, *keys: str, stream: str = STREAM) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from notifier import topics
 from notifier.config import Settings
-from notifier.consumer_loop import Pump, pump
+from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 from notifier.domain.upstream.validation import FOLLOWED_TYPE, MENTIONED_TYPE, UNFOLLOWED_TYPE
@@ -62,7 +62,7 @@ class Crossing:
     """The user's inbox, newest first; None while the store is too slow for a whole page."""
     listed: Callable[[], set[BurstKey] | None]
     """VERA's bursts in the pull index; None while the index proves nothing."""
-    pumps: dict[str, Pump] = field(default_factory=dict)
+    pumps: dict[str, StreamProcessor] = field(default_factory=dict)
     expected: list[Lane] = field(default_factory=list)
     """Lane of each mention."""
     changes: int = 0
@@ -154,9 +154,9 @@ class Crossing:
         bursts = self.ports.bursts.read(keys)
         return [(key, bursts[key].lane, bursts[key].opened_at) for key in keys if key in bursts]
 
-    def _pump(self, stream: str) -> Pump:
+    def _pump(self, stream: str) -> StreamProcessor:
         if stream not in self.pumps:
-            self.pumps[stream] = pump(self.system(stream), stream)
+            self.pumps[stream] = build_stream_processor(self.system(stream), stream)
         return self.pumps[stream]
 
     def _say(self, kind: str, id: str, data: dict[str, object]) -> None:
@@ -172,7 +172,7 @@ def on_profile(profile: Profile) -> Crossing:
     def run_query(query: Callable[[ReadPorts], Coroutine[Any, Any, T]]) -> T:
         async def run() -> T:
             try:
-                return await query(profile.reads())
+                return await query(profile.read_ports())
             finally:
                 await profile.close_reads()
 

@@ -46,7 +46,7 @@ def unannounced(stage: Stage, mentioned: str = "nova", mentions: int = 1) -> lis
     """Publish bursts without announcing them or invalidating the index."""
     for _ in range(mentions):
         stage.tweet(mentioned)
-    for stream in topics.PARTITIONS:
+    for stream in topics.PARTITION_COUNTS:
         pump = stage.pump(stream, pull=FailingPort(stage.state.pull, CacheUnavailable))
         while pump.step():
             pass

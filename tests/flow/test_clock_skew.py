@@ -19,7 +19,7 @@ OFF = timedelta(seconds=3)
 
 def sequence(stage: Stage, off: timedelta) -> None:
     clock = ManualClock(stage.state.clock.now() + off)
-    for stream in topics.PARTITIONS:
+    for stream in topics.PARTITION_COUNTS:
         pump = stage.pump(stream, clock=clock)
         while pump.step():
             pass

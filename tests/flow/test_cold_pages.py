@@ -50,7 +50,7 @@ def test_a_thousand_cold_pages_are_read_a_few_at_a_time() -> None:
 
 def test_cold_page_that_waits_too_long_is_refused() -> None:
     async def run() -> None:
-        pages = Pages(Bulkhead(max_concurrent=MAX_COLD_READS, wait=timedelta(milliseconds=10)))
+        pages = Pages(Bulkhead(max_concurrent=MAX_COLD_READS, max_wait=timedelta(milliseconds=10)))
         tasks = [asyncio.create_task(pages.open()) for _ in range(MAX_COLD_READS)]
         await asyncio.sleep(0)
         with pytest.raises(TooManyWaiting):
@@ -65,7 +65,7 @@ def test_cold_page_that_waits_too_long_is_refused() -> None:
 
 def test_cold_page_is_refused_at_once_when_too_many_wait() -> None:
     async def run() -> None:
-        pages = Pages(Bulkhead(max_concurrent=MAX_COLD_READS, wait=PATIENT, max_waiting=1))
+        pages = Pages(Bulkhead(max_concurrent=MAX_COLD_READS, max_wait=PATIENT, max_waiting=1))
         tasks = [asyncio.create_task(pages.open()) for _ in range(MAX_COLD_READS + 1)]
         await asyncio.sleep(0)
         with pytest.raises(TooManyWaiting, match="Too many waiting calls: 1"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.consumer_loop import Pump
+from notifier.consumer_loop import StreamProcessor
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
@@ -94,7 +94,7 @@ class Deployments:
             owner=owner,
         )
         reader: Any = self.killer.wrap(g.log.subscribe(LANE, topics.GROUPS[LANE], owner))
-        pump = Pump(
+        pump = StreamProcessor(
             name="graph_indexer",
             consumer=reader,
             stage=self.works if fixed else self.fails,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import httpx
 from litestar import Litestar
 
-from notifier.api.processes import HUB
+from notifier.api.processes import HUB_KEY
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.live.hub import LiveHub, OpenedBursts
 from tests.support.example_event import event
@@ -148,7 +148,7 @@ class LiveBackend:
 
     @property
     def hub(self) -> LiveHub:
-        return cast(LiveHub, self.app.state[HUB])
+        return cast(LiveHub, self.app.state[HUB_KEY])
 
     async def listen(
         self, user: str, last: str | None = None, *, reading: bool = True, token: str = "", origin: str = ""

@@ -112,7 +112,7 @@ def issuer() -> FakeIssuer:
 def issuer_edge(issuer: FakeIssuer) -> Iterator[Edge]:
     """Return the edge of a system whose user tokens come from an issuer."""
     backend = MemoryBackend()
-    with TestClient(backend.app(identity=issuer.identity(backend)), raise_server_exceptions=False) as client:
+    with TestClient(backend.app(authenticator=issuer.authenticator(backend)), raise_server_exceptions=False) as client:
         yield Edge(backend, client)
 
 

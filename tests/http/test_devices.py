@@ -278,7 +278,7 @@ def test_device_request_fails_when_all_slots_are_taken() -> None:
 
     async def run() -> None:
         registry = build_device_registry(backend.system)
-        executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(max_concurrent=1, wait=timedelta(0)))
+        executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(max_concurrent=1, max_wait=timedelta(0)))
         phones = DeviceRequestLimiter(registry=registry, threads=executor)
         async with executor.bulkhead.slot():
             with pytest.raises(StoreUnavailable):

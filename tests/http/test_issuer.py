@@ -54,7 +54,7 @@ class IssuerApi:
 @pytest.fixture
 def api() -> Iterator[IssuerApi]:
     issuer, backend = FakeIssuer(), MemoryBackend()
-    with TestClient(backend.app(identity=issuer.identity(backend)), raise_server_exceptions=False) as client:
+    with TestClient(backend.app(authenticator=issuer.authenticator(backend)), raise_server_exceptions=False) as client:
         yield IssuerApi(issuer, Edge(backend, client))
 
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 
-from notifier.api.auth.identity import identity_of
+from notifier.api.auth.identity import build_authenticator
 from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import (
     CHECK_SECONDS,
@@ -80,12 +80,13 @@ class KeyedApi:
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[KeyedApi]:
     backend, clock = MemoryBackend(Settings(data=tmp_path)), FakeClock()
-    local_identity = identity_of(backend.system.settings, backend.keys, backend.system.metrics)
-    identity = replace(
-        local_identity, service_keys=ServiceKeyCache(local_identity.service_keys.key_file, lambda: clock.second)
+    local_authenticator = build_authenticator(backend.system.settings, backend.keys, backend.system.metrics)
+    authenticator = replace(
+        local_authenticator,
+        service_keys=ServiceKeyCache(local_authenticator.service_keys.key_file, lambda: clock.second),
     )
-    with TestClient(backend.app(identity=identity), raise_server_exceptions=False) as client:
-        yield KeyedApi(Edge(backend, client), identity.service_keys.key_file, clock)
+    with TestClient(backend.app(authenticator=authenticator), raise_server_exceptions=False) as client:
+        yield KeyedApi(Edge(backend, client), authenticator.service_keys.key_file, clock)
 
 
 def follow(id: str = "f1") -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from litestar import Litestar
 
-from notifier.api.background.overview import MAX_STREAMS, SharedSnapshots, SnapshotStream, StreamLimit
+from notifier.api.background.overview import MAX_OVERVIEW_STREAMS, OverviewStreamLimit, SharedSnapshots, SnapshotStream
 from notifier.api.event_stream import KEEP_ALIVE, EventStream
 from tests.http.listening_client import WAIT_LIMIT, OpenStream, ScriptedReader, _scope, frozen_sleep
 from tests.support.http_app import SERVICE_KEY, MemoryBackend
@@ -26,7 +26,7 @@ async def failing_events() -> AsyncGenerator[bytes]:
     raise ZeroDivisionError
 
 
-def watch(watchers: StreamLimit, *, reading: bool, events: AsyncGenerator[bytes] | None = None) -> OpenStream:
+def watch(watchers: OverviewStreamLimit, *, reading: bool, events: AsyncGenerator[bytes] | None = None) -> OpenStream:
     """Open the event stream as a watcher."""
     stream = OpenStream()
     if reading:
@@ -38,7 +38,7 @@ def watch(watchers: StreamLimit, *, reading: bool, events: AsyncGenerator[bytes]
 
 def test_watcher_that_does_not_read_is_disconnected() -> None:
     async def scenario() -> None:
-        watchers = StreamLimit(write_timeout=0.05)
+        watchers = OverviewStreamLimit(write_timeout=0.05)
         slow, healthy = watch(watchers, reading=False), watch(watchers, reading=True)
         await slow.wait_closed()
         assert not slow.ended
@@ -54,7 +54,7 @@ def test_stream_failures_are_logged_and_disconnects_are_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        watchers = StreamLimit(write_timeout=0.05)
+        watchers = OverviewStreamLimit(write_timeout=0.05)
         await watch(watchers, reading=False).wait_closed()
         await watch(watchers, reading=True).disconnect()
         assert not caplog.records
@@ -67,8 +67,8 @@ def test_stream_failures_are_logged_and_disconnects_are_not(
 def test_watcher_over_the_limit_is_refused_until_one_leaves() -> None:
     async def scenario() -> None:
         app = MemoryBackend().app(frozen_sleep)
-        streams = [await open_watcher(app) for _ in range(MAX_STREAMS + 1)]
-        assert [stream.status for stream in streams] == [200] * MAX_STREAMS + [503]
+        streams = [await open_watcher(app) for _ in range(MAX_OVERVIEW_STREAMS + 1)]
+        assert [stream.status for stream in streams] == [200] * MAX_OVERVIEW_STREAMS + [503]
         assert (b'"streams_full"' in streams[-1].body, streams[-1].headers["retry-after"]) == (True, "1")
         await streams[0].disconnect()
         streams.append(await open_watcher(app))
@@ -97,6 +97,6 @@ def test_hanging_overview_read_still_sends_heartbeats() -> None:
 
     async def scenario() -> bytes:
         async with asyncio.timeout(WAIT_LIMIT):
-            return await anext(SharedSnapshots(ScriptedReader(endless_read), max_silence=0.01).events())
+            return await anext(SharedSnapshots(ScriptedReader(endless_read), snapshot_wait=0.01).events())
 
     assert asyncio.run(scenario()) == KEEP_ALIVE

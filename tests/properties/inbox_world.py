@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from notifier import topics
 from notifier.api.threads import ThreadedLog
-from notifier.consumer_loop import pump
+from notifier.consumer_loop import build_stream_processor
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.upstream.validation import (
@@ -204,8 +204,8 @@ class World:
         self._sequence()
 
     def _sequence(self) -> None:
-        for stream in topics.PARTITIONS:
-            loop = pump(self.writer, stream)
+        for stream in topics.PARTITION_COUNTS:
+            loop = build_stream_processor(self.writer, stream)
             while loop.step():
                 pass
             loop.consumer.close()

@@ -110,7 +110,7 @@ def with_api(processes: Processes) -> Processes:
 
 
 def renderer() -> Renderer:
-    return Renderer(opaque=OPAQUE, hits=CacheHits(METRICS.inbox_cache, "items"))
+    return Renderer(opaque_ids=OPAQUE, stats=CacheHits(METRICS.inbox_cache, "items"))
 
 
 @settings(max_examples=100)

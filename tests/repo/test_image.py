@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from notifier.config import PREFIX, Settings
+from notifier.config import VARIABLE_PREFIX, Settings
 from tests.docs.command_line import check_command
 from tests.repo.manifests import WORKLOADS, find_manifest, workload
 from tests.repo.sources import PRODUCT, ROOT
@@ -123,7 +123,7 @@ def test_user_is_numeric_and_equals_that_of_kubernetes(role: str) -> None:
 
 def test_environment_holds_settings_that_agree_with_kubernetes() -> None:
     settings = find_manifest("ConfigMap", "notifier").content["data"]
-    image_settings = dict(re.findall(rf"({PREFIX}\w+)=(\S+)", " ".join(last().arguments_of("ENV"))))
+    image_settings = dict(re.findall(rf"({VARIABLE_PREFIX}\w+)=(\S+)", " ".join(last().arguments_of("ENV"))))
     assert Settings.read(image_settings) != Settings()
     assert {name: settings[name] for name in image_settings} == image_settings
     assert last().arguments_of("EXPOSE") == [str(Settings().port)]

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from notifier import topics
 from notifier.cli import main
 from notifier.config import Settings
-from notifier.consumer_loop import Pump, pump
+from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.devkit.engines.fleet import EngineRecord
 from notifier.domain.ids import Kind
 from notifier.domain.upstream.validation import DELETED_TYPE, MENTIONED_TYPE, PROTECTED_TYPE
@@ -46,7 +46,7 @@ class Service:
 
     data: Path
     profile: Profile
-    pumps: dict[str, Pump] = field(default_factory=dict)
+    pumps: dict[str, StreamProcessor] = field(default_factory=dict)
 
     def command(self, *arguments: str, code: int = 0) -> Any:
         result = CliRunner().invoke(main, [*arguments, "--json", *self.options], catch_exceptions=False)
@@ -77,7 +77,7 @@ class Service:
 
     def read(self, stream: str, count: int) -> None:
         if stream not in self.pumps:
-            self.pumps[stream] = pump(self.system(stream), stream)
+            self.pumps[stream] = build_stream_processor(self.system(stream), stream)
         remaining = count
 
         def result() -> bool:

@@ -13,7 +13,7 @@ import pytest
 from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics, migrate, pending
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
-from notifier.topics import GROUPS, MENTIONS, PARTITIONS
+from notifier.topics import GROUPS, MENTIONS, PARTITION_COUNTS
 from tests.services.waiting import until
 
 CREATED = [f"create {topic.stream}" for topic in load_topics()]
@@ -33,7 +33,7 @@ def replica_counts(access: Access, stream: str = MENTIONS) -> Sequence[int]:
 
 
 def test_every_stream_has_its_topic_and_partitions() -> None:
-    assert {topic.stream: topic.partitions for topic in load_topics()} == PARTITIONS
+    assert {topic.stream: topic.partitions for topic in load_topics()} == PARTITION_COUNTS
     assert all(1 <= topic.insync < topic.replicas <= 3 for topic in load_topics())
 
 
@@ -42,7 +42,7 @@ def test_missing_topics_are_created_once_within_broker_count(access: Access) -> 
     assert migrate(access) == len(CREATED)
     assert list(pending(access)) == []
     assert migrate(access) == 0
-    assert list(replica_counts(access)) == [1] * PARTITIONS[MENTIONS]
+    assert list(replica_counts(access)) == [1] * PARTITION_COUNTS[MENTIONS]
     log = KafkaLog(access)
     log.append([Record(stream=MENTIONS, key="a", value=b"taken by one replica")])
     log.close()

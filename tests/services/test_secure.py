@@ -223,7 +223,7 @@ def patiently(call: Callable[[], T]) -> T:
 
 async def pull_index_places(profile: ClusterProfile) -> int:
     try:
-        return len((await profile.reads().pull.read_newest([NOVA])).positions)
+        return len((await profile.read_ports().pull.read_newest([NOVA])).positions)
     finally:
         await profile.close_reads()
 

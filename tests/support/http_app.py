@@ -13,11 +13,11 @@ from litestar.testing import TestClient
 
 from notifier import topics
 from notifier.api.app import create
-from notifier.api.auth.identity import Identity, issue_token
+from notifier.api.auth.identity import Authenticator, issue_token
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
-from notifier.consumer_loop import pump
+from notifier.consumer_loop import build_stream_processor
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.moderation import MentionsAllowed
@@ -186,7 +186,7 @@ class MemoryBackend:
         )
         self.reads = self.adapt_read_ports(reads)
         self.system = build_system(ports=self.ports, settings=settings or PATIENT, metrics=self.metrics, owner="a test")
-        self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]
+        self._pumps = [build_stream_processor(self.system, stream) for stream in topics.GROUPS]
         self._populate()
         self.system.live_publisher.flush()  # as a pump does when it starts
 
@@ -202,9 +202,9 @@ class MemoryBackend:
         pause: Pause = asyncio.sleep,
         empty: Callable[[], bool] = lambda: False,
         *,
-        identity: Identity | None = None,
+        authenticator: Authenticator | None = None,
     ) -> Litestar:
-        return create(self.system, self.reads, self.keys, pause, empty, identity=identity)
+        return create(self.system, self.reads, self.keys, pause, empty, authenticator=authenticator)
 
     def sequence(self) -> None:
         """Sequence or refuse every accepted event."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from notifier import topics
 from notifier.config import Settings
-from notifier.consumer_loop import Pump, pump
+from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.held_mention import HeldMention
@@ -144,12 +144,12 @@ class Stage:
         receipt = accept(to or self.system(), event)
         assert receipt.status is IntakeStatus.ACCEPTED
 
-    def pump(self, stream: str, **ports: Any) -> Pump:
-        return pump(self.system(**ports), stream)
+    def pump(self, stream: str, **ports: Any) -> StreamProcessor:
+        return build_stream_processor(self.system(**ports), stream)
 
     def sequence(self) -> None:
         """Route, sequence and publish everything in the log."""
-        for stream in topics.PARTITIONS:
+        for stream in topics.PARTITION_COUNTS:
             pump = self.pump(stream)
             while pump.step():
                 pass

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.api.auth.identity import Identity, identity_of
+from notifier.api.auth.identity import Authenticator, build_authenticator
 from notifier.api.auth.issuer_keys import FetchedKeys
 from notifier.api.auth.tokens import IssuedTokens
 from notifier.domain.errors import IssuerUnavailable
@@ -46,10 +46,10 @@ class FakeIssuer:
     broken: str = ""
     asked: int = 0
 
-    def identity(self, backend: MemoryBackend) -> Identity:
-        """Return an identity for a system whose users' tokens come from this issuer."""
+    def authenticator(self, backend: MemoryBackend) -> Authenticator:
+        """Return an authenticator for a system whose users' tokens come from this issuer."""
         keyring = FetchedKeys(self.fetch, now=lambda: backend.clock.now().timestamp())
-        own = identity_of(backend.system.settings, backend.keys, backend.system.metrics)
+        own = build_authenticator(backend.system.settings, backend.keys, backend.system.metrics)
         return replace(own, tokens=IssuedTokens(name=NAME, audience=AUDIENCE, keyring=keyring))
 
     async def fetch(self) -> bytes:

@@ -24,7 +24,7 @@ EXPOSED_HEADERS = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Aut
 PREFLIGHT_MAX_AGE = timedelta(hours=2)
 """How long a browser may cache a preflight response. Chromium accepts no more."""
 VARY_HEADER = (b"vary", b"Origin")
-"""Sent even if no access is granted, so that no cache serves one origin's response to another origin."""
+"""Sent with every response of the shared paths, so that no cache serves one origin's response to another origin."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -37,16 +37,16 @@ class CorsMiddleware:
     allowed_origins: frozenset[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != ScopeType.HTTP or not is_shared(scope["path"]):
+        if scope["type"] != ScopeType.HTTP or not is_shared_path(scope["path"]):
             return await self.app(scope, receive, send)
         origin = _header(scope, b"origin")
-        granted = _granted(origin) if origin in self.allowed_origins else []
-        if granted and scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method"):
-            return await _send_preflight(send, granted)
+        access_headers = _access_headers(origin) if origin in self.allowed_origins else []
+        if access_headers and scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method"):
+            return await _send_preflight(send, access_headers)
 
         async def send_with_cors(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *granted, VARY_HEADER]
+                message["headers"] = [*message["headers"], *access_headers, VARY_HEADER]
             await send(message)
 
         return await self.app(scope, receive, send_with_cors)
@@ -57,21 +57,21 @@ def with_cors(app: ASGIApp, origins: str) -> ASGIApp:
     return CorsMiddleware(app, frozenset(origins.split(","))) if origins else app
 
 
-def is_shared(path: str) -> bool:
+def is_shared_path(path: str) -> bool:
     return any(path == root or path.startswith(f"{root}/") for root in SHARED_PATHS)
 
 
-def _granted(origin: str) -> Headers:
+def _access_headers(origin: str) -> Headers:
     return [
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-expose-headers", EXPOSED_HEADERS.encode()),
     ]
 
 
-async def _send_preflight(send: Send, granted: Headers) -> None:
-    """Answer a preflight request. It needs no token, because the response contains no data."""
+async def _send_preflight(send: Send, access_headers: Headers) -> None:
+    """Answer a preflight request, without asking for a token: the answer contains no data."""
     headers = [
-        *granted,
+        *access_headers,
         (b"access-control-allow-methods", METHODS.encode()),
         (b"access-control-allow-headers", ALLOWED_HEADERS.encode()),
         (b"access-control-max-age", b"%d" % PREFLIGHT_MAX_AGE.total_seconds()),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.api.auth.identity import Identity
+from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Caller, Scope
 from notifier.api.auth.tokens import TokenHolder
 from notifier.domain.errors import BadToken, Forbidden
@@ -17,33 +17,34 @@ INSECURE_WARNING = (
 DEV_TOKEN_LIFETIME = timedelta(days=1)
 """Lifetime of the credentials in a `User` header. An open stream ends when they expire."""
 
-DEV_CALLER = Caller(key="insecure-dev", name="of nobody", scopes=frozenset(Scope))
+DEV_CALLER = Caller(key="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
+"""The service that makes each local request without a key. It has every scope."""
 
 
 @dataclass(frozen=True, slots=True)
-class InsecureIdentity:
-    """Identity for requests from this machine that were not made by a foreign page.
+class InsecureAuthenticator:
+    """Authenticates requests from this machine that need no key or token.
 
-    A request that carries a key or a token is authenticated by that.
+    A key or a token that a request carries nevertheless is checked as usual, by `authenticator`.
     """
 
-    identity: Identity
+    authenticator: Authenticator
 
     async def user(self, authorization: str | None, now: datetime) -> TokenHolder:
-        """Return user `ada` for the header `User ada`. Raises the same errors as Identity."""
+        """Return user `ada` for the header `User ada`. Raises the same errors as Authenticator."""
         if (name := _dev_user(authorization)) is None:
-            return await self.identity.user(authorization, now)
+            return await self.authenticator.user(authorization, now)
         if fault := id_problem(name):
             raise BadToken(f"The user name {fault}.")
         return TokenHolder(user=UserId(name), ends_at=(now + DEV_TOKEN_LIFETIME).timestamp())
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
-        """Return a caller with every scope if there is no header. Raises the same errors as Identity."""
+        """Return a caller with every scope if there is no header. Raises the same errors as Authenticator."""
         if authorization is None:
             return DEV_CALLER
         if _dev_user(authorization) is not None:
             raise Forbidden("This route is for services: remove the user name from the header.")
-        return await self.identity.service_caller(authorization, now)
+        return await self.authenticator.service_caller(authorization, now)
 
 
 def _dev_user(authorization: str | None) -> str | None:

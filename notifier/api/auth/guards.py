@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from notifier.api.auth.dev_mode import InsecureIdentity
-from notifier.api.auth.identity import Identity
+from notifier.api.auth.dev_mode import InsecureAuthenticator
+from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import Keys
 from notifier.api.container import ApiContainer
@@ -20,11 +20,11 @@ from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
 ALREADY_METERED = "notifier.prepaid"
-"""Key in the request scope: what `RequestMeter.take` returned, if a middleware has already metered the request."""
+"""Key in the request scope. If a middleware has metered the request, its value is what `RequestMeter.take` returned."""
 INBOX_PATH = "/v1/inbox"
-"""Path of the inbox. Its requests need no warm-up, because they load the inbox themselves."""
+"""Path of the inbox routes. They load the inbox themselves, so their requests start no warm-up."""
 REMAINING_ALLOWANCE = "left"
-"""Key in the request state: the caller's remaining allowance."""
+"""Key in the request state. Its value is the caller's remaining allowance, for the `RateLimit` headers."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
@@ -34,10 +34,10 @@ def allow_services(container: ApiContainer, *scopes: Scope) -> Guard:
     """Allow services that have at least one of the scopes. Sets `request.user` to the caller."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        identity = await _identity_for(container, connection)
-        caller = await identity.service_caller(connection.headers.get("authorization"), container.clock.now())
+        authenticator = await _authenticator_for(container, connection)
+        caller = await authenticator.service_caller(connection.headers.get("authorization"), container.clock.now())
         caller.require(*scopes)
-        _meter(container, connection, container.metering.requests, caller.key)
+        _meter(container, connection, container.request_meter.requests, caller.key)
         connection.scope["user"] = caller
 
     return guard
@@ -47,33 +47,37 @@ def allow_users(container: ApiContainer) -> Guard:
     """Allow users. Sets `request.user` to the user and `request.auth` to the time when the token expires."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        identity, now = await _identity_for(container, connection), container.clock.now()
+        authenticator, now = await _authenticator_for(container, connection), container.clock.now()
         authorization = connection.headers.get("authorization")
-        is_first = not container.identity.has_verified(authorization, now)
-        holder = await identity.user(authorization, now)
+        is_new_token = not container.authenticator.has_verified(authorization, now)
+        holder = await authenticator.user(authorization, now)
         _meter(container, connection, _user_limit(container, connection), holder.user)
-        if is_first and not connection.url.path.startswith(INBOX_PATH):
+        if is_new_token and not connection.url.path.startswith(INBOX_PATH):
             container.warm_up.add(holder.user)
         connection.scope["user"], connection.scope["auth"] = holder.user, holder.ends_at
 
     return guard
 
 
-async def _identity_for(container: ApiContainer, connection: Connection) -> Identity | InsecureIdentity:
-    """Return the identity that authenticates the request.
+async def _authenticator_for(container: ApiContainer, connection: Connection) -> Authenticator | InsecureAuthenticator:
+    """Return the authenticator of the request.
 
-    The insecure identity requires the setting and a request from this machine. Foreign pages are excluded, because a
-    page in a local browser sends its requests from this machine, too.
+    It is the insecure one if the setting allows that and the request comes from this machine, but not from a page of
+    another origin. Such a page, open in a browser on this machine, must not act as any user.
     """
     if container.system.settings.insecure_dev:
         with suppress(Forbidden):
             await require_loopback(connection)
-            return InsecureIdentity(container.identity)
-    return container.identity
+            return InsecureAuthenticator(container.authenticator)
+    return container.authenticator
 
 
 def _user_limit(container: ApiContainer, connection: Connection) -> RequestLimit | None:
-    return container.metering.reads if connection.scope.get("method") in READ_METHODS else container.metering.writes
+    return (
+        container.request_meter.reads
+        if connection.scope.get("method") in READ_METHODS
+        else container.request_meter.writes
+    )
 
 
 def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit | None, caller: str) -> None:
@@ -83,7 +87,7 @@ def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit 
     """
     if limit is None:
         return
-    granted, allowance = connection.scope.pop(ALREADY_METERED, None) or container.metering.take(limit, caller)  # type: ignore[misc] # our own key
+    granted, allowance = connection.scope.pop(ALREADY_METERED, None) or container.request_meter.take(limit, caller)  # type: ignore[misc] # our own key
     connection.scope["state"][REMAINING_ALLOWANCE] = allowance
     if not granted:
         detail = f"The limit is {limit.max_requests} {limit.name} in {whole_seconds(limit.window)} seconds."
@@ -93,8 +97,8 @@ def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit 
 def allow_loopback_or_services(container: ApiContainer) -> Guard:
     """Allow loopback requests, and services with the metrics scope from elsewhere.
 
-    The Host header must name a loopback address, too. Otherwise a foreign page in a local browser could use DNS
-    rebinding, that is, point its own host name at this machine.
+    The Host header must name a loopback address, too. Otherwise any page that is open in a local browser could point
+    its own host name at this machine (DNS rebinding).
     """
     only_services = allow_services(container, Scope.METRICS)
 
@@ -106,9 +110,9 @@ def allow_loopback_or_services(container: ApiContainer) -> Guard:
 
 
 async def require_loopback(connection: Connection, _: BaseRouteHandler | None = None) -> None:
-    """Allow only requests from this machine that were not made by a foreign page in a local browser.
+    """Allow only requests from this machine, but none that a page of another origin makes in a local browser.
 
-    A foreign page's request has a different Origin. After DNS rebinding it has a different Host. Raises Forbidden.
+    The request of such a page has another Origin or, after DNS rebinding, another Host. Raises Forbidden.
     """
     host = connection.headers.get("host", "")
     if not (_is_loopback(connection) and _names_loopback(f"//{host}")):

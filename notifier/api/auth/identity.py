@@ -1,6 +1,7 @@
 """Authenticate users by short-lived token and services by key.
 
-The service key is compared in constant time, so response times reveal nothing about it.
+The main service key is compared in constant time, so response times reveal nothing about it. Other service keys are
+looked up by a keyed hash.
 """
 
 from contextlib import suppress
@@ -15,11 +16,13 @@ from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
 from notifier.metrics import CacheHits, Metrics
 
-__all__ = ["Identity", "Keys", "issue_token", "keys_of", "load_or_create"]
+__all__ = ["Authenticator", "Keys", "issue_token", "keys_of", "load_or_create"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Authenticator:
+    """Authenticates the user or the service that makes a request."""
+
     keys: Keys = field(repr=False)
     tokens: TokenVerifier
     service_keys: ServiceKeyCache
@@ -59,7 +62,7 @@ class Identity:
             return caller
         try:
             await self.tokens.holder(token, now)
-        except IssuerUnavailable:  # fails closed: the token may be a user's, but is certainly not a service key
+        except IssuerUnavailable:  # fails closed: it may be a user's token, but is certainly no service key
             raise BadToken("The token is not a service key.") from None
         raise Forbidden("A user token is for the user's own inbox; this route needs a service key.")
 
@@ -67,11 +70,11 @@ class Identity:
         return SECRET_FILE_CALLER if _is_same(token, self.keys.service_key) else self.service_keys.caller(token)
 
 
-def identity_of(settings: Settings, keys: Keys, metrics: Metrics) -> Identity:
-    """Build the identity without connecting to the issuer. Raises BadSetting."""
+def build_authenticator(settings: Settings, keys: Keys, metrics: Metrics) -> Authenticator:
+    """Build the authenticator without connecting to the issuer. Raises BadSetting."""
     service_keys = ServiceKeyCache(ServiceKeyFile.of(settings, keys))
     verified = VerifiedTokens(CacheHits(metrics.inbox_cache, "tokens"))
-    return Identity(
+    return Authenticator(
         keys=keys, tokens=token_verifier(settings, keys, metrics), service_keys=service_keys, verified=verified
     )
 

@@ -123,10 +123,10 @@ LOGGER = logging.getLogger("notifier.api")
 MAX_KEY_AGE = timedelta(minutes=10)
 """Maximum age of the keys while the issuer answers: a revoked key is accepted no longer than this."""
 OUTAGE_EXTENSION = timedelta(hours=1)
-"""Additional age of the keys while the issuer cannot be reached.
+"""Time beyond MAX_KEY_AGE for which the keys stay valid while the issuer cannot be reached.
 
-Tokens last for minutes, so no legitimate token signed with the old keys is valid after this time. An attacker who
-blocks the connection to the issuer can keep a stolen key alive for this long at most.
+Tokens last for minutes, so no genuine token that was signed before the outage is valid for longer. An attacker who
+blocks the connection to the issuer can prolong the use of a stolen key by this time only.
 """
 MIN_FETCH_INTERVAL = timedelta(seconds=10)
 """Minimum time between two fetches, however many tokens with unknown `kid` values an attacker sends."""
@@ -159,7 +159,7 @@ class FetchedKeys:
     """
 
     fetch: Callable[[], Awaitable[bytes]]
-    """Fetch the key set, within limits of time and size. Raises IssuerUnavailable."""
+    """Fetches the key set, within limits of time and size. Raises IssuerUnavailable."""
     on_failure: Callable[[], object] | None = None
     """Called after every fetch that returned no keys."""
     now: Callable[[], float] = monotonic
@@ -184,7 +184,7 @@ class FetchedKeys:
                 return
             self.tried_at = self.now()
             self.refresh_task = asyncio.create_task(self._fetch())
-        # While fetches fail, do not wait for a token that names a known key.
+        # If the last fetch failed, a token that names a known key does not wait for this one: the key is still valid.
         if not self.failure or kid not in self.keys or self._older_than(MAX_KEY_AGE + OUTAGE_EXTENSION):
             await asyncio.shield(self.refresh_task)
 
@@ -257,7 +257,7 @@ def fetch(url: str) -> bytes:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirects: the configured URL was validated, but a redirect may lead to plain HTTP."""
+    """Follows no redirects, because only the configured URL was validated: a redirect may lead to plain HTTP."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

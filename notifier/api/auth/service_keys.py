@@ -20,17 +20,20 @@ from notifier.api.auth.scopes import Caller, Scope
 from notifier.config import MIN_SECRET_BYTES, Settings
 from notifier.domain.errors import BadSetting, Unwritable
 
-PREFIX = "nsk_"
-"""Prefix that lets secret scanners find leaked keys. A token without the prefix is not hashed and looked up."""
+KEY_PREFIX = "nsk_"
+"""Prefix that lets secret scanners find leaked keys. A token without it is neither hashed nor looked up."""
 KEY_BYTES = 32
+"""Random bytes of a key."""
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 HASH_BYTES = 32
 ID_LENGTH = 8
-"""Characters of the hash that form the key's id. With 1,000 keys, the odds of two equal ids are 1 in 10,000."""
+"""Characters of the hash that form the key's id. Among 1,000 keys two have the same id with a probability of 0.01 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKey:
+    """A service key as the key file stores it: without its text, which only the service has."""
+
     name: Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
     """Name of the service. During a key rotation the service has two keys with this name."""
     scopes: tuple[Scope, ...]
@@ -48,7 +51,7 @@ class ServiceKey:
 
 def new_key(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) -> tuple[str, ServiceKey]:
     """Generate a key. Return its text, which is shown once and never stored, and the record to store."""
-    text = PREFIX + secrets.token_urlsafe(KEY_BYTES)
+    text = KEY_PREFIX + secrets.token_urlsafe(KEY_BYTES)
     return text, ServiceKey(name=name, scopes=tuple(sorted(scopes)), hash=key_hash(text, pepper), made_at=now)
 
 
@@ -67,7 +70,7 @@ def callers_by_hash(keys: Sequence[ServiceKey]) -> Mapping[str, Caller]:
     return {key.hash: key.caller for key in keys}
 
 
-def is_name(text: str) -> bool:
+def is_valid_name(text: str) -> bool:
     return re.fullmatch(NAME_PATTERN, text) is not None
 
 
@@ -78,22 +81,27 @@ SECRETS_FILE = "secret.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
+    """The secret of this installation and its main service key."""
+
     secret: str = field(repr=False)
     """Signs user tokens, and encrypts ids, cursors and seen tokens."""
     service_key: str = field(repr=False)
-    """The key with which the tweet service authenticates."""
+    """The main service key, which has every scope. Services with keys of their own don't need it."""
 
     def __post_init__(self) -> None:
         if len(self.secret.encode()) < MIN_SECRET_BYTES or not self.service_key:
             raise BadSetting(f"The secret has fewer than {MIN_SECRET_BYTES} bytes, or the service key is missing.")
 
     def derive(self, purpose: str) -> bytes:
-        """Derive a key for one purpose. A value made for one purpose is invalid for any other."""
+        """Derive a key for one purpose. What is signed or encrypted for one purpose is invalid for any other."""
         return _derive_key(self.secret, purpose)
 
 
 def keys_of(settings: Settings) -> Keys:
-    """Return the keys derived from the secret in the settings, or those of the data folder. Raises BadSetting."""
+    """Return the secret in the settings with a service key derived from it, or else the keys of the data folder.
+
+    Raises BadSetting.
+    """
     if settings.secret:
         return Keys(secret=settings.secret, service_key=_derive_key(settings.secret, "service").hex())
     return load_or_create(settings.data)
@@ -144,7 +152,7 @@ SERVICE_KEYS_FILE = "service_keys.json"
 CHECK_SECONDS = 1.0
 """Seconds between two checks of the file: the delay until a removed key is rejected or a new key accepted."""
 
-Signature = tuple[int, int, int]
+FileFingerprint = tuple[int, int, int]
 """Inode, size and modification time in nanoseconds. It changes when the file is replaced or edited."""
 
 
@@ -154,6 +162,8 @@ class _StoredKeys(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKeyFile:
+    """The file with the service keys. `pepper` is the secret part of their hashes."""
+
     path: Path
     pepper: bytes = field(repr=False)
 
@@ -203,17 +213,17 @@ class ServiceKeyFile:
 
 @dataclass(slots=True)
 class ServiceKeyCache:
-    """Cache of the key file. It notices a change of the file after at most a second."""
+    """Callers by key, as the key file lists them. A change of the file takes effect within a second."""
 
     key_file: ServiceKeyFile
     now: Callable[[], float] = monotonic
     callers: Mapping[str, Caller] = field(init=False)
-    signature: Signature | None = field(init=False)
+    fingerprint: FileFingerprint | None = field(init=False)
     checked_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         """Load the keys. Raises BadSetting, because with an unreadable key file the API would reject all services."""
-        self.signature, self.checked_at = self._signature(), self.now()
+        self.fingerprint, self.checked_at = self._fingerprint(), self.now()
         self.callers = callers_by_hash(self.key_file.read())
 
     def caller(self, text: str) -> Caller | None:
@@ -222,7 +232,7 @@ class ServiceKeyCache:
         Runs on the event loop. Checking the file's date takes a few microseconds; reloading a changed file takes a few
         hundred.
         """
-        if not text.startswith(PREFIX):
+        if not text.startswith(KEY_PREFIX):
             return None
         if self.now() - self.checked_at >= CHECK_SECONDS:
             self.checked_at = self.now()
@@ -230,17 +240,17 @@ class ServiceKeyCache:
         return self.callers.get(key_hash(text, self.key_file.pepper))
 
     def _refresh(self) -> None:
-        # Take the signature before reading, so that a change in between is noticed at the next check.
-        if (signature := self._signature()) == self.signature:
+        # Take the fingerprint before reading. If the file changes in between, the next check notices it.
+        if (fingerprint := self._fingerprint()) == self.fingerprint:
             return
-        self.signature = signature
+        self.fingerprint = fingerprint
         try:
             self.callers = callers_by_hash(self.key_file.read())
         except BadSetting as error:
             # Fails open for the known keys: a mistake in the file must not lock out all services.
             LOGGER.error("the service keys stay unchanged: %s", error.detail)
 
-    def _signature(self) -> Signature | None:
+    def _fingerprint(self) -> FileFingerprint | None:
         try:
             status = self.key_file.path.stat()
         except OSError:

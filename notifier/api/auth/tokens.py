@@ -24,9 +24,10 @@ from notifier.metrics import CacheHits, Metrics
 ALGORITHM = "HS256"
 AUDIENCE = "notifier"
 LIFETIME = timedelta(minutes=15)
+"""Lifetime of a token that this service signs, unless the caller chooses another."""
 LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the issuer and this service."""
-INVALID_TOKEN = "The token is not from this service."
+INVALID_TOKEN = "The token is malformed, or neither this service nor its issuer has signed it."
 
 _MAX_TIMESTAMP = 2**40
 """Largest accepted timestamp in seconds; `datetime` can represent it."""
@@ -52,7 +53,7 @@ class TokenHolder:
 
 class TokenVerifier(Protocol):
     async def holder(self, token: str, now: datetime) -> TokenHolder:
-        """Verify a token. Raises BadToken, and IssuerUnavailable if the keys cannot be fetched."""
+        """Verify a token, and return its user. Raises BadToken, and IssuerUnavailable if the keys cannot be fetched."""
         ...
 
     async def trusts(self, holder: TokenHolder) -> bool:
@@ -84,6 +85,8 @@ SigningKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 
 @dataclass(frozen=True, slots=True)
 class OwnTokens:
+    """Verifies tokens that this service signed."""
+
     secret: jwt.PyJWK = field(repr=False)
 
     @classmethod
@@ -101,6 +104,8 @@ class OwnTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedTokens:
+    """Verifies tokens of the configured issuer, whose name is `name`."""
+
     name: str
     audience: str
     keyring: Keyring
@@ -131,11 +136,11 @@ def token_verifier(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVer
     if not issuer.name:
         return OwnTokens.of(keys)
     count_outage = metrics.outages.labels("issuer").inc
-    keyring = FetchedKeys(fetcher(issuer.jwks), count_outage) if issuer.jwks else FixedKey(issuer_key_file_key(issuer))
+    keyring = FetchedKeys(fetcher(issuer.jwks), count_outage) if issuer.jwks else FixedKey(read_issuer_key(issuer))
     return IssuedTokens(name=issuer.name, audience=issuer.audience, keyring=keyring)
 
 
-def issuer_key_file_key(issuer: Issuer) -> PublicKey:
+def read_issuer_key(issuer: Issuer) -> PublicKey:
     """Return the key in the issuer's key file. Raises BadSetting."""
     try:
         return public_key(Path(issuer.key).read_bytes())
@@ -178,40 +183,40 @@ def _checked_holder(claims: _OwnClaims | _IssuedClaims, audience: str, now: date
 
 # Cache of verified tokens, because a user's next requests send the same token.
 
-MAX_BYTES = 16_000_000
-"""Memory for about 20,000 tokens, which last for 15 minutes. The least recently used token is evicted first."""
+MAX_CACHE_BYTES = 16_000_000
+"""Memory for about 20,000 tokens with a lifetime of 15 minutes. The least recently used token is evicted first."""
 HOLDER_BYTES = 600
-"""Memory per token without its text, measured with tracemalloc."""
+"""Memory of a cached token beside its text, measured with tracemalloc."""
 
 
 @dataclass(slots=True)
 class VerifiedTokens:
     """LRU cache of valid tokens, each until it expires. One instance per event loop."""
 
-    hits: CacheHits
-    size: int = 0
+    stats: CacheHits
+    used_bytes: int = 0
     _holders: "OrderedDict[str, TokenHolder]" = field(default_factory=OrderedDict, repr=False)
 
     def holder(self, token: str, now: datetime) -> TokenHolder | None:
         if (cached := self._holders.get(token)) is None:
-            self.hits.misses.inc()
+            self.stats.misses.inc()
             return None
         # Check both bounds again: after the clock is set back, a token may not be valid yet.
         if not cached.begins_at <= now.timestamp() < cached.ends_at:
             self._forget(token)
-            self.hits.misses.inc()
+            self.stats.misses.inc()
             return None
         self._holders.move_to_end(token)
-        self.hits.hits.inc()
+        self.stats.hits.inc()
         return cached
 
     def remember(self, token: str, holder: TokenHolder) -> None:
         self._forget(token)
         self._holders[token] = holder
-        self.size += HOLDER_BYTES + len(token)
-        while self.size > MAX_BYTES:
+        self.used_bytes += HOLDER_BYTES + len(token)
+        while self.used_bytes > MAX_CACHE_BYTES:
             self._forget(next(iter(self._holders)))
 
     def _forget(self, token: str) -> None:
         if self._holders.pop(token, None) is not None:
-            self.size -= HOLDER_BYTES + len(token)
+            self.used_bytes -= HOLDER_BYTES + len(token)

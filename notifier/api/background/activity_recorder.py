@@ -1,4 +1,4 @@
-"""Record active users: batch inbox openings and send them to Redis in one round trip."""
+"""Record the users who open their inbox, in batches that are sent to Redis."""
 
 import asyncio
 from collections import defaultdict
@@ -17,19 +17,21 @@ BATCH_SECONDS = 5.0
 """Seconds between two batches. Activity has a resolution of an hour, and a batch saves up to 10,000 round trips."""
 
 Pause = Callable[[float], Awaitable[object]]
+"""Waits for a number of seconds: `asyncio.sleep`, or a replacement of tests."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ActivityRecorder:
     """Records each member at most once an hour, however often the user opens the inbox. One instance per event loop.
 
-    No inbox request waits for it.
+    No inbox request waits for Redis.
     """
 
     activity: Activity
     metrics: Metrics
     pause: Pause = asyncio.sleep
     hour: int = 0
+    """Hour of the latest inbox open, in hours since 1970."""
     recorded: dict[int, bytearray] = field(default_factory=dict)
     """Members recorded in the current hour: one bitmap per shard, 25 MB for 200 million users."""
     next_batch: dict[int, set[Member]] = field(default_factory=lambda: defaultdict(set))
@@ -40,14 +42,14 @@ class ActivityRecorder:
         hour = hour_of(opened.view.now)
         if hour > self.hour:
             self.hour, self.recorded = hour, {}
-        if not self._is_new(opened.view.member):
+        if not self._record_if_new(opened.view.member):
             return
         self.next_batch[self.hour].add(opened.view.member)
         if self.sending is None or self.sending.done():
             self.sending = asyncio.create_task(self._send())
 
-    def _is_new(self, member: Member) -> bool:
-        """Return whether the member was not yet recorded this hour, and record it."""
+    def _record_if_new(self, member: Member) -> bool:
+        """Set the member's bit of this hour. Return whether it was not set before."""
         shard, index = shard_of(member), member % SHARD_MEMBERS
         if shard not in self.recorded:
             self.recorded[shard] = bytearray(SHARD_BYTES)
@@ -63,6 +65,6 @@ class ActivityRecorder:
                 for hour, members in batch.items():
                     await self.activity.touch(members, hour)
             except CacheUnavailable:
-                # Fails open: with empty bitmaps, the next opening of each member is recorded again.
+                # Fails open: the batch is lost. Forget who was recorded, so the next inbox open counts.
                 self.recorded = {}
                 self.metrics.outages.labels("cache").inc()

@@ -1,6 +1,7 @@
 """Event intake: passes single events to the gateway in batches, and hides retracted content.
 
-A batch needs one cache lookup and one log sync. That is a third of the work of single calls, and far fewer threads.
+A batch needs one cache lookup and one sync of the log. Passing its events one by one would take three times the work,
+and far more threads.
 """
 
 import asyncio
@@ -16,26 +17,30 @@ from notifier.domain.errors import Full, NotifierError, Unavailable
 from notifier.flow.intake.gateway import Gateway, IntakeReceipt
 
 MAX_CONCURRENT_BATCHES = 2
-"""Maximum concurrent batches: one is prepared while another waits for the disk."""
+"""Maximum concurrent batches: one is prepared while the other waits for the disk."""
 MAX_BATCH_EVENTS = 200
-"""Maximum events per batch. The last event of a batch waits less than one sync of a slow disk takes."""
+"""Maximum events per batch. Preparing so many takes less time than one sync of a slow disk."""
 
 IncomingEvent = UpstreamEvent | NotifierError
 """An event, or the error that rejects it."""
 AppendEvents = Callable[[Sequence[IncomingEvent]], Awaitable[Sequence[IntakeReceipt]]]
+"""Appends events to the log, and returns one receipt per event, in order."""
 WaitingEvent = tuple[IncomingEvent, "asyncio.Future[IntakeReceipt]"]
+"""An event, and the future for which its client waits."""
 
 
 @dataclass(slots=True, kw_only=True)
 class EventBatcher:
-    """Collects events in a batch while earlier batches are appended. One instance per event loop.
+    """Appends events to the log in batches. One instance per event loop.
 
-    An event that finds no batch in progress is appended at once.
+    An event is appended at once, unless the maximum number of batches is in progress. Events that arrive meanwhile form
+    the next batch.
     """
 
     append_all: AppendEvents
     waiting: list[WaitingEvent] = field(default_factory=list)
     running: "set[asyncio.Task[None]]" = field(default_factory=set)
+    """Tasks that append batches, one batch after another, until no event waits."""
 
     async def append(self, event: IncomingEvent) -> IntakeReceipt:
         """Append the event to the log. Raises the gateway's errors.
@@ -59,18 +64,18 @@ class EventBatcher:
         try:
             receipts = await self.append_all([event for event, _ in batch])
         except (Unavailable, Full) as error:
-            # The queued events would fail the same way, batch by batch. Refuse them now, so that no event waits longer
-            # than one batch takes.
-            queued, self.waiting = self.waiting, []
-            return _fail([*batch, *queued], error)
+            # The waiting events would fail in the same way, batch by batch. Refuse them now, so that no client waits
+            # for more than one batch.
+            waiting, self.waiting = self.waiting, []
+            return _fail([*batch, *waiting], error)
         except Exception as error:
             if len(batch) == 1:
                 return _fail(batch, error)
-            for single in batch:  # an event that makes the gateway fail must not fail the others
+            for single in batch:  # one event may have caused the error; the others must not fail with it
                 await self._append([single])
             return None
         for (_, future), receipt in zip(batch, receipts, strict=True):
-            if not future.done():  # otherwise the client has disconnected; its event stays accepted
+            if not future.done():  # done: its client has disconnected; the event stays accepted
                 future.set_result(receipt)
         return None
 
@@ -112,12 +117,13 @@ class EventIntake:
     async def accept(self, event: IncomingEvent) -> IntakeReceipt:
         """Accept a single event. Raises LogUnavailable and Full.
 
-        It runs the two steps of `Gateway.accept` separately: hiding everything that an author has written takes about a
-        second, and mentions of the same batch must not wait for that. A crash between the steps has the same effect as
-        in `Gateway.accept`.
+        It runs the two steps of `Gateway.accept`, append and hide, separately. Hiding everything by one author takes
+        about a second, and mentions of the same batch must not wait for that. A crash between the steps has the same
+        effect as in `Gateway.accept`.
         """
         if isinstance(event, NotifierError):
-            # In a batch, the event would fail together with an unavailable log. The client would get a 503 and retry.
+            # Refuse the invalid event without a batch. If the log were unavailable, the whole batch would get a 503,
+            # and the client would repeat the event.
             return self.gateway.refuse(event)
         receipt = await self.batcher.append(event)
         if isinstance(event, Retraction):

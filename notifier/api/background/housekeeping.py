@@ -1,7 +1,7 @@
 """Garbage collector tuning, page latency reports and page audits of an API process.
 
-Normally the collector does not traverse cached objects: a full collection with 2,000 cached viewers takes 0.3 s, during
-which no request is answered. Almost no object is part of a cycle, so cached objects are freed when they leave a cache.
+A full collection that traverses 2,000 cached viewers takes 0.3 s, during which no request is answered. Therefore cached
+objects are frozen, so the collector skips them. Almost none is part of a cycle: they are freed when they leave a cache.
 """
 
 import asyncio
@@ -25,22 +25,26 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import InboxLatencyReport
 
 YOUNG_THRESHOLD, MIDDLE_THRESHOLD = 500, 4
-"""Objects per young collection, and young collections per middle collection. 2,000 objects take about 3 ms."""
-CHECK_INTERVAL = timedelta(minutes=1)
-CHECKS_PER_FULL_COLLECTION = 60
-"""Checks between two full collections. A full collection frees frozen objects that became cyclic garbage.
+"""Objects per young collection, and young collections per middle collection.
 
-A full collection runs earlier if the number of frozen objects has doubled since the last one.
+A middle collection thus traverses about 2,000 objects, in about 3 ms.
+"""
+CHECK_INTERVAL = timedelta(minutes=1)
+"""Interval of the checks whether a full collection is due."""
+CHECKS_PER_FULL_COLLECTION = 60
+"""Checks after which a full collection runs. It frees frozen objects that became cyclic garbage.
+
+It runs earlier if the number of frozen objects has doubled since the last full collection.
 """
 
 
 def tune_garbage_collector(sleep: Callable[[float], None] = time.sleep) -> None:
-    """Freeze objects that survive a middle collection, and run rare full collections. Call once per process."""
+    """Freeze objects that survive a middle collection, and rarely run a full one. Call once per process."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_THRESHOLD, MIDDLE_THRESHOLD)
     gc.callbacks.append(freeze_survivors)
-    threading.Thread(target=_collect_all, args=(sleep,), name="collector", daemon=True).start()
+    threading.Thread(target=_run_full_collections, args=(sleep,), name="collector", daemon=True).start()
 
 
 def freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
@@ -48,32 +52,35 @@ def freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
         gc.freeze()
 
 
-def _collect_all(sleep: Callable[[float], None]) -> None:
-    checks, frozen = 0, gc.get_freeze_count()
+def _run_full_collections(sleep: Callable[[float], None]) -> None:
+    checks, frozen_count = 0, gc.get_freeze_count()
     while True:
         sleep(CHECK_INTERVAL.total_seconds())
         checks += 1
-        if checks >= CHECKS_PER_FULL_COLLECTION or gc.get_freeze_count() > 2 * frozen:
+        if checks >= CHECKS_PER_FULL_COLLECTION or gc.get_freeze_count() > 2 * frozen_count:
             gc.unfreeze()
             gc.collect()
-            checks, frozen = 0, gc.get_freeze_count()
+            checks, frozen_count = 0, gc.get_freeze_count()
 
 
-# Page latency, reported about once a second to the processes that send alerts.
+# Page latency. It is reported about once a second to the processes that send alerts, which slow down if it is high.
 
 REPORT_WINDOW = timedelta(seconds=5)
-"""How long a page is included in reports, and how long a report is valid."""
+"""Time before a report in which the pages that it covers were completed. It is valid for as long a time."""
 MIN_PAGES = 20
 """Minimum pages per report. With fewer pages, a single slow page would determine the percentile."""
 MAX_PAGES = 4_096
-"""Latest pages that are kept: about 300 kB, and 0.5 ms of work each second."""
+"""Number of latest pages whose latency is kept: about 300 kB, and 0.5 ms of work each second."""
 REPORT_SECONDS = 1.0
 """Seconds between two reports, while pages are opened."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PageLatency:
-    """Measures page latency and reports its 99th percentile. One instance per event loop. No page waits for Redis."""
+    """Measures page latency, and reports its 99th percentile to Redis. One instance per event loop.
+
+    No page waits for Redis.
+    """
 
     report: InboxLatencyReport
     owner: str
@@ -84,7 +91,7 @@ class PageLatency:
     pause: Pause = asyncio.sleep
     pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MAX_PAGES))
     """When each page was completed, and how long it took."""
-    has_unreported: bool = False
+    has_unreported_pages: bool = False
     reporting: "asyncio.Task[None] | None" = None
 
     @contextmanager
@@ -96,14 +103,14 @@ class PageLatency:
         finally:
             now = self.clock.now()
             self.pages.append((now, now - started_at))
-            self.has_unreported = True
+            self.has_unreported_pages = True
             if self.reporting is None or self.reporting.done():
                 self.reporting = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
-        while self.has_unreported:
+        while self.has_unreported_pages:
             await self.pause(REPORT_SECONDS)
-            self.has_unreported = False
+            self.has_unreported_pages = False
             while self.pages and self.pages[0][0] <= self.clock.now() - REPORT_WINDOW:
                 self.pages.popleft()
             if len(self.pages) >= MIN_PAGES:
@@ -126,10 +133,10 @@ def p99(durations: list[timedelta]) -> timedelta:
 
 LOGGER = logging.getLogger("notifier.api")
 
-OPENINGS_PER_AUDIT = 200
-"""One audit per so many openings adds 0.5 % reads. A fault in 1 % of the openings is found within 20,000 openings."""
+INBOX_OPENS_PER_AUDIT = 200
+"""Inbox opens per audit, so audits add 0.5 % reads. A fault in 1 % of the opens is found after 20,000 on average."""
 AUDIT_DELAY = timedelta(seconds=0.25)
-"""Delay before an audit. The response is sent by then, and a process runs at most four audits a second."""
+"""Delay before an audit. The response is sent by then. One process also runs no more than four audits a second."""
 
 
 class PageAudit(Protocol):
@@ -140,28 +147,28 @@ class PageAudit(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class PageAuditSampler:
-    """Audits a sample of openings, one at a time. One instance per event loop.
+    """Audits about one in 200 inbox opens, one at a time. One instance per event loop.
 
-    The first opening is audited, so that a process with little traffic is checked too.
+    The first open is audited, too, so that a process with little traffic is checked.
     """
 
     audit: PageAudit
     pause: Pause = asyncio.sleep
-    skipped: int = OPENINGS_PER_AUDIT
+    opens_since_audit: int = INBOX_OPENS_PER_AUDIT
     running: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
-        self.skipped += 1
-        if self.skipped < OPENINGS_PER_AUDIT or (self.running is not None and not self.running.done()):
+        self.opens_since_audit += 1
+        if self.opens_since_audit < INBOX_OPENS_PER_AUDIT or (self.running is not None and not self.running.done()):
             return
-        self.skipped = 0
+        self.opens_since_audit = 0
         self.running = asyncio.create_task(self._run(opened))
 
     async def _run(self, opened: OpenedInbox) -> None:
         await self.pause(AUDIT_DELAY.total_seconds())
         try:
             await self.audit.compare(opened)
-        except Unavailable:  # fails open: a later opening will be audited
+        except Unavailable:  # fails open: a later page will be audited
             return
         except Exception:  # no request waits for the audit, so its errors are only logged
             LOGGER.exception("an audit of a page failed")

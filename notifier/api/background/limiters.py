@@ -29,38 +29,42 @@ class DeviceRequestLimiter:
     threads: Threads
     """The part of the process's threads that device requests may use."""
 
-    async def __call__(self, user: UserId, call: Callable[[DeviceRegistry, Member], T], *, newcomer: bool = False) -> T:
+    async def __call__(
+        self, user: UserId, call: Callable[[DeviceRegistry, Member], T], *, create_member: bool = False
+    ) -> T:
         """Call `call` with the device registry and the user's member number.
 
-        A `newcomer` without a member number receives one. Raises StoreUnavailable, and the registry's errors.
+        With `create_member`, an unknown user gets a member number. Otherwise an unknown user raises NotFound. Raises
+        StoreUnavailable, and the errors of `call`.
         """
-        return await self.threads.run(self._call, user, call, newcomer=newcomer)
+        return await self.threads.run(self._call, user, call, create_member=create_member)
 
-    def _call(self, user: UserId, call: Callable[[DeviceRegistry, Member], T], *, newcomer: bool) -> T:
-        return call(self.registry, self.registry.member(user, create=newcomer))
+    def _call(self, user: UserId, call: Callable[[DeviceRegistry, Member], T], *, create_member: bool) -> T:
+        return call(self.registry, self.registry.member(user, create=create_member))
 
 
-# Rate limits: requests are counted locally at once, and across all processes through Redis a little later.
+# Rate limits. Each process counts requests at once in its memory. About a second later it reports them to Redis, and
+# learns what other processes have counted.
 
 READS_WINDOW, WRITES_WINDOW, REQUESTS_WINDOW = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
-"""Windows of the limits."""
+"""Times over which a user's reads, a user's writes and a service's requests are limited."""
 REPORT_SECONDS = 1.0
-"""Seconds between two synchronizations with Redis, while there are counts to send."""
+"""Seconds between two reports to Redis, while there are counts to report."""
 REPORTS_PER_LIMIT = 100
 """A process reports a caller's requests once they reach 1/100 of the limit, so that rare callers cost no round trip.
 
-A caller can therefore exceed the limit by 1/100 per process, and by the requests of one second.
+A caller can therefore exceed the limit by 1/100 for each process, and by the requests of one second.
 """
 MAX_LOCAL_BUCKETS = 20_000
-"""Users and keys kept, the most recently active; about 6 MB. An evicted caller starts again with a full bucket.
+"""Buckets of callers that are kept in memory, about 6 MB. The one that was not used for longest is evicted.
 
-The next synchronization corrects that bucket.
+An evicted caller starts again with a full bucket, which the next report corrects.
 """
 
 
 @dataclass(slots=True)
 class _LocalBucket:
-    """A caller's bucket in this process."""
+    """A caller's token bucket as this process sees it: its own counts, and those of others as of the last report."""
 
     bucket: TokenBucket
     unreported: int = 0
@@ -84,7 +88,8 @@ class RequestMeter:
     """Limit of a service's requests; None means unlimited."""
     pause: Pause = asyncio.sleep
     local_buckets: "OrderedDict[tuple[RequestLimit, str], _LocalBucket]" = field(default_factory=OrderedDict)
-    unreported: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
+    callers_to_report: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Callers whose requests the next report contains, by limit."""
     reporting: "asyncio.Task[None] | None" = None
 
     def take(self, limit: RequestLimit, caller: str) -> tuple[bool, RequestAllowance]:
@@ -109,14 +114,14 @@ class RequestMeter:
     def _queue_report(self, limit: RequestLimit, caller: str, local: _LocalBucket) -> None:
         if local.unreported * REPORTS_PER_LIMIT < limit.max_requests:
             return
-        self.unreported[limit].add(caller)
+        self.callers_to_report[limit].add(caller)
         if self.reporting is None or self.reporting.done():
             self.reporting = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
-        while self.unreported:
+        while self.callers_to_report:
             await self.pause(REPORT_SECONDS)
-            due, self.unreported = self.unreported, defaultdict(set)
+            due, self.callers_to_report = self.callers_to_report, defaultdict(set)
             for limit, callers in due.items():
                 await self._report(
                     limit,
@@ -132,21 +137,22 @@ class RequestMeter:
         for local in local_buckets.values():
             local.unreported = 0
         try:
-            left = await self._spend(spent, limit)
+            tokens_left = await self._spend(spent, limit)
         except CacheUnavailable:
-            # Fails open: each process uses its own counts. Redis may or may not have counted this report, so it is not
-            # repeated.
+            # Fails open: each process goes by its own counts. The report is not repeated, because Redis may have
+            # counted it.
             self.metrics.outages.labels("cache").inc()
             return
-        for caller, tokens in left.items():
+        for caller, tokens in tokens_left.items():
             local = local_buckets[caller]
+            # The shared bucket lacks the requests that were counted here while the report was under way.
             local.bucket = local.bucket.lowered(tokens - local.unreported)
 
     async def _spend(self, spent: Mapping[str, int], limit: RequestLimit) -> Mapping[str, float]:
         """Take tokens from the shared buckets. Return the tokens left in each. Raises CacheUnavailable."""
         counts = {f"{limit.name}:{caller}": count for caller, count in spent.items()}
-        left = await self.threads.run(self.buckets.spend, counts, limit.bucket)
-        return {caller: left[f"{limit.name}:{caller}"] for caller in spent}
+        tokens_left = await self.threads.run(self.buckets.spend, counts, limit.bucket)
+        return {caller: tokens_left[f"{limit.name}:{caller}"] for caller in spent}
 
 
 def request_meter(

@@ -22,8 +22,8 @@ from notifier.flow.operations.overview import Overview
 
 SNAPSHOT_SECONDS = 1.0
 """Seconds between two snapshots."""
-MAX_SILENT_SECONDS = 5.0
-"""Longest silence in seconds: while a snapshot is slow, watchers receive heartbeats.
+SNAPSHOT_WAIT_SECONDS = 5.0
+"""Seconds that a stream waits for a slow snapshot before it sends a heartbeat instead.
 
 The demo page gives up a connection that is silent for 8 seconds.
 """
@@ -41,6 +41,8 @@ class SnapshotReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewReader:
+    """Reads the overview in a thread. `data` is the data folder."""
+
     overview: Overview
     roles: RoleProcesses
     data: Path
@@ -55,13 +57,14 @@ class OverviewReader:
 
 @dataclass(slots=True)
 class SharedSnapshots:
-    """Shares snapshots among all requests and streams of a process (singleflight)."""
+    """Lets all requests and streams of a process share one read of the overview (singleflight)."""
 
     reader: SnapshotReader
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     now: Callable[[], float] = monotonic
-    max_silence: float = MAX_SILENT_SECONDS
+    snapshot_wait: float = SNAPSHOT_WAIT_SECONDS
     snapshot: bytes = b""
+    """The last snapshot, as JSON."""
     taken_at: float | None = None
     read_task: "asyncio.Task[bytes] | None" = None
 
@@ -81,7 +84,7 @@ class SharedSnapshots:
         sent: bytes | None = None
         while True:
             try:
-                async with asyncio.timeout(self.max_silence):
+                async with asyncio.timeout(self.snapshot_wait):
                     snapshot = await self.latest()
             except TimeoutError:
                 yield KEEP_ALIVE
@@ -106,9 +109,9 @@ class SharedSnapshots:
 # Mutual exclusion of expensive requests.
 
 LOCK_TIMEOUT = timedelta(milliseconds=50)
-"""Longest wait for the lock.
+"""Longest time for which a request waits until the running one has released the lock.
 
-It is longer than the search of a log without a backlog, so such a search rejects no other request. A longer wait would
+A search of a log without a backlog ends sooner, so the requests that wait for it are not refused. A longer wait would
 block a thread that event intake needs.
 """
 
@@ -117,14 +120,14 @@ block a thread that event intake needs.
 class ExclusiveRequests:
     """Lock for expensive requests that run one at a time."""
 
-    refusal: str
-    """Error message for a request that does not get the lock."""
+    refusal_text: str
+    """Message of the error for a request that does not get the lock."""
     lock: Lock = field(default_factory=Lock)
 
     def __enter__(self) -> None:
         """Take the lock. Raises Unavailable if it is not free in time."""
         if not self.lock.acquire(timeout=LOCK_TIMEOUT.total_seconds()):
-            raise Unavailable(self.refusal)
+            raise Unavailable(self.refusal_text)
 
     def __exit__(self, *_: object) -> None:
         self.lock.release()
@@ -132,17 +135,17 @@ class ExclusiveRequests:
 
 # Open streams of `/v1/system/stream`.
 
-MAX_STREAMS = 64
-"""Maximum streams per process: enough for a team's screens. File descriptors must remain for the inboxes."""
+MAX_OVERVIEW_STREAMS = 64
+"""Maximum streams per process: enough for a team's screens. The other file descriptors are for users' streams."""
 WRITE_TIMEOUT_SECONDS = 15.0
 """Write timeout in seconds, as for the inbox stream. A client that does not read is cut off and may reconnect."""
 
 
 @dataclass(slots=True)
-class StreamLimit:
-    """Limits and counts the open streams of a process."""
+class OverviewStreamLimit:
+    """Limits and counts the open streams of the overview in a process."""
 
-    max_streams: int = MAX_STREAMS
+    max_streams: int = MAX_OVERVIEW_STREAMS
     write_timeout: float = WRITE_TIMEOUT_SECONDS
     open_streams: int = 0
 
@@ -156,7 +159,7 @@ class StreamLimit:
 class SnapshotStream:
     """The event source of one watcher's stream."""
 
-    limit: StreamLimit
+    limit: OverviewStreamLimit
     events: AsyncGenerator[bytes]
 
     def open(self) -> None:

@@ -32,6 +32,7 @@ class FakeAlertBody(msgspec.Struct):
 
     at: datetime
     to: str
+    """Address of the device, as `logged_address` returns it."""
     place: str
     text: str
 

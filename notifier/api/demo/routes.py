@@ -17,7 +17,7 @@ from litestar import Response, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import JSONBody, QueryParameter, SkipValidation
 
-from notifier.api.answers import NO_STORE
+from notifier.api.answers import NO_STORE_HEADERS
 from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.auth.identity import issue_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
@@ -25,7 +25,7 @@ from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
 from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.processes import RoleProcesses
-from notifier.api.routes.static import HEADERS, static_files
+from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
 from notifier.codec import read_batch
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.sequencer import fanout_limit, has_budget, opens_new_burst
@@ -38,15 +38,17 @@ from notifier.flow.leadership import Leadership
 from notifier.wiring.system import build_leadership
 
 VISITOR_NAME = "the demo's visitor"
+"""Operator of the throttles that the page's buttons set and lift."""
 KINDS = ("vip", "active", "occasional", "away")
 """Kinds of the four demo users, in the order of the setting."""
 TOKEN_LIFETIME = timedelta(hours=1)
 TOKEN_PLACEHOLDER = b"{{token}}"
+"""Text in demo.html that is replaced by the token for the buttons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoControls:
-    """Controls of the demo over its own service."""
+    """Means of the demo to change its own service: it sends mentions, kills workers and flushes Redis."""
 
     traffic: DemoTraffic
     roles: RoleProcesses
@@ -60,7 +62,7 @@ DemoControlsDependency = NamedDependency[SkipValidation[DemoControls]]
 
 
 def demo_controls(container: ApiContainer, flush_redis: Callable[[], bool]) -> DemoControls:
-    """Build the demo's controls. Nothing is started yet."""
+    """Build the demo's controls, without starting anything."""
     nonces = container.system.ports.nonces
     traffic = DemoTraffic(
         gateway=_Gateway(container), leases=_ProcessLeases(container), clock=container.clock, nonces=nonces
@@ -79,15 +81,15 @@ class _Gateway:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """The leases of this process. Each is renewed in the store before its term ends."""
+    """Leases that this process has or has tried to take. Each call of `hold` takes a lease or renews it."""
 
     container: ApiContainer
-    held: dict[str, Leadership] = field(default_factory=dict)
+    leaderships: dict[str, Leadership] = field(default_factory=dict)
 
     async def hold(self, name: str, term: timedelta) -> bool:
-        if name not in self.held:
-            self.held[name] = build_leadership(self.container.system, name, term)
-        return await self.container.in_thread(self.held[name].is_leader, self.container.clock.now())
+        if name not in self.leaderships:
+            self.leaderships[name] = build_leadership(self.container.system, name, term)
+        return await self.container.in_thread(self.leaderships[name].is_leader, self.container.clock.now())
 
 
 class DemoActionBody(msgspec.Struct, kw_only=True):
@@ -142,7 +144,7 @@ async def page(container: WiredContainer) -> Response[bytes]:
     if file is None:
         raise NotFound("Unknown page.")
     content = file.content.replace(TOKEN_PLACEHOLDER, demo_token(container.keys).encode())
-    return Response(content, media_type=file.kind, headers={**HEADERS, **NO_STORE})
+    return Response(content, media_type=file.media_type, headers={**PAGE_SECURITY_HEADERS, **NO_STORE_HEADERS})
 
 
 @get("/people", responses=problem_responses(401, 403))
@@ -154,7 +156,7 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
         for kind, user in zip(KINDS, _people(container), strict=True)
     ]
     stars = await container.in_thread(_stars, container)
-    return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE)
+    return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE_HEADERS)
 
 
 @get("/phones", responses=problem_responses(400, 401, 403, 503))
@@ -165,7 +167,7 @@ async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPh
         directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS_FILE
     )
     body = await container.in_thread(reader, KINDS, _people(container), after)
-    return Response(body, headers=NO_STORE)
+    return Response(body, headers=NO_STORE_HEADERS)
 
 
 @post("/storm", status_code=202, responses=problem_responses(400, 401, 403, 404, 503))
@@ -187,7 +189,7 @@ async def storm(
 
 @post("/pause", status_code=200, guards=[require_json], responses=problem_responses(400, 401, 403, 415, 503))
 async def pause(data: JSONBody[PauseBody], request: UserRequest, container: WiredContainer) -> DemoActionBody:
-    """Pause tier P2 for a while. Its slices are parked, and resume gradually over half a minute."""
+    """Pause tier P2 for a while. Its slices are parked. After the pause they resume gradually, over half a minute."""
     ports, now = container.system.ports, container.clock.now()
     throttle = validated_throttle(
         Throttle(
@@ -251,7 +253,7 @@ async def kill(
 async def empty(request: UserRequest, container: WiredContainer, controls: DemoControlsDependency) -> DemoActionBody:
     """Flush the Redis that this service started itself."""
     if not await container.in_thread(controls.flush_redis):
-        raise CacheUnavailable("This service did not start its own Redis, so there is nothing to flush.")
+        raise CacheUnavailable("This service did not start a Redis of its own, or that Redis does not answer.")
     return DemoActionBody(
         action="Empty Redis",
         message="Redis was flushed. Inboxes read the store until the index is rebuilt. Lost tasks are queued again.",
@@ -265,7 +267,7 @@ def _people(container: ApiContainer) -> list[UserId]:
 
 
 def _stars(container: ApiContainer) -> list[StarBody]:
-    """Return the demo's celebrities that are loaded. The directory contains a celebrity only after its followers."""
+    """Return the demo's celebrities that are loaded. The directory lists a celebrity only once its followers are."""
     ports = container.system.ports
     loaded = ports.directory.accounts(STARS)
     follower_counts = {
@@ -275,7 +277,7 @@ def _stars(container: ApiContainer) -> list[StarBody]:
 
 
 def _forecast_text(container: ApiContainer, subject: Subject) -> str:
-    """Return a text that predicts what a storm's mentions would cause now."""
+    """Return a text that predicts what a storm that starts now would cause."""
     now = container.clock.now()
     head = container.system.ports.heads.load([subject])[subject]
     policy = POLICIES[Kind.MENTION].refilled_every(container.system.settings.refill)
@@ -307,7 +309,7 @@ def _lift_pauses(container: ApiContainer) -> list[str]:
 
 
 def _cli_command(container: ApiContainer, command: str) -> str:
-    """Return a CLI command. It begins like the command that started this service: `notifier` may not be on PATH."""
+    """Return a CLI command to copy. It begins as the one that started this service: `notifier` may not be on PATH."""
     settings = container.system.settings
     return f"{settings.command} {command} --data {shlex.quote(str(settings.data))}"
 

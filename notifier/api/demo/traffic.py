@@ -1,4 +1,4 @@
-"""Generated mentions of the demo: storms on request, and constant background traffic.
+"""Mentions that the demo generates: storms on request, and a constant trickle.
 
 Only one of several API processes generates mentions. Leases in the store decide which process.
 """
@@ -20,21 +20,21 @@ from notifier.ports.coordination import Clock, Nonces
 STARS = (UserId("nova"), UserId("orion"))
 """Celebrities for storms. All accounts of the demo follow the first, and some of them follow the second."""
 USUAL_RATE = 1
-"""Mentions per second of background traffic."""
+"""Mentions per second of the trickle."""
 STORM_RATE = 100 * USUAL_RATE
 """Mentions per second of a storm."""
 STORM_SECONDS = 8
-"""Seconds of a storm: far below the demo's collapse window, so a storm is one burst even on a slow machine."""
+"""Seconds of a storm: far less than the demo's collapse window, so a storm is one burst even on a slow machine."""
 MENTIONS_PER_BATCH = 10
 """Mentions in each batch of a storm."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
-"""Longest interruption of the background traffic after its process was killed. Then another process takes over."""
+"""Term of the trickle's lease. If its process is killed, another one continues the trickle after this time."""
 
 AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
 TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")
 TRICKLE_ACCOUNTS = (UserId("u3"), UserId("u5"), UserId("u8"))
-"""Accounts mentioned by the background traffic. They have no followers, so each mention adds only their own row."""
+"""Accounts that the trickle mentions. They have no followers, so a mention only adds a row for the account itself."""
 
 
 class EventSink(Protocol):
@@ -45,13 +45,16 @@ class EventSink(Protocol):
 
 class DemoLeases(Protocol):
     async def hold(self, name: str, term: timedelta) -> bool:
-        """Return whether this process holds the lease for the term. Raises StoreUnavailable or Full."""
+        """Take or renew the lease for `term`, unless another process has it. Return whether this process has it now.
+
+        Raises StoreUnavailable or Full.
+        """
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class DemoTraffic:
-    """Generates storms and background traffic."""
+    """Generates storms and the trickle."""
 
     gateway: EventSink
     leases: DemoLeases
@@ -64,7 +67,7 @@ class DemoTraffic:
 
     async def start_storm(self, star: UserId) -> bool:
         """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or Full."""
-        # Check again after taking the lease, because two concurrent requests of this process share the same lease.
+        # Check again after taking the lease: a concurrent request of this process may have taken it, too.
         if (
             self._is_storm_running()
             or not await self.leases.hold(STORM_LEASE, timedelta(seconds=STORM_SECONDS))
@@ -75,7 +78,7 @@ class DemoTraffic:
         return True
 
     def start_trickle(self) -> None:
-        """Start the background traffic, which continues until `stop`."""
+        """Start the trickle, which continues until `stop`."""
         self.trickle_task = asyncio.create_task(self._send_trickle())
 
     def stop(self) -> None:
@@ -87,7 +90,7 @@ class DemoTraffic:
         return self.storm_task is not None and not self.storm_task.done()
 
     async def _send_storm(self, star: UserId, mentions: int) -> None:
-        """Send the mentions of a storm. It ends on time, with fewer mentions if the gateway is slow."""
+        """Send the mentions of a storm. If the gateway is slow, the storm ends on time with fewer mentions."""
         ends_at = self.clock.now() + timedelta(seconds=STORM_SECONDS)
         await self._send([star], author=self.chance.choice(AUTHORS))
         for _ in range(mentions // MENTIONS_PER_BATCH):
@@ -104,7 +107,7 @@ class DemoTraffic:
     async def _holds_trickle_lease(self) -> bool:
         try:
             return await self.leases.hold(TRICKLE_LEASE, TRICKLE_TERM)
-        except NotifierError:  # the store is unavailable, so it could not store the mention either
+        except NotifierError:  # the store is unavailable; a mention would fail, too
             return False
 
     async def _trickle_accounts(self) -> AsyncIterator[UserId]:
@@ -114,7 +117,7 @@ class DemoTraffic:
 
     async def _send(self, mentioned: Sequence[str], author: str | None = None) -> None:
         body = mention_batch(mentioned, author=author, now=self.clock.now(), new_id=self.nonces.new, chance=self.chance)
-        with suppress(NotifierError):  # rejected mentions are not retried, because new ones follow
+        with suppress(NotifierError):  # not repeated, because new mentions follow
             await self.gateway.send(json.dumps(body).encode())
 
 
@@ -137,7 +140,7 @@ def mention_batch(
 
 
 def _random_author(chance: random.Random) -> str:
-    """Return one of about 14,000 authors: an author who mentions a celebrity too often causes no more alerts."""
+    """Return one of about 14,000 authors, so that none exceeds the number of mentions that may cause alerts."""
     return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
 
 

@@ -9,7 +9,7 @@ import msgspec
 from litestar import HttpMethod, Response, delete, get, route
 from litestar.params import FromPath, JSONBody
 
-from notifier.api.answers import PRIVATE
+from notifier.api.answers import PRIVATE_HEADERS
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer
 from notifier.api.problems import problem_responses
@@ -103,7 +103,7 @@ async def devices(request: UserRequest, container: WiredContainer) -> Response[D
     Tokens and endpoints are not returned, except for their last four characters.
     """
     registered = await container.device_requests(request.user, lambda registry, member: registry.list_devices(member))
-    return Response(DevicesBody(devices=[device_body(device) for device in registered]), headers=PRIVATE)
+    return Response(DevicesBody(devices=[device_body(device) for device in registered]), headers=PRIVATE_HEADERS)
 
 
 @route(
@@ -128,14 +128,14 @@ async def register(
         lambda registry, member: registry.register(
             member, address, locale=locale, time_zone=zone, replaces=replaced_token
         ),
-        newcomer=True,
+        create_member=True,
     )
-    return Response(device_body(device), headers=PRIVATE)
+    return Response(device_body(device), headers=PRIVATE_HEADERS)
 
 
 @delete("/{id:str}", responses=problem_responses(400, 401, 403, 404, 429, 503, 507))
 async def unregister(id: FromPath[str], request: UserRequest, container: WiredContainer) -> None:
-    """Unregister a device. A device that is unknown or belongs to another user is left unchanged."""
+    """Unregister a device of the user. Does nothing if there is no such device, or if it belongs to another user."""
     if not _ID.fullmatch(id):
         raise NotFound("A device id has 32 hexadecimal digits.")
     await container.device_requests(request.user, lambda registry, member: registry.unregister(member, DeviceId(id)))

@@ -10,7 +10,7 @@ from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 
-from notifier.api.answers import NO_STORE
+from notifier.api.answers import NO_STORE_HEADERS
 from notifier.api.auth.guards import media_type, require_uncompressed
 from notifier.api.auth.scopes import Caller, Scope
 from notifier.api.container import ApiContainer, WiredContainer, raw_path_part
@@ -39,7 +39,7 @@ from notifier.domain.upstream.validation import (
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.flow.operations.event_status import AccountStatus, BurstStatus, EventReport, TierStatus, note_of
 
-PREFIX = "/v1/events/"
+PATH_PREFIX = "/v1/events/"
 
 MAX_BATCH_BYTES = 4 * 1024 * 1024
 NO_DRY_RUN, DRY_RUN = "false", "true"
@@ -47,7 +47,7 @@ NO_DRY_RUN, DRY_RUN = "false", "true"
 MAX_PREVIEWED_ACCOUNTS = 3
 """Accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
 
-MAX_BYTES = {SINGLE_TYPE: MAX_EVENT_BYTES, "application/json": MAX_EVENT_BYTES, BATCH_TYPE: MAX_BATCH_BYTES}
+MAX_BODY_BYTES = {SINGLE_TYPE: MAX_EVENT_BYTES, "application/json": MAX_EVENT_BYTES, BATCH_TYPE: MAX_BATCH_BYTES}
 """Maximum body size in bytes, by content type."""
 REQUIRED_SCOPE: Mapping[str, Scope] = {
     MENTIONED_TYPE: Scope.EVENTS,
@@ -128,7 +128,7 @@ class EventAccountBody(msgspec.Struct, kw_only=True):
     bursts: list[BurstBody]
 
 
-class FateBody(msgspec.Struct, kw_only=True):
+class EventStatusBody(msgspec.Struct, kw_only=True):
     """Status of an event.
 
     `status` is `accepted` while the event is durable but not yet sequenced. It is `sequenced` once the outcome for at
@@ -160,14 +160,16 @@ async def accept(
     written, and no user is notified.
     """
     content_type = media_type(request)
-    if content_type not in MAX_BYTES:
-        raise WrongType(f"The content type must be {', '.join(MAX_BYTES)}.")
+    if content_type not in MAX_BODY_BYTES:
+        raise WrongType(f"The content type must be {', '.join(MAX_BODY_BYTES)}.")
     received = await _decode(
-        container, await _read_body(request, MAX_BYTES[content_type]), batch=content_type == BATCH_TYPE
+        container, await _read_body(request, MAX_BODY_BYTES[content_type]), batch=content_type == BATCH_TYPE
     )
     _require_scopes(request.user, received)
     if (dry_runs := _dry_run_values(request)) != [NO_DRY_RUN]:
-        return Response(await _preview(container, received, content_type, dry_runs), status_code=200, headers=NO_STORE)
+        return Response(
+            await _preview(container, received, content_type, dry_runs), status_code=200, headers=NO_STORE_HEADERS
+        )
     if content_type == BATCH_TYPE:
         result: AcceptedEventBody | AcceptedBatch = _batch_result(
             await container.intake.accept_batch([item.event for item in received])
@@ -175,20 +177,20 @@ async def accept(
     else:
         result = _single_result(await container.intake.accept(received[0].event))
     _warm_up(container, received)
-    return Response(result, headers=NO_STORE)
+    return Response(result, headers=NO_STORE_HEADERS)
 
 
 @get("/{id:path}", responses=problem_responses(400, 401, 403, 404, 429, 503))
-async def fate(
+async def event_status(
     id: FromPath[str], request: ServiceRequest, container: WiredContainer, source: FromQuery[str | None] = None
-) -> Response[FateBody]:
+) -> Response[EventStatusBody]:
     """Return the status of an event: the refusal or the bursts of each mentioned account, with fan-out progress.
 
     Without `source` the response covers every event with this id.
     """
     request.user.require(Scope.EVENTS)
-    report = await container.in_thread(container.event_status.look_up, source, raw_path_part(request, PREFIX, id))
-    return Response(_event_status_body(report), headers=NO_STORE)
+    report = await container.in_thread(container.event_status.look_up, source, raw_path_part(request, PATH_PREFIX, id))
+    return Response(_event_status_body(report), headers=NO_STORE_HEADERS)
 
 
 async def _decode(container: ApiContainer, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:
@@ -206,12 +208,12 @@ def _warm_up(container: ApiContainer, received: Sequence[ReceivedEvent]) -> None
 
 
 def _dry_run_values(request: ServiceRequest) -> list[str]:
-    """Return all values of `dry_run`. The framework would return only the last value, which a proxy may have added."""
+    """Return all values of `dry_run`. The framework would return only the last one, which a proxy may have added."""
     return [str(value) for value in request.query_params.getall("dry_run", [NO_DRY_RUN])]
 
 
 def _require_scopes(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
-    """Raise Forbidden if the caller lacks the scope of any event. Then no event of the batch is accepted.
+    """Raise Forbidden if the caller lacks the scope of any event, so no event of the batch is accepted.
 
     An event that cannot be decoded has no type; it is rejected later.
     """
@@ -226,7 +228,7 @@ async def _preview(
 ) -> PreviewsBody:
     """Return the preview of a single mention event. Raises Refused, NotSupported, or the error of the event.
 
-    An invalid `dry_run` value is rejected, because a client that sends one does not expect a delivery.
+    An invalid value of `dry_run` is rejected: a client that sends it may not expect a delivery.
     """
     if dry_runs != [DRY_RUN]:
         raise Refused("dry_run must be true or false.")
@@ -261,10 +263,7 @@ def _single_result(receipt: IntakeReceipt) -> AcceptedEventBody:
 
 
 def _batch_result(receipts: Sequence[IntakeReceipt]) -> AcceptedBatch:
-    """Return the results of a batch. Raises the first event's error if every event was refused.
-
-    The client may then send the whole batch again.
-    """
+    """Return the results of a batch. If every event was refused, raise the error of the first."""
     if not receipts:
         raise BadEvent("The batch has no events.")
     if receipts[0].error and all(receipt.status is IntakeStatus.REFUSED for receipt in receipts):
@@ -281,8 +280,8 @@ def _accepted_event_body(receipt: IntakeReceipt) -> AcceptedEventBody:
     )
 
 
-def _event_status_body(report: EventReport) -> FateBody:
-    return FateBody(
+def _event_status_body(report: EventReport) -> EventStatusBody:
+    return EventStatusBody(
         id=report.id, status=report.status, accounts=[_account_body(account) for account in report.accounts]
     )
 

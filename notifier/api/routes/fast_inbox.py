@@ -12,10 +12,10 @@ from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEven
 
 from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches
 from notifier.api.auth.guards import ALREADY_METERED
-from notifier.api.auth.identity import Identity
+from notifier.api.auth.identity import Authenticator
 from notifier.api.container import ApiContainer
 from notifier.api.problems import SECURITY_HEADERS, limit_headers
-from notifier.api.routes.inbox import FAILED, UNREAD_HEADERS
+from notifier.api.routes.inbox import FAST_PATH_ERROR, UNREAD_HEADERS
 from notifier.api.schemas.rendering import RenderedPage, badge_json
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
@@ -43,7 +43,7 @@ class FastInbox:
 
     routes: ASGIApp
     container: ApiContainer
-    identity: Identity
+    authenticator: Authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP and _is_plain(scope) and await self._try_answer(scope, send):
@@ -51,10 +51,11 @@ class FastInbox:
         await self.routes(scope, receive, send)
 
     async def _try_answer(self, scope: HTTPScope, send: Send) -> bool:
+        """Answer the request if that is possible without the framework. Return whether it was answered."""
         authorization = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"authorization":
-                if authorization is not None:  # leave the choice among several headers to the routes
+                if authorization is not None:  # several headers: the routes decide which one counts
                     return False
                 authorization = value.decode("latin-1")
             elif name == b"if-none-match":
@@ -62,11 +63,11 @@ class FastInbox:
         if authorization is None:
             return False
         try:
-            holder = await self.identity.user(authorization, self.container.clock.now())
-            limit = self.container.metering.reads
+            holder = await self.authenticator.user(authorization, self.container.clock.now())
+            limit = self.container.request_meter.reads
             allowance = None
             if limit is not None:
-                granted, allowance = self.container.metering.take(limit, holder.user)
+                granted, allowance = self.container.request_meter.take(limit, holder.user)
                 scope[ALREADY_METERED] = granted, allowance  # type: ignore[literal-required] # our own key
                 if not granted:
                     return False
@@ -74,8 +75,8 @@ class FastInbox:
                 response = await self._page(holder.user, if_none_match, allowance)
             else:
                 response = await self._unread(holder.user, allowance)
-        except StoreUnavailable as error:  # the routes report this error without asking the store again
-            scope[FAILED] = error  # type: ignore[literal-required] # our own key
+        except StoreUnavailable as error:  # the routes report this error, without asking the store again
+            scope[FAST_PATH_ERROR] = error  # type: ignore[literal-required] # our own key
             return False
         except Exception:  # the routes meet the same error, and report it
             return False
@@ -83,7 +84,7 @@ class FastInbox:
         return True
 
     async def _page(self, user: UserId, if_none_match: str | None, allowance: RequestAllowance | None) -> HttpResponse:
-        with self.container.timing():
+        with self.container.page_latency():
             opening = await self.container.inbox.open(user, limit=DEFAULT_PAGE_SIZE)
         rendered = self.container.renderer.first_page(user, opening)
         headers = [(b"etag", rendered.tag.encode()), *_PAGE_HEADERS, *_encoded(limit_headers(allowance))]

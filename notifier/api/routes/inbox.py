@@ -7,7 +7,7 @@ from litestar.params import JSONBody
 from notifier.api.answers import (
     DEFAULT_PAGE_SIZE,
     PAGE_HEADERS,
-    PRIVATE,
+    PRIVATE_HEADERS,
     Cursor,
     Limit,
     conditional,
@@ -23,13 +23,13 @@ from notifier.domain.errors import BadMark
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Badge
 
-UNREAD_HEADERS = {**PRIVATE, "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
+UNREAD_HEADERS = {**PRIVATE_HEADERS, "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
 MAX_BODY_BYTES = 64 * 1024
 MAX_MARKED_BURSTS = 100
 """Maximum bursts per request: as many as the largest page shows."""
 
-FAILED = "notifier.failed"
-"""Key in the request scope: the store error that the fast path received before it passed the request on."""
+FAST_PATH_ERROR = "notifier.failed"
+"""Key in the request scope. Its value is the store's error, for which the fast path passed the request on."""
 
 
 class BadgeBody(msgspec.Struct, kw_only=True):
@@ -77,15 +77,15 @@ async def page(
     request: UserRequest, container: WiredContainer, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Response[InboxBody | None]:
     """Return a page of the inbox, newest item first, and the badge of the same moment."""
-    _raise_failure(request)
+    _raise_fast_path_error(request)
     user = request.user
-    after = container.opaque.inbox_position(user, cursor) if cursor is not None else None
-    with container.timing():
+    after = container.opaque_ids.inbox_position(user, cursor) if cursor is not None else None
+    with container.page_latency():
         opening = await container.inbox.open(user, after=after, limit=limit)
     if after is None:
         rendered = container.renderer.first_page(user, opening)
     else:
-        rendered = container.renderer.page(user, opening.page, opening.badge, first=False)
+        rendered = container.renderer.page(user, opening.page, opening.badge, is_first_page=False)
     headers = page_headers(rendered.tag)
     if rendered.next is not None:
         cursor = rendered.next.strip(b'"').decode()
@@ -96,7 +96,7 @@ async def page(
 @get("/unread", responses=problem_responses(401, 403, 404, 429, 503))
 async def unread(request: UserRequest, container: WiredContainer) -> Response[BadgeBody]:
     """Return the number of unread items. `more` means that there are more than were counted."""
-    _raise_failure(request)
+    _raise_fast_path_error(request)
     badge = await container.inbox.badge(request.user)
     return Response(badge_body(badge), headers=UNREAD_HEADERS)
 
@@ -109,8 +109,8 @@ async def unread(request: UserRequest, container: WiredContainer) -> Response[Ba
     responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[Seen]) -> None:
-    """Mark everything as seen that was shown on the page of this token."""
-    await container.inbox.see(request.user, container.opaque.seen_token(request.user, data.token))
+    """Mark as seen everything that the page of this token could have shown."""
+    await container.inbox.see(request.user, container.opaque_ids.seen_token(request.user, data.token))
     container.hub.publish_marks(request.user)
 
 
@@ -127,14 +127,14 @@ async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[
         raise BadMark(f"Invalid mark: {data.mark!r}."[:80])
     if not 0 < len(data.bursts) <= MAX_MARKED_BURSTS:
         raise BadMark(f"Send 1 to {MAX_MARKED_BURSTS} bursts.")
-    bursts = [container.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
+    bursts = [container.opaque_ids.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
     await container.inbox.mark(request.user, bursts, Mark(data.mark))
     container.hub.publish_marks(request.user, bursts)
 
 
-def _raise_failure(request: UserRequest) -> None:
-    # Pop the error to break a cycle: the error keeps the request, and the request would keep the error.
-    if (error := request.scope.pop(FAILED, None)) is not None:  # type: ignore[misc] # our own key
+def _raise_fast_path_error(request: UserRequest) -> None:
+    # Remove the error from the request: it refers to the request, and otherwise both would form a reference cycle.
+    if (error := request.scope.pop(FAST_PATH_ERROR, None)) is not None:  # type: ignore[misc] # our own key
         raise error
 
 

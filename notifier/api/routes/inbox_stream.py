@@ -11,7 +11,7 @@ from litestar.params import HeaderParameter
 from litestar.types import Send
 
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
-from notifier.api.event_stream import HEADERS, KEEP_ALIVE, MEDIA_TYPE, EventStream
+from notifier.api.event_stream import KEEP_ALIVE, MEDIA_TYPE, STREAM_HEADERS, EventStream
 from notifier.api.problems import problem_responses
 from notifier.api.routes.inbox import BadgeBody, badge_body
 from notifier.api.schemas.items import ItemBody, item_body
@@ -21,11 +21,13 @@ from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamPosit
 
 WRITE_INTERVAL_SECONDS = 0.25
 """Minimum interval between two writes to a client. In a storm, a burst grows faster than a user can read."""
-MAX_ID_LENGTH = 512
+MAX_EVENT_ID_LENGTH = 512
+"""Characters of a `Last-Event-ID`. A longer one is treated as invalid."""
 RETRY_FIELD = b"retry: 2000\n\n"
+"""Tells the client to wait two seconds before it reconnects."""
 STREAM_DESCRIPTION = (
-    "Events are row, group, marked, hidden, count and reset. Data are ItemBody for the first three, "
-    "HiddenBody, BadgeBody and {}."
+    "Events are row, group and marked with ItemBody as data, hidden with HiddenBody, count with BadgeBody, and "
+    "reset with {}."
 )
 
 LastEvent = Annotated[str | None, HeaderParameter(name="Last-Event-ID")]
@@ -54,10 +56,12 @@ async def live(request: UserRequest, container: WiredContainer, last_event: Last
     listener, stream = await container.hub.open(request.user, request.auth)
     if last_event is not None:
         position = (
-            container.opaque.stream_position(request.user, last_event) if len(last_event) <= MAX_ID_LENGTH else None
+            container.opaque_ids.stream_position(request.user, last_event)
+            if len(last_event) <= MAX_EVENT_ID_LENGTH
+            else None
         )
         container.hub.registry.resume(listener, stream, position)
-    return EventStream(InboxEventSource(container, listener, stream), {**HEADERS, "Vary": "Authorization"})
+    return EventStream(InboxEventSource(container, listener, stream), {**STREAM_HEADERS, "Vary": "Authorization"})
 
 
 def frame(event: StreamEvent, id: str, data: Body | None) -> bytes:
@@ -102,16 +106,16 @@ class InboxEventSource:
     def frames(self) -> bytes:
         """Return all pending events.
 
-        Only the last event has an id that covers all of them; the other events have the previous id. So a client that
-        is cut off between two events receives all of them again.
+        Only the id of the last event covers all of them. The other events have the id of the previous call, so a client
+        that is cut off between two events receives all of them again.
         """
         updates = self.stream.take(self.listener.view(self.container.clock.now()), self.listener.badge)
         if not updates:
             return b""
-        previous_id = self._id() if len(updates) > 1 else ""
+        previous_id = self._event_id() if len(updates) > 1 else ""
         self.stream.as_of = max(self.stream.as_of, self.container.hub.as_of())
         self.stream.marks = self.listener.marks
-        last_id = self._id()
+        last_id = self._event_id()
         *earlier, last = updates
         return b"".join([*(self._frame(update, previous_id) for update in earlier), self._frame(last, last_id)])
 
@@ -125,11 +129,11 @@ class InboxEventSource:
         return frame(update.event, id, None if update.badge is None else badge_body(update.badge))
 
     def _opaque_id(self, burst: BurstKey) -> str:
-        return self.container.opaque.id(self.listener.user, burst)
+        return self.container.opaque_ids.id(self.listener.user, burst)
 
-    def _id(self) -> str:
+    def _event_id(self) -> str:
         position = StreamPosition(as_of=self.stream.as_of, visibility=self.listener.visibility, marks=self.stream.marks)
-        return self.container.opaque.event_id(self.listener.user, position)
+        return self.container.opaque_ids.event_id(self.listener.user, position)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
         self.stream.written_at, self.stream.is_writing = self.container.clock.now(), True

@@ -7,7 +7,7 @@ import msgspec
 from litestar import Response, get, patch
 from litestar.params import FromPath, JSONBody
 
-from notifier.api.answers import PRIVATE
+from notifier.api.answers import PRIVATE_HEADERS
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer, raw_path_part
 from notifier.api.problems import problem_responses
@@ -34,7 +34,7 @@ class HoursBody(msgspec.Struct, kw_only=True):
     end: str = msgspec.field(name="to")
 
 
-class EverythingBody(msgspec.Struct, kw_only=True):
+class AccountPreferencesBody(msgspec.Struct, kw_only=True):
     """Account preferences.
 
     `push` is true unless the user turned alerts off; `asked` is true if the user turned them on explicitly. `mentions`
@@ -81,14 +81,14 @@ class AccountPreferencesFields(TypedDict):
 )
 async def change_account_preferences(
     request: UserRequest, container: WiredContainer, data: JSONBody[AccountChangeBody]
-) -> Response[EverythingBody]:
+) -> Response[AccountPreferencesBody]:
     """Change the account preferences and return the current ones."""
     account_preferences = await container.preference_editor.change_account_preferences(
         request.user, _account_patch(data)
     )
     container.inbox.viewers.forget(request.user)
     container.hub.publish_marks(request.user)
-    return Response(EverythingBody(**account_preferences_fields(account_preferences)), headers=PRIVATE)
+    return Response(AccountPreferencesBody(**account_preferences_fields(account_preferences)), headers=PRIVATE_HEADERS)
 
 
 def account_preferences_fields(account_preferences: AccountPreferences) -> AccountPreferencesFields:
@@ -165,7 +165,7 @@ def _parse_mentions(mentions: str) -> MentionsAllowed:
 
 # `/v1/preferences/{subject}`: volume and mute of a single subject.
 
-PREFIX = "/v1/preferences/"
+PATH_PREFIX = "/v1/preferences/"
 MAX_SUBJECT_CHANGE_BYTES = 4 * 1024
 MAX_MUTE = timedelta(days=366)
 """Longest mute with an end."""
@@ -183,7 +183,7 @@ class PreferenceBody(msgspec.Struct, kw_only=True):
     """A time, or `forever`; null if the subject is not muted."""
 
 
-class PreferencesBody(EverythingBody, kw_only=True):
+class PreferencesBody(AccountPreferencesBody, kw_only=True):
     """Account preferences, and the `preferences` of all subjects that are muted or have a volume of their own."""
 
     preferences: list[PreferenceBody]
@@ -211,7 +211,7 @@ async def preferences(request: UserRequest, container: WiredContainer) -> Respon
     bodies = [_preference_body(preference, now) for _, preference in sorted(subject_preferences.items())]
     shown = [body for body in bodies if body.muted_until is not None or body.volume != Volume.DEFAULT]
     return Response(
-        PreferencesBody(**account_preferences_fields(account_preferences), preferences=shown), headers=PRIVATE
+        PreferencesBody(**account_preferences_fields(account_preferences), preferences=shown), headers=PRIVATE_HEADERS
     )
 
 
@@ -225,7 +225,7 @@ async def change_subject_preference(
     subject: FromPath[str], request: UserRequest, container: WiredContainer, data: JSONBody[PreferenceChangeBody]
 ) -> Response[PreferenceBody]:
     """Change the volume of a subject, or mute or unmute it, and return the current preference."""
-    target = Subject.parse(raw_path_part(request, PREFIX, subject))
+    target = Subject.parse(raw_path_part(request, PATH_PREFIX, subject))
     if target.kind is not Kind.MENTION:
         raise BadPreference("Users are always notified of mentions of themselves.")
     preference = await container.preference_editor.change(
@@ -233,7 +233,7 @@ async def change_subject_preference(
     )
     container.inbox.viewers.forget(request.user)
     container.hub.publish_marks(request.user)
-    return Response(_preference_body(preference, container.clock.now()), headers=PRIVATE)
+    return Response(_preference_body(preference, container.clock.now()), headers=PRIVATE_HEADERS)
 
 
 def _preference_patch(data: PreferenceChangeBody, now: datetime) -> PreferencePatch:

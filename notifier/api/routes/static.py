@@ -25,9 +25,9 @@ MEDIA_TYPES = {
 
 COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
 INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
-"""Parts that are removed from files, a sixth of a page's size: comments of scripts, and indentation and empty lines.
+"""Parts that are removed before a file is served: comments from scripts, indentation and empty lines from all files.
 
-So files must not contain multi-line strings or texts in which such parts matter.
+They are a sixth of a page's size. No file may contain a multi-line string or a text in which such parts matter.
 """
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -42,7 +42,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     ]
 )
-HEADERS = {
+PAGE_SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -52,11 +52,12 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """A file as it is served."""
+
     content: bytes
-    kind: str
-    """Media type."""
+    media_type: str
     tag: str
-    """ETag of the content, which the browser sends with each request. It receives 304 while the file is unchanged."""
+    """ETag of the content. A browser sends it with each request, and gets 304 while the file is unchanged."""
 
 
 @get("/static/{path:path}", media_type="application/octet-stream", responses=problem_responses(400, 404))
@@ -65,13 +66,13 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
     file = static_files().get(path.strip("/"))
     if file is None:
         raise NotFound("Unknown file.")
-    headers = {**HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
-    return conditional(request, file.content, headers, file.kind)
+    headers = {**PAGE_SECURITY_HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
+    return conditional(request, file.content, headers, file.media_type)
 
 
 @cache
 def static_files() -> Mapping[str, File]:
-    """Return all files by name. All are read in advance, so no name in a request is ever used as a path."""
+    """Return all files by name. They are read at the first call, so no name in a request is ever used as a path."""
     return dict(_files(files("notifier.api") / "static", ""))
 
 
@@ -80,10 +81,10 @@ def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
     for entry in sorted(folder.iterdir(), key=lambda item: item.name) if folder.is_dir() else []:
         if entry.is_dir():
             served += _files(entry, f"{prefix}{entry.name}/")
-        elif (kind := MEDIA_TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
+        elif (media_type := MEDIA_TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
             content = entry.read_bytes()
-            if kind == MEDIA_TYPES[".js"]:
+            if media_type == MEDIA_TYPES[".js"]:
                 content = COMMENTS.sub(b"", content)
             content = INDENTATION.sub(b"", content)
-            served.append((prefix + entry.name, File(content, kind, etag(content))))
+            served.append((prefix + entry.name, File(content, media_type, etag(content))))
     return served

@@ -18,7 +18,7 @@ from notifier.domain.errors import Refused
 from notifier.domain.ids import Subject
 from notifier.flow.inbox.gap_fetch import MAX_SEQ, SeqRange
 
-PREFIX = "/v1/subjects/"
+PATH_PREFIX = "/v1/subjects/"
 
 First = Annotated[int, QueryParameter(name="from", ge=0, le=MAX_SEQ)]
 Last = Annotated[int | None, QueryParameter(name="to", ge=0, le=MAX_SEQ)]
@@ -54,19 +54,19 @@ async def bursts(
     user, parsed_subject = request.user, Subject.parse(unquote(subject))
     if last is not None and first > last:
         raise Refused("from: must not be greater than `to`.")
-    after = container.opaque.gap_position(user, parsed_subject, cursor) if cursor is not None else None
+    after = container.opaque_ids.gap_position(user, parsed_subject, cursor) if cursor is not None else None
     seqs = SeqRange(first=first, last=last)
     page = await container.gap_fetch.fetch(user, parsed_subject, seqs, after=after, limit=limit)
     body = BurstsBody(
-        items=[item_body(item, container.opaque.id(user, item.entry.key), page.view.now) for item in page.items],
-        next=container.opaque.gap_cursor(user, page.next) if page.next else None,
+        items=[item_body(item, container.opaque_ids.id(user, item.entry.key), page.view.now) for item in page.items],
+        next=container.opaque_ids.gap_cursor(user, page.next) if page.next else None,
         partial=page.partial,
     )
-    # The tag excludes the cursor: bursts that the viewer may not see change the cursor, too.
+    # The tag excludes the cursor, which also changes with bursts that the viewer may not see.
     content = msgspec.json.encode((user, body.items, body.partial, body.next is None))
     headers = page_headers(etag(content, weak=True))
     if body.next:
-        path = f"{PREFIX}{quote(str(parsed_subject), safe='')}/bursts"
+        path = f"{PATH_PREFIX}{quote(str(parsed_subject), safe='')}/bursts"
         headers["Link"] = next_link(path, from_=first, to=last, limit=limit, cursor=body.next)
     return conditional(request, body, headers)
 
@@ -81,6 +81,6 @@ class RawSubjectPaths:
     app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == ScopeType.HTTP and scope["path"].startswith(PREFIX):
+        if scope["type"] == ScopeType.HTTP and scope["path"].startswith(PATH_PREFIX):
             scope["path"] = scope["raw_path"].partition(b"?")[0].decode("latin-1")
         await self.app(scope, receive, send)

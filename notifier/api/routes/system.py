@@ -10,13 +10,13 @@ from litestar.params import SkipValidation
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from notifier.api.answers import JSON, NO_STORE, pre_encoded
+from notifier.api.answers import JSON, NO_STORE_HEADERS, pre_encoded
 from notifier.api.background.overview import SnapshotStream
 from notifier.api.container import WiredContainer
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
 from notifier.api.problems import problem_responses
 from notifier.api.processes import merged_metrics
-from notifier.api.schemas.openapi import Description
+from notifier.api.schemas.openapi import OpenApiDocument
 from notifier.api.schemas.system import SystemBody
 from notifier.domain.audience.activity import ActiveSetFreshness, active_set_freshness
 from notifier.domain.errors import CacheUnavailable
@@ -30,7 +30,7 @@ STREAM_DESCRIPTION = "Events are system, with SystemBody as data, and trouble, w
 async def overview(container: WiredContainer) -> Response[SystemBody]:
     """Return a snapshot of the system that is at most one second old."""
     body = await container.overview_snapshots.latest()
-    return Response(pre_encoded(SystemBody, body), media_type=JSON, headers=NO_STORE)
+    return Response(pre_encoded(SystemBody, body), media_type=JSON, headers=NO_STORE_HEADERS)
 
 
 @get(
@@ -44,8 +44,8 @@ async def stream(container: WiredContainer) -> EventStream:
     If a snapshot fails, for example because the store is unavailable, the stream sends a `trouble` event with an error
     code instead.
     """
-    container.watchers.require_room()
-    return EventStream(SnapshotStream(container.watchers, container.overview_snapshots.events()))
+    container.overview_streams.require_room()
+    return EventStream(SnapshotStream(container.overview_streams, container.overview_snapshots.events()))
 
 
 # Health checks, metrics and the OpenAPI document.
@@ -60,7 +60,7 @@ class LivenessBody(msgspec.Struct, kw_only=True):
 class Readiness(msgspec.Struct, kw_only=True):
     """Readiness of the service.
 
-    - `cache` is `unavailable` if Redis is away. That costs speed only.
+    - `cache` is `unavailable` if Redis does not answer. That costs speed only.
     - `activity` is `ok`, `snapshot` if tiers use the last published activity, or `off` if they use it as imported.
     - `stopped_lanes` wait for an operator after too many dead letters. The API keeps serving.
     - `insecure_dev` is present if requests from this machine need no key.
@@ -86,7 +86,7 @@ def healthz() -> LivenessBody:
 
 @get("/readyz", responses=problem_responses(503))
 async def readyz(container: WiredContainer) -> Readiness:
-    """Return 200 while the store answers (readiness). Without the cache, responses are correct but slower."""
+    """Return 200 while the store answers (readiness). Without Redis, responses are correct but slower."""
     return await container.in_thread(readiness, container.system)
 
 
@@ -100,15 +100,15 @@ async def metrics(container: WiredContainer) -> Response[str]:
 
 @get("/openapi.json")
 async def openapi(
-    container: WiredContainer, description: NamedDependency[SkipValidation[Description]]
+    container: WiredContainer, openapi_document: NamedDependency[SkipValidation[OpenApiDocument]]
 ) -> Response[dict[str, object]]:
     """Return the OpenAPI document of this API."""
-    return Response(await container.in_thread(description.document), headers={"Cache-Control": "no-cache"})
+    return Response(await container.in_thread(openapi_document.content), headers={"Cache-Control": "no-cache"})
 
 
 def readiness(system: System) -> Readiness:
-    """Check the store and the cache. Raises StoreUnavailable."""
-    system.ports.throttles.since(system.ports.clock.now())
+    """Check the store and the cache by one read of each. Raises StoreUnavailable."""
+    system.ports.throttles.since(system.ports.clock.now())  # a short read of the store
     roll_up_interval, now = system.settings.roll_up_every, system.ports.clock.now()
     insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET
     try:

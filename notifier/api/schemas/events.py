@@ -95,7 +95,7 @@ def event_schemas() -> Mapping[str, Json]:
     structs = {tag: components[name] for tag, name in _struct_names().items()}
     schemas = {_schema_name(name): _schema(tag, structs[tag], components) for tag, name in _struct_names().items()}
     mapping = {tag: SCHEMA_PREFIX + _schema_name(name) for tag, name in _struct_names().items()}
-    return schemas | {EVENT: _any_of(mapping)}
+    return schemas | {EVENT: _one_of(mapping)}
 
 
 def _struct_names() -> Mapping[str, str]:
@@ -107,7 +107,7 @@ def _schema_name(struct: str) -> str:
     return f"{struct.removeprefix('_')}{EVENT}"
 
 
-def _any_of(mapping: Mapping[str, str]) -> Json:
+def _one_of(mapping: Mapping[str, str]) -> Json:
     return {
         "description": "A CloudEvent 1.0, by type; other members are ignored.",
         "oneOf": [{"$ref": reference} for reference in mapping.values()],

@@ -63,6 +63,7 @@ def _mentioner_list(names: Sequence[UserId], *, more: bool) -> str:
 
 
 MAX_NAMES = 3
+"""Names in the body of an item: mentioners of a burst, or mentioned accounts of a digest."""
 MAX_ACCOUNTS = 16
 """Accounts listed in a digest, the most mentioned first."""
 
@@ -134,7 +135,7 @@ class ItemBody(msgspec.Struct, kw_only=True):
 
 
 class CommonBody(msgspec.Struct, kw_only=True):
-    """The part of an item that is the same for all viewers, except where a block hides names or the tweet."""
+    """The part of an item that is the same for all viewers, except where a user block hides names or the tweet."""
 
     subject: str
     seq: int
@@ -147,6 +148,8 @@ class CommonBody(msgspec.Struct, kw_only=True):
 
 
 class CommonFields(TypedDict):
+    """The fields of `CommonBody` except `seq`, as keyword arguments of a body."""
+
     subject: str
     opened_at: datetime
     count: int
@@ -160,12 +163,12 @@ def item_body(item: InboxItem, id: str, now: datetime) -> ItemBody:
     match item:
         case Item():
             seq = seq_of(item.entry, now)
-            return ItemBody(burst=id, seq=seq, **common_body(item, now), unread=item.unread, digest=None)
+            return ItemBody(burst=id, seq=seq, **common_fields(item, now), unread=item.unread, digest=None)
         case DigestItem():
             return _digest_item_body(item, id, now)
 
 
-def common_body(item: Item, now: datetime) -> CommonFields:
+def common_fields(item: Item, now: datetime) -> CommonFields:
     burst = item.burst
     return {
         "subject": str(burst.key.subject),
@@ -196,7 +199,7 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         digest=DigestBody(
             date=day,
             accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:MAX_ACCOUNTS]],
-            bursts=[DigestBurstBody(**common_body(inner, now)) for inner in item.inside],
+            bursts=[DigestBurstBody(**common_fields(inner, now)) for inner in item.inside],
             more=digest.more,
         ),
     )

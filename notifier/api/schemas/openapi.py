@@ -23,18 +23,19 @@ from litestar.openapi.spec import (
 from notifier.api.schemas.events import EVENT, EXAMPLES, SCHEMA_PREFIX, event_schemas
 from notifier.codec.cloudevents import BATCH_TYPE, MAX_BATCH_EVENTS, SINGLE_TYPE
 
-PERSON, SERVICE = "person", "service"
+USER_SCHEME, SERVICE_SCHEME = "person", "service"
+"""Names of the security schemes in the document."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Description:
-    """The OpenAPI document, built on first use, because it takes longer than building the rest of the application."""
+class OpenApiDocument:
+    """The OpenAPI document. It is generated at first use, because that takes longer than building the application."""
 
     generate: Callable[[], dict[str, Any]]
     cached: dict[str, Any] | None = None
     lock: Lock = field(default_factory=Lock)
 
-    def document(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """Return the document. Call in a thread, because the first call takes about 0.1 s."""
         with self.lock:
             if self.cached is None:
@@ -42,10 +43,10 @@ class Description:
             return self.cached
 
 
-def config(version: str) -> OpenAPIConfig:
+def _openapi_config(version: str) -> OpenAPIConfig:
     schemes: dict[str, Any] = {
-        PERSON: SecurityScheme(type="http", scheme="bearer", bearer_format="JWT", description="A user token."),
-        SERVICE: SecurityScheme(type="http", scheme="bearer", description="A service key."),
+        USER_SCHEME: SecurityScheme(type="http", scheme="bearer", bearer_format="JWT", description="A user token."),
+        SERVICE_SCHEME: SecurityScheme(type="http", scheme="bearer", description="A service key."),
     }
     return OpenAPIConfig(
         title="Notifier",
@@ -56,12 +57,14 @@ def config(version: str) -> OpenAPIConfig:
     )
 
 
-def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version: str) -> dict[str, Any]:
-    """Generate the document with a separate application that serves nothing.
+def generate_document(routes: Sequence[Any], dependencies: Mapping[str, Provide], version: str) -> dict[str, Any]:
+    """Generate the document by means of a second application, which serves nothing.
 
-    In the served application, Litestar would add routes for its own documentation pages.
+    If the served application generated it, Litestar would add routes for its own documentation pages.
     """
-    app = Litestar(routes, dependencies=dependencies, openapi_config=config(version), logging_config=None, debug=False)
+    app = Litestar(
+        routes, dependencies=dependencies, openapi_config=_openapi_config(version), logging_config=None, debug=False
+    )
     document = app.openapi_schema.to_schema()
     document["components"]["schemas"] |= event_schemas()
     return document

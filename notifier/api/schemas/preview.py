@@ -16,8 +16,8 @@ NO_FANOUT_NOTE = "The followers are not notified."
 class ReachBody(msgspec.Struct, kw_only=True):
     """Forecast for one tier.
 
-    `eta_seconds` is the time until the last row is written, or null if no estimate is possible. `held_by` is the
-    throttle that holds the tier.
+    `eta_seconds` is the time until the last row is written, or null if no estimate is possible. `held_by` is the id of
+    the throttle that limits or pauses the tier.
     """
 
     people: int
@@ -26,7 +26,7 @@ class ReachBody(msgspec.Struct, kw_only=True):
     bytes: int
     eta_seconds: float | None
     held_by: str | None
-    """Id of the throttle that holds the tier."""
+    """Id of the throttle that limits or pauses the tier."""
 
 
 class PreviewBody(msgspec.Struct, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 
 from notifier.api.answers import etag
 from notifier.api.opaque_ids import OpaqueIds
-from notifier.api.schemas.items import CommonBody, common_body, item_body
+from notifier.api.schemas.items import CommonBody, common_fields, item_body
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
@@ -22,7 +22,7 @@ from notifier.flow.live.stream import StreamPosition
 from notifier.metrics import CacheHits
 
 MAX_BURSTS = 10_000
-"""Cached bursts; about 6 MB."""
+"""Number of bursts whose JSON is cached; about 6 MB."""
 
 NULL, TRUE, FALSE = b"null", b"true", b"false"
 
@@ -44,7 +44,7 @@ class RenderedPage:
     """The position from which a stream continues after this page."""
     can_resume: bool
     """Whether a stream can continue from this page."""
-    opaque: OpaqueIds
+    opaque_ids: OpaqueIds
     _body: bytes | None = None
 
     @property
@@ -52,8 +52,8 @@ class RenderedPage:
         """The JSON body, built on first access because a 304 response needs none."""
         if self._body is None:
             user, page = self.page.view.viewer.user, self.page
-            seen = _json_text(self.opaque.encode_seen(page.seen)) if page.seen else NULL
-            live = _json_text(self.opaque.event_id(user, self.stream_position)) if self.can_resume else NULL
+            seen = _json_text(self.opaque_ids.encode_seen(page.seen)) if page.seen else NULL
+            live = _json_text(self.opaque_ids.event_id(user, self.stream_position)) if self.can_resume else NULL
             partial = TRUE if page.partial else FALSE
             rows = (b'{"items":[', self.items, b'],"next":', self.next or NULL)
             tokens = (b',"seen":', seen, b',"live":', live)
@@ -69,12 +69,13 @@ class RenderedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SharedPage:
-    """A rendered page without its time-dependent tokens."""
+    """A rendered page without the tokens that depend on the time, as one process stores it in Redis for others."""
 
     tag: str
     items: bytes
     next: bytes | None
     sight: bytes
+    """The `visibility` of the stream position, under the name with which it is stored."""
     marks: bytes
 
 
@@ -82,8 +83,8 @@ class _SharedPage:
 class Renderer:
     """Renders pages and caches encoded bursts. One instance per event loop."""
 
-    opaque: OpaqueIds
-    hits: CacheHits
+    opaque_ids: OpaqueIds
+    stats: CacheHits
     encoded_count: int = 0
     """Number of items that were encoded because the cache lacked them."""
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
@@ -93,10 +94,10 @@ class Renderer:
         """Render a first page, and cache the result in `opening`. Reuse unchanged parts of the previous result."""
         if isinstance(opening.rendered, bytes):
             opening.rendered = self._unpack_shared(opening, opening.rendered)
-        before = opening.rendered if isinstance(opening.rendered, RenderedPage) else None
-        if before is not None and before.page is opening.page:
-            return before
-        opening.rendered = rendered = self.page(user, opening.page, opening.badge, before, first=True)
+        previous = opening.rendered if isinstance(opening.rendered, RenderedPage) else None
+        if previous is not None and previous.page is opening.page:
+            return previous
+        opening.rendered = rendered = self.page(user, opening.page, opening.badge, previous, is_first_page=True)
         return rendered
 
     def render_for_sharing(self, opening: CachedFirstPage) -> bytes:
@@ -129,41 +130,47 @@ class Renderer:
                 as_of=page.view.now - SETTLE_DELAY, visibility=shared.sight, marks=shared.marks
             ),
             can_resume=True,
-            opaque=self.opaque,
+            opaque_ids=self.opaque_ids,
         )
 
     def page(
-        self, user: UserId, page: Page, badge: Badge | None, before: RenderedPage | None = None, *, first: bool
+        self,
+        user: UserId,
+        page: Page,
+        badge: Badge | None,
+        previous: RenderedPage | None = None,
+        *,
+        is_first_page: bool,
     ) -> RenderedPage:
-        """Render a page. Set `first` for the page without a cursor, the only one from which a stream can continue."""
-        if before is not None and before.page.items is page.items:
-            ids, items, cursor = before.ids, before.items, before.next
+        """Render a page. A stream can continue only from the first page, the one without a cursor."""
+        if previous is not None and previous.page.items is page.items:
+            ids, items, cursor = previous.ids, previous.items, previous.next
         else:
-            ids = self._ids(user, page.items, before.ids if before else {})
+            ids = self._ids(user, page.items, previous.ids if previous else {})
             encoded_before = self.encoded_count
             items = b",".join([self._item(item, ids[item.entry.key], page.view.now) for item in page.items])
-            self.hits.misses.inc(self.encoded_count - encoded_before)
-            self.hits.hits.inc(len(page.items) - self.encoded_count + encoded_before)
-            cursor = _json_text(self.opaque.cursor(user, page.next)) if page.next else None
+            self.stats.misses.inc(self.encoded_count - encoded_before)
+            self.stats.hits.inc(len(page.items) - self.encoded_count + encoded_before)
+            cursor = _json_text(self.opaque_ids.cursor(user, page.next)) if page.next else None
         return RenderedPage(
             page=page,
             badge=badge,
-            tag=before.tag
-            if before is not None and before.has_same_content(page, badge)
+            tag=previous.tag
+            if previous is not None and previous.has_same_content(page, badge)
             else _tag(user, page, badge, items),
             items=items,
             ids=ids,
             next=cursor,
-            stream_position=_stream_position(page, before),
-            can_resume=first and not page.partial,
-            opaque=self.opaque,
+            stream_position=_stream_position(page, previous),
+            can_resume=is_first_page and not page.partial,
+            opaque_ids=self.opaque_ids,
         )
 
     def _ids(
         self, user: UserId, items: Sequence[InboxItem], known_ids: Mapping[BurstKey, str]
     ) -> Mapping[BurstKey, str]:
         keys = [item.entry.key for item in items]
-        return {key: known_ids.get(key) or self.opaque.id(user, key) for key in keys}
+        return {key: known_ids.get(key) or self.opaque_ids.id(user, key) for key in keys}
 
     def _item(self, item: InboxItem, id: str, now: datetime) -> bytes:
         common = self._common(item, now) if isinstance(item, Item) else None
@@ -176,7 +183,7 @@ class Renderer:
     def _common(self, item: Item, now: datetime) -> bytes | None:
         """Return the encoded part that all viewers share.
 
-        None if this item differs: a block hides names or the tweet, or the burst opens in the future by our clock.
+        None if this item differs: a user block hides names or the tweet, or the burst opens in the future by our clock.
         """
         burst = item.burst
         if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
@@ -185,21 +192,21 @@ class Renderer:
         if cached is not None and cached[0] is burst:
             return cached[1]
         self.encoded_count += 1
-        encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_body(item, now)))[1:-1]
+        encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_fields(item, now)))[1:-1]
         self._bursts[burst.key] = burst, encoded
         if len(self._bursts) > MAX_BURSTS:
             self._bursts.popitem(last=False)
         return encoded
 
 
-def _stream_position(page: Page, before: RenderedPage | None) -> StreamPosition:
+def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPosition:
     """Return the position from which a stream continues after the page.
 
     The fingerprints of the viewer's preferences and marks are reused while the viewer's data is the same.
     """
-    if before is None or before.page.view.viewer is not page.view.viewer:
+    if previous is None or previous.page.view.viewer is not page.view.viewer:
         return StreamPosition.of_view(page.view)
-    return replace(before.stream_position, as_of=page.view.now - SETTLE_DELAY)
+    return replace(previous.stream_position, as_of=page.view.now - SETTLE_DELAY)
 
 
 def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
@@ -215,5 +222,5 @@ def badge_json(badge: Badge | None) -> bytes:
 
 
 def _json_text(text: str) -> bytes:
-    """Encode an opaque id as a JSON string. Such ids contain no characters that need escaping."""
+    """Encode an opaque id or token as a JSON string. It contains no characters that need escaping."""
     return b'"%s"' % text.encode()

@@ -52,9 +52,10 @@ class RecipientsBody(msgspec.Struct, kw_only=True):
 
 
 class RunningBody(msgspec.Struct, kw_only=True):
-    """The newest burst with work left, or else the newest burst; large bursts take precedence.
+    """The burst that is shown in detail: the newest one with work left, or the newest one if none has.
 
-    `deferred_until` is the time when its first deferred alert resumes; null if no alert is deferred.
+    Bursts of standard accounts are considered only if there is none of a celebrity. `deferred_until` is the time when
+    its first deferred alert resumes; null if no alert is deferred.
     """
 
     burst: str
@@ -74,9 +75,9 @@ class BacklogBody(msgspec.Struct, kw_only=True):
 
     - `slices` counts the slices that are ready or running.
     - `deferred_slices` counts additional slices that resume at a later time: users are in quiet hours, or a provider's
-      circuit is open. It excludes deferred bursts.
-    - `delay_seconds` is the age of the oldest burst with such slices. It is null if unknown, and while a throttle holds
-      the remaining slices.
+      circuit is open. It excludes slices of deferred bursts.
+    - `delay_seconds` is the age of the oldest burst with slices that are ready or running. It is null if unknown, and
+      while a throttle pauses the pool.
     """
 
     slices: int
@@ -86,7 +87,7 @@ class BacklogBody(msgspec.Struct, kw_only=True):
     Slices of deferred bursts are excluded.
     """
     delay_seconds: float | None
-    """Null if unknown, and while a throttle holds the remaining slices."""
+    """Null if unknown, and while a throttle pauses the pool."""
 
 
 class OpenCircuitBody(msgspec.Struct, kw_only=True):

@@ -10,7 +10,7 @@ from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
-from notifier.topics import LANES
+from notifier.topics import PROCESSING_LANES
 
 
 @click.group(
@@ -77,8 +77,8 @@ def lanes(data: Path | None, as_json: bool) -> None:
 
     settings = settings_for(data)
     with open_stores(settings) as folder:
-        tallies = folder.ports.lane_tallies.read(LANES)
-    states = [lane_facts(tallies[lane], settings.dead_letters.limit) for lane in LANES]
+        tallies = folder.ports.lane_tallies.read(PROCESSING_LANES)
+    states = [lane_facts(tallies[lane], settings.dead_letters.limit) for lane in PROCESSING_LANES]
     if as_json:
         print_json(states)
     else:
@@ -89,7 +89,7 @@ def lanes(data: Path | None, as_json: bool) -> None:
 @deadletters.command(
     epilog=example('notifier deadletters resume mentions --reason "release 42 reads the new field"'),
 )
-@click.argument("lane", type=click.Choice(LANES), metavar="LANE")
+@click.argument("lane", type=click.Choice(PROCESSING_LANES), metavar="LANE")
 @click.option("--reason", required=True, help="Reason for resuming the lane, kept in the audit log.")
 @operator_option
 @data_option

@@ -23,7 +23,7 @@ from notifier.cli.data_folder import prepare
 from notifier.cli.group import program_command
 from notifier.cli.http import Ready, request_json
 from notifier.cli.options import command_line_for
-from notifier.config import PREFIX, Settings, has_display
+from notifier.config import VARIABLE_PREFIX, Settings, has_display
 from notifier.domain.errors import NotifierError, OtherWorld, PortTaken
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class BrowserDemo:
             "ROLL_UP_EVERY": "0",  # opening the inbox of an idle user must not make that user active
             "THRESHOLD": str(threshold),
         }
-        return {PREFIX + name: value for name, value in variables.items()}
+        return {VARIABLE_PREFIX + name: value for name, value in variables.items()}
 
     def _prepare_folder(self, loading: FixtureLoading) -> None:
         """Prepare the data folder that an earlier process left, before anything runs on it.

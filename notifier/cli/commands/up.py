@@ -29,7 +29,7 @@ from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, HeartbeatLimi
 from notifier.cli.supervisor.pid_files import pid_files_of, share_metrics
 from notifier.cli.supervisor.processes import api_processes, is_awaited, process_arguments
 from notifier.cli.supervisor.supervisor import Supervisor
-from notifier.config import MAX_API_WORKERS, PREFIX, PROFILE_FILE, PushSettings, Settings, format_value
+from notifier.config import MAX_API_WORKERS, PROFILE_FILE, VARIABLE_PREFIX, PushSettings, Settings, format_value
 from notifier.config.loader import installed_version
 from notifier.domain.ids import Platform
 
@@ -169,7 +169,7 @@ class RunningService:
         self.services = services
         self.port = settings.port
         """Port from the settings; while the roles run, the reserved port."""
-        self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.processes())
+        self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.worker_counts())
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.started = started
         self.since = iso_time(datetime.now(UTC))
@@ -209,7 +209,7 @@ class RunningService:
                 pid_files=pid_files_of(self.settings.data),
                 is_answering=self._is_answering,
                 announce=self._announce,
-                other_pids=lambda: {"up": getpid(), **self.profile.pids()},
+                other_pids=lambda: {"up": getpid(), **self.profile.service_pids()},
                 last_log_line=lambda role: last_line(logs / f"{role}.log"),
                 stopping=stopping,
             )
@@ -254,7 +254,7 @@ class RunningService:
         # A pump that is started separately needs another name: two consumers with the same name evict each other.
         variables["INSTANCE"] = f"{instance_name(settings)}-up"
         return {
-            **{PREFIX + name: value for name, value in variables.items()},
+            **{VARIABLE_PREFIX + name: value for name, value in variables.items()},
             **self.fakes.environment,
             **IMPORT_ENVIRONMENT,
             **self.services,

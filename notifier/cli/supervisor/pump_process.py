@@ -1,4 +1,4 @@
-"""Role `pump`: runs router, coordinators, indexers, dispatcher, reconciler and others as threads."""
+"""The pump role: runs router, coordinators, indexers, dispatcher, reconciler and others as threads."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from time import monotonic
 
 from notifier import topics
 from notifier.cli.supervisor.heartbeat import HEARTBEAT_INTERVAL_SECONDS, STEP_TIMEOUT_SECONDS, ThreadProgress
-from notifier.consumer_loop import Loop, Pump, pump
+from notifier.consumer_loop import Loop, StreamProcessor, build_stream_processor
 from notifier.domain.errors import OUTAGES, LaneStopped
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler
 from notifier.wiring.indexing import build_activity_roll_up
@@ -45,13 +45,13 @@ STOP_TIMEOUT_SECONDS = 1.5
 class StreamLoop:
     """A loop in which one consumer group reads one stream."""
 
-    pump: Pump
+    processor: StreamProcessor
     stream: str
     lag_read_at: float = field(default=0.0)
 
     def __call__(self) -> int:
         try:
-            count = self.pump.step(MAX_RECORD_WAIT)
+            count = self.processor.step(MAX_RECORD_WAIT)
         except LaneStopped:
             # Records of a stopped lane accumulate, and operators must see that in the metric.
             self._read_lag()
@@ -62,7 +62,7 @@ class StreamLoop:
     def _read_lag(self) -> None:
         if monotonic() >= self.lag_read_at + LAG_INTERVAL_SECONDS:
             self.lag_read_at = monotonic()
-            self.pump.metrics.lag.labels(self.stream).set(self.pump.consumer.lag())
+            self.processor.metrics.lag.labels(self.stream).set(self.processor.consumer.lag())
 
 
 def run(
@@ -75,7 +75,9 @@ def run(
     """
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     progress = ThreadProgress()
-    stream_loops = [StreamLoop(pump=pump(system, stream), stream=stream) for stream in topics.GROUPS]
+    stream_loops = [
+        StreamLoop(processor=build_stream_processor(system, stream), stream=stream) for stream in topics.GROUPS
+    ]
 
     def loop(name: str, step: Callable[[], object], idle: timedelta, timeout: float = STEP_TIMEOUT_SECONDS) -> Loop:
         tracked_step = progress.tracked(name, step, idle.total_seconds(), timeout)
@@ -123,6 +125,6 @@ def _join(threads: Sequence[Thread]) -> None:
 
 def _close(stream_loop: StreamLoop) -> None:
     try:
-        stream_loop.pump.consumer.close()
+        stream_loop.processor.consumer.close()
     except OUTAGES:  # its leases expire
         return

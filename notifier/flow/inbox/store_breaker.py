@@ -67,7 +67,7 @@ MAX_SLOT_WAIT = timedelta(seconds=4)
 
 
 def new_cold_bulkhead() -> Bulkhead:
-    return Bulkhead(max_concurrent=MAX_COLD_READS, wait=MAX_SLOT_WAIT, max_waiting=MAX_WAITING_READS)
+    return Bulkhead(max_concurrent=MAX_COLD_READS, max_wait=MAX_SLOT_WAIT, max_waiting=MAX_WAITING_READS)
 
 
 class ReadDeadline(Protocol):

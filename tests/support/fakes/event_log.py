@@ -9,7 +9,7 @@ from zlib import crc32
 
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
-from notifier.topics import PARTITIONS
+from notifier.topics import PARTITION_COUNTS
 
 LEASE = timedelta(seconds=5)
 
@@ -39,14 +39,14 @@ class MemoryEventLog:
 
     def append(self, records: Sequence[Record]) -> None:
         for record in records:
-            number = crc32(record.key.encode()) % PARTITIONS[record.stream]
+            number = crc32(record.key.encode()) % PARTITION_COUNTS[record.stream]
             self.partitions[f"{record.stream}/{number}"].append(record)
 
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         commits = self._groups[stream, group].commits
         uncommitted = (
             Logged(partition=name, offset=offset, record=record)
-            for name in (f"{stream}/{number}" for number in range(PARTITIONS[stream]))
+            for name in (f"{stream}/{number}" for number in range(PARTITION_COUNTS[stream]))
             for offset, record in enumerate(self.partitions[name])
             if offset > commits.get(name, -1)
         )
@@ -64,7 +64,7 @@ class MemoryConsumer:
         self.owner = owner
         self._log = log
         self._group = group
-        self._names = [f"{stream}/{number}" for number in range(PARTITIONS[stream])]
+        self._names = [f"{stream}/{number}" for number in range(PARTITION_COUNTS[stream])]
         self._polled: dict[str, int] = {}
         """Last polled offsets of the partitions held, in the order of the next reads."""
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from notifier import topics
 from notifier.api.threads import ThreadedLog
 from notifier.config import Settings
-from notifier.consumer_loop import Loop, Pump, pump
+from notifier.consumer_loop import Loop, StreamProcessor, build_stream_processor
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
@@ -206,8 +206,8 @@ class Roles:
             patch_account=lambda *arguments: run_sync(editor.change_account_preferences(*arguments)),
         )
 
-    def _pump(self, system: System, stream: str) -> Pump:
-        pump_ = pump(system, stream)
+    def _pump(self, system: System, stream: str) -> StreamProcessor:
+        pump_ = build_stream_processor(system, stream)
         if self.script.resizes and isinstance(
             pump_.stage, Router
         ):  # sizes change within minutes in production, and many times in one run here

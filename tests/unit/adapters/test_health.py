@@ -110,6 +110,20 @@ def test_cassandra_problems_are_reported(nodes: CassandraStatus, expected: dict[
     assert cassandra_problems(nodes) == expected
 
 
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ((NODE, DOWN, DOWN), "Start at least 1 of the nodes that are down."),
+        ((NODE,), "Add at least 1 to the nodes,"),
+        ((DOWN,), "Start at least 1 of the nodes that are down. Add at least 1 to the nodes,"),
+    ],
+)
+def test_quorum_remedy_starts_or_adds_nodes(nodes: Sequence[NodeStatus], expected: str) -> None:
+    inspections = inspect_cassandra(with_replication({"here": "3"}, *nodes), ACCESS)
+    [copies] = [inspection for inspection in inspections if inspection.name == "cassandra copies"]
+    assert copies.remedy.startswith(expected)
+
+
 def test_single_copy_remedy_states_the_possible_loss() -> None:
     node = replace(NODE, settings={**SETTINGS, "commitlog_sync": "periodic"})
     inspections = {
@@ -144,7 +158,7 @@ def test_kafka_problems_are_reported(brokers: kafka.ClusterStatus, expected: dic
 
 
 @pytest.mark.parametrize(
-    ("server", "queues", "expected"),
+    ("server", "holds_tasks", "expected"),
     [
         (SERVER, True, {}),
         (replace(SERVER, name="redis", version="6.2.14"), True, {"redis version": "fail"}),
@@ -154,8 +168,8 @@ def test_kafka_problems_are_reported(brokers: kafka.ClusterStatus, expected: dic
         (replace(SERVER, policy="allkeys-lru"), False, {}),
     ],
 )
-def test_redis_problems_are_reported(server: redis.RedisServer, *, queues: bool, expected: dict[str, str]) -> None:
-    assert problems(list(inspect_redis("redis", server, queues=queues))) == expected
+def test_redis_problems_are_reported(server: redis.RedisServer, *, holds_tasks: bool, expected: dict[str, str]) -> None:
+    assert problems(list(inspect_redis("redis", server, holds_tasks=holds_tasks))) == expected
 
 
 def test_clock_difference_excludes_the_round_trip() -> None:

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
-from notifier.api.schemas.openapi import Description
+from notifier.api.schemas.openapi import OpenApiDocument
 
 CALLERS = 4
 
@@ -16,12 +16,12 @@ def test_description_is_built_once_for_concurrent_callers() -> None:
         built.append({"openapi": "3.1.0"})
         return built[-1]
 
-    description = Description(generate=build)
+    description = OpenApiDocument(generate=build)
     assert built == []
 
     def ask(_: int) -> dict[str, Any]:
         together.wait(10)
-        return description.document()
+        return description.content()
 
     with ThreadPoolExecutor(CALLERS) as threads:
         documents = [*threads.map(ask, range(CALLERS))]

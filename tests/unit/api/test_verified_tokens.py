@@ -19,17 +19,17 @@ def tokens() -> VerifiedTokens:
 def test_oldest_tokens_are_evicted_when_their_text_is_too_large(
     tokens: VerifiedTokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verified_tokens, "MAX_BYTES", 2 * (HOLDER_BYTES + 1_000))
+    monkeypatch.setattr(verified_tokens, "MAX_CACHE_BYTES", 2 * (HOLDER_BYTES + 1_000))
     for letter in "abc":
         tokens.remember(letter * 1_000, KIM)
     assert [tokens.holder(letter * 1_000, START) for letter in "abc"] == [None, KIM, KIM]
-    assert tokens.size == 2 * (HOLDER_BYTES + 1_000)
+    assert tokens.used_bytes == 2 * (HOLDER_BYTES + 1_000)
 
 
 def test_repeated_or_expired_token_takes_no_extra_space(tokens: VerifiedTokens) -> None:
     tokens.remember("token", KIM)
     tokens.remember("token", KIM)
-    assert tokens.size == HOLDER_BYTES + len("token")
+    assert tokens.used_bytes == HOLDER_BYTES + len("token")
     tokens.remember("ended", TokenHolder(user=UserId("lee"), ends_at=START.timestamp()))
     assert tokens.holder("ended", START) is None
-    assert tokens.size == HOLDER_BYTES + len("token")
+    assert tokens.used_bytes == HOLDER_BYTES + len("token")

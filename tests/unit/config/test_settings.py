@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.config import KafkaSettings, Settings, refusal_of, setting_entries, without_password
+from notifier.config import KafkaSettings, Settings, setting_entries, value_problem, without_password
 from notifier.domain.errors import BadSetting
 
 
@@ -129,7 +129,7 @@ def test_refusal_shows_no_secret_and_no_password() -> None:
 
 
 def test_every_default_is_valid() -> None:
-    assert [setting.key for setting in setting_entries(Settings) if refusal_of(setting, setting.default)] == []
+    assert [setting.key for setting in setting_entries(Settings) if value_problem(setting, setting.default)] == []
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider
-from notifier.profiles.push_providers import HTTP2_LIMITS, credentials, providers, require_credentials
+from notifier.profiles.push_providers import HTTP2_LIMITS, describe_credentials, providers, require_credentials
 from tests.support.push_credentials import pem, service_account
 from tests.support.test_ca import Authority
 
@@ -253,7 +253,7 @@ def test_browser_accepts_only_the_key_of_its_subscription(tmp_path: Path) -> Non
     for file in files:
         file.write_bytes(pem(ec.generate_private_key(ec.SECP256R1())))
     keys = [PushSettings(web=WebPushSettings(key=str(file), subject=SUBJECT, loopback=True)) for file in files]
-    public = credentials(keys[0], Platform.WEB).rpartition(" ")[2]
+    public = describe_credentials(keys[0], Platform.WEB).rpartition(" ")[2]
     service = FakePushService(clock=SystemClock())
     with ExitStack() as stack:
         server = stack.enter_context(serving(service.answer))

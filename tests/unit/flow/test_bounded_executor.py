@@ -39,7 +39,7 @@ class Calls:
 
 
 def bounded(threads: Threads, wait: timedelta = LONG) -> BoundedExecutor:
-    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=2, wait=wait))
+    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=2, max_wait=wait))
 
 
 async def started(calls: Calls, count: int) -> None:
@@ -108,7 +108,7 @@ def test_cancelled_caller_holds_its_slot_until_the_call_ends(threads: Threads) -
 
 def test_callers_beyond_the_queue_are_refused_at_once() -> None:
     async def run() -> None:
-        bulkhead = Bulkhead(max_concurrent=1, wait=LONG, max_waiting=1)
+        bulkhead = Bulkhead(max_concurrent=1, max_wait=LONG, max_waiting=1)
         async with bulkhead.slot():
             waiting = asyncio.create_task(bulkhead.acquire())
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Pump and loop: commits come last, bad records die singly, errors never end the loop."""
+"""Processor and loop: commits come last, bad records die singly, errors never end the loop."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from threading import Event as Signal
 
 import pytest
 
-from notifier.consumer_loop import MAX_ATTEMPTS, STOPPED_LANE_CHECK_SECONDS, Loop, Pump
+from notifier.consumer_loop import MAX_ATTEMPTS, STOPPED_LANE_CHECK_SECONDS, Loop, StreamProcessor
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
@@ -77,7 +77,7 @@ class Stage:
 
 def pump(
     stage: Callable[[Sequence[Logged]], None], *batches: list[Logged], limit: DeadLetterLimit | None = None
-) -> tuple[Pump, Batches, Letters]:
+) -> tuple[StreamProcessor, Batches, Letters]:
     consumer, letters, clock, metrics = Batches(list(batches)), Letters(), ManualClock(), Metrics()
     guard = LaneGuard(
         lane="mentions",
@@ -87,7 +87,7 @@ def pump(
         metrics=metrics,
         owner="pump-1",
     )
-    router = Pump(
+    router = StreamProcessor(
         name="router",
         consumer=consumer,
         stage=stage,

@@ -11,7 +11,7 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import READ_INTERVAL, WRITE_INTERVAL, LaneGuard, LaneGuards, stopped_lanes
 from notifier.metrics import Metrics
-from notifier.topics import LANES
+from notifier.topics import PROCESSING_LANES
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.dead_letters import MemoryLaneTallies
 
@@ -269,4 +269,4 @@ def test_stopped_lanes_are_listed() -> None:
     assert stopped_lanes(scenario.tallies) == {}
     admitted(scenario.guard(), "r1", "r2", "r3", "r4")
     assert list(stopped_lanes(scenario.tallies)) == [LANE]
-    assert len(LANES) == len(set(LANES)) == 14
+    assert len(PROCESSING_LANES) == len(set(PROCESSING_LANES)) == 14

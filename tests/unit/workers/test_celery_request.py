@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.host import AcknowledgedRequest
+from workers.host import StrictAckRequest
 
 
 class Message:
@@ -18,8 +18,8 @@ class Message:
         self.acks += 1
 
 
-def request(message: Message) -> AcknowledgedRequest:
-    acknowledging = AcknowledgedRequest.__new__(AcknowledgedRequest)
+def request(message: Message) -> StrictAckRequest:
+    acknowledging = StrictAckRequest.__new__(StrictAckRequest)
     acknowledging._message, acknowledging.acknowledged = message, False
     return acknowledging
 

@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.log.consumer import GroupMember, SqliteConsumer
 from notifier.codec.storage import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
-from notifier.topics import PARTITIONS
+from notifier.topics import PARTITION_COUNTS
 
 RECORDS_PER_DELETE = 1_000
 """Records per transaction. Transactions are short, because appends wait for them."""
@@ -53,7 +53,7 @@ class SqliteLog:
 
     def drop_committed(self, before: datetime) -> int:
         return sum(
-            self._delete_committed(partition, before) for stream in PARTITIONS for partition in partitions(stream)
+            self._delete_committed(partition, before) for stream in PARTITION_COUNTS for partition in partitions(stream)
         )
 
     def close(self) -> None:
@@ -97,12 +97,12 @@ class SqliteLog:
 
 
 def partitions(stream: str) -> list[str]:
-    return [f"{stream}/{number}" for number in range(PARTITIONS[stream])]
+    return [f"{stream}/{number}" for number in range(PARTITION_COUNTS[stream])]
 
 
 def partition_of(stream: str, key: str) -> str:
     """Return the partition of a key. This function must never change: all records of a key belong in one partition."""
-    return f"{stream}/{crc32(key.encode()) % PARTITIONS[stream]}"
+    return f"{stream}/{crc32(key.encode()) % PARTITION_COUNTS[stream]}"
 
 
 def _next_offset(c: sqlite3.Connection, partition: str) -> int:

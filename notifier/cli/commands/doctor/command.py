@@ -143,11 +143,11 @@ def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
 
 def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     """Return the finding for one provider. Raises BadSetting."""
-    from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, credentials
+    from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, describe_credentials
 
     name, sends = f"push {platform}", f"set {CREDENTIAL_SETTINGS[platform]} to send real alerts."
     if push.is_real(platform):
-        return _credentials_finding(push, platform, f"With {credentials(push, platform)}.")
+        return _credentials_finding(push, platform, f"With {describe_credentials(push, platform)}.")
     fake = push.settings_for(platform).fake
     if push.is_faked(platform) and fake and not _is_listening(fake):
         remedy = f"Start it (`notifier fake {FAKE_COMMANDS[platform]}`), or unset {variable('push', platform, 'fake')}."
@@ -184,10 +184,10 @@ def _is_listening(origin: str) -> bool:
 def issuer_finding(issuer: Issuer) -> DoctorFinding:
     """Check the keys of the issuer. Fetches them at most once."""
     from notifier.api.auth.issuer_keys import fetch, public_keys
-    from notifier.api.auth.tokens import issuer_key_file_key
+    from notifier.api.auth.tokens import read_issuer_key
 
     try:
-        count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([issuer_key_file_key(issuer)])
+        count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([read_issuer_key(issuer)])
     except BadSetting as error:
         return _issuer_failure(error.detail, f"Put its public key there, or fix {variable('issuer', 'key')}.")
     except IssuerUnavailable as error:

@@ -17,7 +17,7 @@ from notifier.cli.context import owner_name
 from notifier.cli.http import OutageRetry
 from notifier.cli.output import progress
 from notifier.config import Settings
-from notifier.consumer_loop import Pump, pump
+from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.domain.errors import BadImport, Environment, Full
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.flow.imports.followers import FollowerImport
@@ -213,13 +213,13 @@ def run_indexer(
     system = build_system(
         ports=ports, settings=settings, metrics=Metrics(), owner=owner_name("import", ports.nonces.new())
     )
-    indexer = pump(system, backlog.stream)
+    indexer = build_stream_processor(system, backlog.stream)
     with closing(indexer.consumer):
         while backlog.has_unprocessed():
             retry(lambda: _step(indexer, advance))
 
 
-def _step(indexer: Pump, advance: Callable[[int], object]) -> None:
+def _step(indexer: StreamProcessor, advance: Callable[[int], object]) -> None:
     advance(indexer.step(STEP_WAIT))
 
 
