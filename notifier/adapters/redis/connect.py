@@ -61,7 +61,7 @@ def connect(url: str, metrics: Metrics | None = None) -> RedisClient:
             client = cast(RedisClient, ClusterClient(address))
         case address:
             client = _primary_client(address)
-    client.garbage = GarbageCount(metrics.cache_garbage if metrics else None)
+    client.garbage = GarbageCount(metrics.redis_garbage if metrics else None)
     return client
 
 
@@ -95,7 +95,7 @@ def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
             client = cast(AsyncClient, AsyncClusterClient(address))
         case address:
             client = _primary_client_async(address)
-    client.garbage = GarbageCount(metrics.cache_garbage if metrics else None)
+    client.garbage = GarbageCount(metrics.redis_garbage if metrics else None)
     return client
 
 

@@ -92,7 +92,7 @@ class RedisClient(redis.Redis):
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
-    """Blocking connection pool. It raises MaxConnectionsError, and no error of the server, if it has no connection left."""
+    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, not a server's error."""
 
     async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -182,8 +182,9 @@ class RedisPullIndex:
     ) -> list[int]:
         """Merge each run into its subject's list, and return the answers of all script calls.
 
-        A rebuild passes the time since when each run is complete, and the epochs. An announcement passes '' as the
-        time, and no epochs. The answer 0 means that the part lost data after its epoch was planted.
+        A rebuild passes the time since when each run is complete, and the epochs.
+        An announcement passes '' as the time, and no epochs.
+        The answer 0 means that the part lost data after its epoch was planted.
         """
         arguments_by_part: dict[int, list[Argument]] = defaultdict(list)
         answers: list[int] = []
@@ -252,8 +253,8 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     """Yield the newest run of each subject with the time since when it is complete.
 
     A page holds all bursts that opened after its oldest burst, newest first. The next page may begin with a burst of
-    the same time as that oldest one. A burst whose sequence number is missing in the page is not readable yet, so the run
-    behind the gap is complete only since its own first burst.
+    the same time as that oldest one. A burst whose sequence number is missing in the page is not readable yet.
+    The run after such a gap is complete only since its own first burst.
     """
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):
