@@ -98,7 +98,7 @@ class TaskClient(Redis):
 
 
 class GarbageDeletingQoS(redis.QoS):
-    """Record of unacknowledged tasks. A step that fails at a key of a wrong type is repeated after the key is deleted."""
+    """Record of unacknowledged tasks. A step that meets a key of a wrong type is repeated after that key is deleted."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
         self._retry_without_garbage(super().append, message, delivery_tag)

@@ -1,6 +1,6 @@
 """Fast HPACK header encoding and decoding (RFC 7541) without a dynamic table.
 
-This client never adds entries to the dynamic table, and few peers do. Blocks that use it are left to `hpack`.
+This client never adds entries to the dynamic table, and few peers do. The package `hpack` decodes blocks that use it.
 """
 
 from collections.abc import Iterable, Sequence
