@@ -10,8 +10,8 @@ from notifier.adapters.kafka.connection import Fenced, PartitionsLost, Unreadabl
 from notifier.adapters.kafka.membership import (
     IDLE_CHECK_INTERVAL,
     STALL_TIMEOUT,
-    GroupMember,
     GroupMembership,
+    KafkaGroupMember,
     MembershipWatchdog,
 )
 from notifier.adapters.kafka.partition_growth import PartitionGrowth, any_committed
@@ -35,7 +35,7 @@ class KafkaLogConsumer:
 
     def __init__(
         self,
-        member: GroupMember,
+        member: KafkaGroupMember,
         *,
         idle_check_interval: float = IDLE_CHECK_INTERVAL,
         monotonic: Callable[[], float] = time.monotonic,

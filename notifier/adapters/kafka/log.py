@@ -8,7 +8,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from notifier.adapters.kafka.connection import Access, translated
 from notifier.adapters.kafka.consumer import KafkaLogConsumer
-from notifier.adapters.kafka.membership import GroupMember
+from notifier.adapters.kafka.membership import KafkaGroupMember
 from notifier.adapters.kafka.producer import LogProducer
 from notifier.adapters.kafka.topics import incarnation_of, to_logged, with_incarnation
 from notifier.adapters.kafka.workarounds import topic_id
@@ -37,7 +37,9 @@ class KafkaLog:
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         instance_id = self._access.instance or owner
-        return KafkaLogConsumer(GroupMember(access=self._access, stream=stream, group=group, instance_id=instance_id))
+        return KafkaLogConsumer(
+            KafkaGroupMember(access=self._access, stream=stream, group=group, instance_id=instance_id)
+        )
 
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         return _UncommittedReader(self._access, stream, group).read(limit)

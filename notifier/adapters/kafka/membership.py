@@ -54,7 +54,7 @@ def milliseconds(time: timedelta) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
+class KafkaGroupMember:
     """Identity of one member of a group that reads one stream."""
 
     access: Access
@@ -86,7 +86,7 @@ class GroupMembership:
     Every call is bounded in time and may raise LogUnavailable. A committed offset is that of the next record to read.
     """
 
-    def __init__(self, member: GroupMember, listener: AssignmentListener) -> None:
+    def __init__(self, member: KafkaGroupMember, listener: AssignmentListener) -> None:
         self._member, self._topic = member, member.topic
         self._listener = RebalanceListener(listener)
         with translated("Can't connect to the log"):

@@ -14,8 +14,8 @@ from notifier.adapters.kafka.membership import (
     JOIN_TIMEOUT,
     REJOIN_TIMEOUT,
     STALL_TIMEOUT,
-    GroupMember,
     GroupMembership,
+    KafkaGroupMember,
 )
 from notifier.adapters.kafka.workarounds import AssignmentListener
 from notifier.domain.errors import LogUnavailable
@@ -63,7 +63,7 @@ class FakeMembership(GroupMembership):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FakeMember(GroupMember):
+class FakeMember(KafkaGroupMember):
     access: Access = field(default_factory=lambda: Access(servers="nowhere:1"))
     stream: str = "mentions"
     group: str = "router"
