@@ -152,7 +152,7 @@ class RedisServer:
     policy: str
     """Eviction policy (`maxmemory-policy`)."""
     clock_lead: float
-    """Seconds by which the server's clock is ahead of ours; 0 if the round trip can explain the difference."""
+    """Seconds that the server's clock is ahead of ours; 0 if the round trip can explain the difference."""
 
 
 def server_status(url: str) -> RedisServer:

@@ -276,8 +276,8 @@ def _read_stream(
 ) -> tuple[Sequence[Burst] | None, BurstStreamPosition | None]:
     """Return the bursts after the position, and the new position.
 
-    The bursts are None if there are too many, or if some may be missing: an entry says so or is garbage, or the entry
-    at `after` is gone, and maybe later entries with it.
+    The bursts are None if there are too many, or if some may be missing: after an entry for missed updates, after
+    garbage, or if the entry at `after` is gone, because later entries may be gone with it.
     """
     if not entries or _position(entries[0]) != after or len(entries) > MAX_STREAM_ENTRIES:
         return None, None
