@@ -11,7 +11,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Directory, DirectoryEntry
 
 CACHED_NUMBERS = 131_072
-"""Most entries of one generation. The two generations of both directions take about 60 MB at most."""
+"""Maximum number of entries in one generation. The two generations of both directions take about 60 MB at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -49,7 +49,7 @@ MAX_PRIORITY_TASKS = max(POOL_CREDITS[Pool(step)].reserved_slices for step in PU
 """P0 tasks that a push worker may prefetch: the whole credit that the dispatcher reserves for P0 slices."""
 
 WORKER_TIMEOUT = 5.0
-"""Seconds to wait for the broker in a worker. If a broker is only slow, the worker connects again and loses nothing."""
+"""Seconds to wait for the broker in a worker. If the timeout is too early, the worker only has to connect again."""
 
 
 class PatientConnection(Connection):

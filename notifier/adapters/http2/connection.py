@@ -32,7 +32,7 @@ CONNECTION_PREFACE = (
 MAX_QUEUED_BYTES = 1 << 18
 """No request is started while more bytes than this are queued for the socket."""
 MAX_PENDING_ACKS = 10_000
-"""Most queued acknowledgements. A peer that causes more requests acknowledgements and does not read them."""
+"""Maximum number of queued acknowledgements. A peer that causes more does not read them."""
 MAX_STREAM_ID = 2**31 - 1
 NOT_HTTP = "the response is not HTTP"
 

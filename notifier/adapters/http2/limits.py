@@ -22,7 +22,7 @@ class Http2Limits:
     max_streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
     max_waiting: int = 256
-    """Most requests that may wait for a stream, over all origins. Until then a slow origin does not delay others."""
+    """Maximum number of requests, to all origins, that wait for a stream. With fewer, no origin delays another."""
     answer_timeout: timedelta = timedelta(seconds=10)
     """Timeout of a request from its start. Google asks clients to wait at least 10 s before a retry."""
     open_timeout: timedelta = timedelta(seconds=10)

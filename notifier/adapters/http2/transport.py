@@ -18,7 +18,7 @@ from notifier.ports.push import NoReply, Post, Reply
 CHECK_INTERVAL = 0.05
 """Seconds between two checks for timeouts."""
 MAX_ACCEPTED_PER_STEP = 64
-"""Most requests taken from the source between two polls. The source may have to compute each request."""
+"""Maximum number of requests taken from the source between two polls. The source may have to compute each request."""
 
 
 class Http2Transport:

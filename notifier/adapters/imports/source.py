@@ -92,7 +92,7 @@ RUNS_PER_MERGE = 64
 At most about a hundred runs are then open at a time, and each key is copied once or twice.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
-"""Runs are of similar size if the bit lengths of their sizes are in the same group. A group spans so many lengths."""
+"""Runs are similar if their sizes in bytes have bit lengths in the same group; a group spans this many bit lengths."""
 
 
 class SpilledEdges:

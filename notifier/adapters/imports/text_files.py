@@ -20,7 +20,7 @@ from notifier.domain.errors import BadImport, Environment
 # NDJSON: each line is an object.
 
 MAX_IGNORED_NAMES = 64
-"""Most ignored names that are reported, and that the decoder learns. Further ones are ignored without a report."""
+"""Maximum number of ignored names that the decoder learns and reports. Further ones are ignored silently."""
 
 
 class LineParser:

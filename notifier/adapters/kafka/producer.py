@@ -15,8 +15,10 @@ from notifier.ports.event_log import Record
 MAX_IN_FLIGHT = 5_000
 """Limit for unacknowledged records of all threads. The library's own `buffer_memory` limits nothing."""
 RECORDS_PER_DEADLINE = 1_000
-"""Most records that share one deadline; a larger append is split. A batch of events that name a hundred accounts each
-becomes tens of thousands of records."""
+"""Maximum number of records that share one deadline; a larger append is split.
+
+A batch of events that name a hundred accounts each becomes tens of thousands of records.
+"""
 BATCH_BYTES = 131_072
 """Batch size. With the default of 16 kB half as many records are sent per second."""
 CLOSE_TIMEOUT = 1.0

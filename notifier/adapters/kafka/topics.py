@@ -39,7 +39,7 @@ class Topic:
     partitions: int
     retention: timedelta
     replicas: int
-    """Wanted number of replicas; a cluster with fewer brokers has fewer."""
+    """Number of replicas. With fewer brokers there is one on each broker."""
     min_insync: int
     """Replicas that must have a record before it is acknowledged."""
 

@@ -38,7 +38,7 @@ KEYLESS_COMMAND_SLOTS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
 """Slot used for commands without a key.
 
 Publishers and subscribers use the node of slot 0: messages published on two nodes would lose the publisher's order.
-A cluster forwards each message to all nodes. So a subscriber still receives all messages after slot 0 has moved.
+A cluster forwards each message to all nodes. Therefore a subscriber still receives all messages after slot 0 has moved.
 """
 
 QueuedCommand = tuple[str, tuple[Any, ...], dict[str, Any]]

@@ -16,7 +16,7 @@ from notifier.adapters.redis.keys import LuaScript, kind_of, unwrap, wrap
 from notifier.domain.errors import CacheUnavailable
 
 MAX_ATTEMPTS = 64
-"""Most attempts to set a cell. Each round of conflicts has a winner, so this suffices for 64 concurrent writers."""
+"""Maximum number of attempts to set a cell. Each round of conflicts has a winner, so 64 writers can be concurrent."""
 
 T = TypeVar("T")
 

@@ -72,7 +72,7 @@ def kind_of(key: str) -> KeyKind:
     return KeyKind(key.partition(":")[0].partition(".")[0])
 
 
-# Garbage metric: values that this project did not write. They show an operator that another program uses this Redis.
+# Garbage metric. Garbage is a value that this project did not write: another program uses this Redis, or damages it.
 
 
 class GarbageCount:

@@ -79,7 +79,7 @@ class RedisBreaker:
 
 
 MAX_CONNECTIONS = 64
-"""Most connections of an asynchronous client to one server. Further calls wait for a free connection."""
+"""Maximum number of connections of an asynchronous client to one server. Further calls wait for a free connection."""
 
 
 class RedisClient(redis.Redis):

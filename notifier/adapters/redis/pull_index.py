@@ -25,10 +25,10 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Nonces
 
 MAX_UNSENT_BURSTS = 10_000
-"""Most bursts buffered while Redis is unavailable. With more, the buffer is dropped and the whole index deleted."""
+"""Maximum number of bursts buffered while Redis is unavailable. With more, all are dropped and the index is deleted."""
 
 LISTS_PER_ROUND_TRIP = 500
-"""Most lists that one round trip merges or settles. A running script blocks all other clients of the server."""
+"""Maximum number of lists in one round trip. A running script blocks all other clients of the server."""
 
 MAX_LISTS_PER_PART = 20_000
 """Lists in a part after a sweep.
@@ -61,8 +61,8 @@ class RedisPullIndex:
 
     Every burst is written to the store before it is announced, so the store knows what Redis missed. A failed
     announcement invalidates the index until the next comparison with the store writes `as_of` again. A full server
-    refuses writes but not deletes: there the failure deletes `as_of`. If the server hangs or can't be reached, `as_of`
-    soon becomes older than MAX_COMPARISON_AGE. Whichever process compares has first announced what the store holds.
+    refuses writes but not deletes, so the writer deletes `as_of` there. If the server hangs or can't be reached,
+    `as_of` soon is older than MAX_COMPARISON_AGE. A process compares only after it has announced what the store holds.
 
     A part that holds garbage is deleted as a whole.
 

@@ -29,7 +29,7 @@ PART_COUNT = 32
 """Number of parts. A read of hundreds of subjects sends at most this many commands, in one round trip."""
 
 MAX_LIST_LENGTH = 64
-"""Most bursts in a list. A full list takes 536 bytes.
+"""Maximum number of bursts in a list. A full list takes 536 bytes.
 
 It covers more than two days, even of a subject that spends its whole fan-out budget of 30 bursts a day.
 """

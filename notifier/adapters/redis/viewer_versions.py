@@ -35,7 +35,7 @@ STREAM = KeyKind.BURST_STREAM.key()
 STREAM_LENGTH = 4_000
 """Entries kept in the stream, about 4 MB. Older ones are gone: a process that needs them reloads from the store."""
 MAX_STREAM_ENTRIES = 1_000
-"""Most entries that one look-up returns. If there are more, the process reloads from the store, which costs less."""
+"""Maximum number of entries that a look-up returns. With more, the process reloads from the store, at less cost."""
 HASH_TAG_COUNT = 32
 """Number of hash tags. In a cluster, one command reaches all versions with the same hash tag."""
 

@@ -169,7 +169,7 @@ THREADS = 1
 """Worker threads for reads. Threads contend for the GIL at each row: four run a third as many queries as one."""
 
 HELPERS = 3
-"""Most extra threads. They run queries while all other threads are stalled."""
+"""Maximum number of extra threads. They run queries while all other threads are stalled."""
 
 HELPERS_START_AFTER = timedelta(milliseconds=200)
 """Duration of a query after which its thread counts as stalled.
@@ -188,7 +188,7 @@ DEADLINE = timedelta(seconds=2)
 """Longest time that a user who opens the inbox waits for a query."""
 
 MAX_IN_FLIGHT = 1_000
-"""Most queries in flight. At a millisecond each, the last of them waits for half of the deadline."""
+"""Maximum number of queries in flight. At a millisecond each, the last of them waits for half of the deadline."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -34,7 +34,10 @@ Active users get an alert within this time. Apps register at each start, so a lo
 suspect.
 """
 MAX_REMEMBERED_DEVICES = 65_536
-"""Most devices whose last response is remembered, some 10 MB. A forgotten device may use the wrong connection once."""
+"""Maximum number of devices whose last response is remembered, some 10 MB.
+
+A forgotten device may use the wrong connection once.
+"""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
--- Marks scopes of viewers' facts as changing.
+-- Adds the placeholder of one change to scopes of viewers' facts. Until it is removed, they have no version.
 --
 -- KEYS     version keys of the scopes
 -- ARGV[1]  name of the change
@@ -10,9 +10,9 @@ for _, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key).ok
   local value = kind == 'string' and redis.call('GET', key) or ''
   if kind ~= 'none' and not string.match(value, '^[~=][%w,-]+$') then garbage = garbage + 1 end
-  local marks = string.sub(value, 1, 1) == '~' and value or '~'
-  local mark = ARGV[1] .. ','
-  if not string.find(marks, mark, 1, true) then marks = marks .. mark end
-  redis.call('SET', key, marks, 'PX', ARGV[2])
+  local placeholders = string.sub(value, 1, 1) == '~' and value or '~'
+  local placeholder = ARGV[1] .. ','
+  if not string.find(placeholders, placeholder, 1, true) then placeholders = placeholders .. placeholder end
+  redis.call('SET', key, placeholders, 'PX', ARGV[2])
 end
 return {garbage}

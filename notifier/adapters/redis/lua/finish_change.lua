@@ -1,4 +1,4 @@
--- Removes the mark of one change from scopes of viewers' facts. Removing the last mark deletes the key.
+-- Removes the placeholder of one change from scopes of viewers' facts. Removing the last one deletes the key.
 --
 -- KEYS     version keys of the scopes
 -- ARGV[1]  name of the change

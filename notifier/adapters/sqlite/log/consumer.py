@@ -109,8 +109,8 @@ RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
 """Milliseconds between two renewals while other consumers own partitions of this one's share."""
 
 FIRST_PAUSE, BUSY_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two looks at the file: the first pause after new records, the pause that from then on grows slowly,
-and the longest pause, after half a second.
+"""Seconds between two looks at the file: the first pause after new records, the pause above which pauses grow slowly,
+and the longest pause, which is reached after half a second.
 
 Each look wakes a thread, which takes 0.15 ms on a busy machine. With constant pauses of 5 ms, three consumers of a
 process used a tenth of a core.

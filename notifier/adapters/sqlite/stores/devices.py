@@ -19,7 +19,7 @@ from notifier.ports.coordination import Clock
 UPDATES_PER_TRANSACTION = 1_024
 """Device updates per transaction, so that other writers get their turn."""
 MAX_EXPIRED_PER_TRANSACTION = 64
-"""Most expired rows that a transaction deletes. Fewer expire between two transactions."""
+"""Maximum number of expired rows that a transaction deletes. Fewer expire between two transactions."""
 
 _PUT_DEVICE = load_statement("put_device")
 _DELETE_EXPIRED = "DELETE FROM devices WHERE rowid IN (SELECT rowid FROM devices WHERE at <= ? LIMIT ?)"
