@@ -67,13 +67,13 @@ class RedisViewerVersions:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._is_cluster = is_cluster(client)
+        self._is_cluster = is_cluster_client(client)
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:
-        self._send(_begin_calls(_grouped(scopes, cluster=self._is_cluster), change))
+        self._send(_begin_calls(_grouped(scopes, is_cluster=self._is_cluster), change))
 
     def finish(self, scopes: Collection[Scope], change: str) -> None:
-        self._send(_finish_calls(_grouped(scopes, cluster=self._is_cluster), change))
+        self._send(_finish_calls(_grouped(scopes, is_cluster=self._is_cluster), change))
 
     def _send(self, calls: Iterable[Sequence[Any]]) -> None:
         with self._client.guarded(), self._client.pipeline(transaction=False) as pipe:
@@ -87,13 +87,13 @@ class RedisInboxVersions:
 
     def __init__(self, client: AsyncClient, timeout: timedelta = LOOKUP_TIMEOUT) -> None:
         self._client = client
-        self._is_cluster = is_cluster(client)
+        self._is_cluster = is_cluster_client(client)
         self._lookup_connection = lookup_connection(client, timeout.total_seconds())
 
     async def look_up(
         self, scopes: Collection[Scope], after: BurstStreamPosition | None, users: Collection[UserId] = ()
     ) -> VersionLookup:
-        groups = _grouped(scopes, cluster=self._is_cluster)
+        groups = _grouped(scopes, is_cluster=self._is_cluster)
         commands: list[CommandWords] = [("mget", *map(version_key, group)) for group in groups]
         commands += [("get", viewer_key(user)) for user in users]
         newest_entry_command = ("xrevrange", STREAM, "+", "-", "COUNT", 1)
@@ -162,16 +162,16 @@ class RedisInboxVersions:
         return viewers
 
     async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
-        groups = _grouped(scopes, cluster=self._is_cluster)
+        groups = _grouped(scopes, is_cluster=self._is_cluster)
         answers = [values for _, values in await self._send(_insert_calls(groups, version))]
         versions, changing = _read_versions(groups, answers)
         return VersionLookup(versions=versions, changing=changing)
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None:
-        await self._send(_begin_calls(_grouped(scopes, cluster=self._is_cluster), change))
+        await self._send(_begin_calls(_grouped(scopes, is_cluster=self._is_cluster), change))
 
     async def finish(self, scopes: Collection[Scope], change: str) -> None:
-        await self._send(_finish_calls(_grouped(scopes, cluster=self._is_cluster), change))
+        await self._send(_finish_calls(_grouped(scopes, is_cluster=self._is_cluster), change))
 
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
         with self._client.guarded():
@@ -210,7 +210,7 @@ _BEGIN_CHANGE, _FINISH_CHANGE, _INSERT_VERSIONS = (
 )
 
 
-def is_cluster(client: object) -> bool:
+def is_cluster_client(client: object) -> bool:
     return isinstance(client, ClusterClient | AsyncClusterClient)
 
 
@@ -218,8 +218,9 @@ Group = Sequence[Scope]
 """Scopes whose keys one command can reach."""
 
 
-def _grouped(scopes: Collection[Scope], *, cluster: bool) -> Sequence[Group]:
-    if not cluster:
+def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[Group]:
+    """Group the scopes: by hash tag in a cluster, otherwise into one group."""
+    if not is_cluster:
         return [[*scopes]] if scopes else []
     groups = defaultdict[str, list[Scope]](list)
     for scope in scopes:

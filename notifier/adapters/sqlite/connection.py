@@ -68,7 +68,7 @@ class Synchronous(StrEnum):
 
 
 class _Connection(sqlite3.Connection):
-    """Connection that supports weak references, so that it is closed when its thread ends."""
+    """Connection that supports weak references. Only its thread keeps it, so it is closed when the thread ends."""
 
 
 class _ProcessState:

@@ -17,7 +17,7 @@ from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, Devic
 from notifier.ports.coordination import Clock
 
 UPDATES_PER_TRANSACTION = 1_024
-"""Device updates per transaction, so that other writers get their turn."""
+"""Device updates in one transaction. Between two transactions other writers get their turn."""
 MAX_EXPIRED_PER_TRANSACTION = 64
 """Maximum number of expired rows that a transaction deletes. Fewer expire between two transactions."""
 
