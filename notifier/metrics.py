@@ -102,7 +102,7 @@ class Metrics:
             "bitmaps_rebuilt_total", "Bitmaps of followers that were rebuilt from their rows."
         )
         self.bitmap_drift = self._counter("bitmaps_drift_total", "Followers that were wrong in a rebuilt bitmap.")
-        self.cache_garbage = self._counter(
+        self.redis_garbage = self._counter(
             "cache_garbage_total", "Garbage found in Redis and discarded, by kind of key.", "kind"
         )
         self.outages = self._counter("outages_total", "Steps postponed because a dependency did not answer.", "part")

@@ -11,14 +11,14 @@ from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Directory, DirectoryEntry
 
 CACHED_NUMBERS = 131_072
-"""Entries of each of the two generations, per direction: about 60 MB at most."""
+"""Maximum number of entries in one generation. The two generations of both directions take about 60 MB at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class CachedDirectory:
-    """Caches assigned numbers. Account data and users without a number may change, and are queried each time."""
+    """Cache of assigned numbers. Each other query goes to the directory, because its answer may change."""
 
     def __init__(self, directory: Directory, capacity: int = CACHED_NUMBERS) -> None:
         self._directory = directory

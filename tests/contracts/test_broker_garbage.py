@@ -80,12 +80,12 @@ def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None
 
 
 def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
-    keys = BrokerKeys.for_queues(queue_names(broker.pool), broker.metrics.cache_garbage)
+    keys = BrokerKeys.for_queues(queue_names(broker.pool), broker.metrics.redis_garbage)
     for name, expected_type in keys.types.items():
         for description, garble in replacements(broker.database, name):
             before = broker.garbage_count()
             garble()
-            keys.tidy(broker.database)
+            keys.delete_garbage(broker.database)
             type_ = broker.database.type(name)
             # A mutex without a TTL is garbage, too.
             kept = description.partition(":")[0] == expected_type and name != MUTEX_KEY
@@ -97,5 +97,5 @@ def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
 
 def test_mutex_with_ttl_is_kept(broker: Broker) -> None:
     broker.database.set(MUTEX_KEY, "a worker", ex=300)
-    BrokerKeys.for_queues(queue_names(broker.pool), None).tidy(broker.database)
+    BrokerKeys.for_queues(queue_names(broker.pool), None).delete_garbage(broker.database)
     assert broker.database.get(MUTEX_KEY) == b"a worker"

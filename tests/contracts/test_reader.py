@@ -48,7 +48,7 @@ def test_silent_store_is_unavailable_and_queued_calls_are_dropped() -> None:
 
 
 def test_call_beyond_queue_limit_is_refused_at_once() -> None:
-    reader, release = SqliteReader(threads=1, max_waiting=2), Event()
+    reader, release = SqliteReader(threads=1, max_in_flight=2), Event()
 
     async def call_three() -> list[object]:
         accepted = gather(*(reader(release.wait) for _ in range(3)), return_exceptions=True)

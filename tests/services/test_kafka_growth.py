@@ -11,7 +11,7 @@ from threading import Lock, Thread
 import pytest
 from kafka.coordinator.consumer import ConsumerCoordinator
 
-from notifier.adapters.kafka.partition_growth import SETTLE_TIME
+from notifier.adapters.kafka.partition_growth import PRODUCER_SWITCH_SECONDS
 from notifier.adapters.kafka.topics import load_topics, migrate
 from notifier.ports.event_log import Logged, Record
 from tests.contracts.logs import InKafka, in_kafka
@@ -112,7 +112,7 @@ def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
 def test_idle_sender_uses_new_partitions_after_growth(logs: InKafka) -> None:
     append(logs, *KEYS)
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
-    time.sleep(SETTLE_TIME)  # the longest time that a sender may use the old partitions
+    time.sleep(PRODUCER_SWITCH_SECONDS)  # the longest time that a sender may use the old partitions
     append(logs, *KEYS)
     partitions_of: dict[str, list[str]] = {key: [] for key in KEYS}
     for logged in logs.log.read_uncommitted(STREAM, "router", 1_000):
@@ -125,7 +125,7 @@ def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: InKafka) ->
     first = logs.subscribe(STREAM, "router", "one")
     old_records = poll(logs, first, due=len(KEYS))
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
-    time.sleep(SETTLE_TIME)
+    time.sleep(PRODUCER_SWITCH_SECONDS)
     append(logs, *KEYS)
     first.close()
     second = logs.subscribe(STREAM, "router", "two")
@@ -152,7 +152,7 @@ def test_group_leader_reads_on_though_rebalance_outlasts_polls(logs: InKafka, mo
 
     monkeypatch.setattr(ConsumerCoordinator, "_perform_assignment", assign_slowly)
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
-    time.sleep(SETTLE_TIME)
+    time.sleep(PRODUCER_SWITCH_SECONDS)
     append(logs, *KEYS)
     started_at, records = time.monotonic(), list[Logged]()
     while len(records) < len(KEYS) and time.monotonic() - started_at < NEW_WITHIN:

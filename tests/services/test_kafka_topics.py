@@ -34,7 +34,7 @@ def replica_counts(access: Access, stream: str = MENTIONS) -> Sequence[int]:
 
 def test_every_stream_has_its_topic_and_partitions() -> None:
     assert {topic.stream: topic.partitions for topic in load_topics()} == PARTITION_COUNTS
-    assert all(1 <= topic.insync < topic.replicas <= 3 for topic in load_topics())
+    assert all(1 <= topic.min_insync < topic.replicas <= 3 for topic in load_topics())
 
 
 def test_missing_topics_are_created_once_within_broker_count(access: Access) -> None:

@@ -13,16 +13,16 @@ from kombu.connection import Connection
 from kombu.entity import Queue
 from kombu.transport import redis
 
-from notifier.adapters.celery.transport import KEYS_OPTION, TASK_NAME, BrokerKeys, TidyTransport
+from notifier.adapters.celery.transport import KEYS_OPTION, TASK_NAME, BrokerKeys, GarbageDeletingTransport
 from notifier.config.field import split_url
 from notifier.domain.delivery.scheduling import POOL_CREDITS
 from notifier.domain.delivery.slice import PUSH_STEPS, TIME_SHARE, Pool, Slice
 from notifier.metrics import Metrics
 
-DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
-"""Redis database of each pool. Pools that share a database would restore each other's running tasks.
+REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
+"""Redis database of each pool. Database 0 is for all other data.
 
-Database 0 is for all other data.
+With a shared database, workers of one pool would put running tasks of another pool back into the queue.
 """
 
 VISIBILITY_TIMEOUT = 5 * TIME_SHARE
@@ -49,19 +49,19 @@ MAX_PRIORITY_TASKS = max(POOL_CREDITS[Pool(step)].reserved_slices for step in PU
 """P0 tasks that a push worker may prefetch: the whole credit that the dispatcher reserves for P0 slices."""
 
 WORKER_TIMEOUT = 5.0
-"""Seconds to wait for the broker in a worker. A timeout that is too early only costs the worker its connection."""
+"""Seconds to wait for the broker in a worker. If the timeout is too early, the worker only has to connect again."""
 
 
 class PatientConnection(Connection):
-    """Connection that reconnects forever, at intervals of at most one second.
+    """Connection that reconnects forever, at intervals of at most one second, and that deletes garbage from Redis.
 
-    The default interval grows to half a minute, but P0 work must start within one second.
+    Kombu's default interval grows to half a minute, but P0 work must start within one second.
     """
 
     def get_transport_cls(self) -> Any:
         get_transport_class: Callable[..., Any] = super().get_transport_cls
         transport_class = get_transport_class()
-        return TidyTransport if transport_class is redis.Transport else transport_class
+        return GarbageDeletingTransport if transport_class is redis.Transport else transport_class
 
     def _ensure_connection(self, errback: Any = None, max_retries: Any = None, *_: Any, **options: Any) -> Any:
         retry_intervals = {"interval_start": 0.1, "interval_step": 0.2, "interval_max": 1.0}
@@ -72,7 +72,7 @@ class PatientConnection(Connection):
 def redis_broker_urls(url: str) -> Mapping[Pool, str]:
     """Return the broker URLs of all pools on one Redis server, one database each."""
     parts = split_url(url)
-    return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in DATABASES.items()}
+    return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in REDIS_DATABASES.items()}
 
 
 class PriorityQueue(Queue):
@@ -84,7 +84,7 @@ class PriorityQueue(Queue):
     """
 
     def consume(self, *args: Any, **options: Any) -> Any:
-        # The prefetch of a channel applies to consumers that start after it was set.
+        # A prefetch count applies to the consumers of the channel that start after it was set.
         channel: Any = self.channel
         consume: Callable[..., Any] = super().consume
         channel.basic_qos(0, MAX_PRIORITY_TASKS, False)
@@ -151,7 +151,7 @@ def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, met
         broker_connection_max_retries=None,
         broker_pool_limit=1,
         broker_transport_options=_transport_options(
-            broker, timeout, BrokerKeys.for_queues(queue_names(pool), metrics.cache_garbage if metrics else None)
+            broker, timeout, BrokerKeys.for_queues(queue_names(pool), metrics.redis_garbage if metrics else None)
         ),
     )
     return app
@@ -189,8 +189,8 @@ def _transport_options(broker: str, timeout: float, keys: BrokerKeys) -> dict[st
         "socket_connect_timeout": PRODUCER_TIMEOUT,
         "socket_keepalive": True,
         "health_check_interval": 10,
-        # No kombu priorities: each pop would check four lists. Priority tasks have their own queue, which is polled
-        # first because of the sorted order; the default order is round-robin.
+        # One list for each queue: with the priorities of kombu, each pop would check four lists. Priority tasks have
+        # their own queue instead. A worker polls it first, because queue names are sorted.
         "priority_steps": [0],
         "queue_order_strategy": "sorted",
     }

@@ -11,7 +11,7 @@ Producer = Any
 
 
 class ConfirmingPublisher:
-    """Publisher with confirms on its own channel, which is abandoned after the first error.
+    """Publisher with confirms on its own channel. After an error its owner discards it.
 
     It waits once for a whole batch. Kombu's `confirm_publish` waits for each task: 1 ms on an idle disk.
     """
@@ -26,7 +26,7 @@ class ConfirmingPublisher:
         self._channel.events["basic_nack"].add(self._on_nack)
 
     def send(self, count: int, publish: Callable[[], None], timeout: float) -> None:
-        """Call `publish`, and return when a majority of the queue's nodes has its `count` tasks.
+        """Call `publish`, which sends `count` tasks, and return when a majority of the queue's nodes has them.
 
         Raises OperationalError if a task is refused, and OSError if the confirms take longer than `timeout` seconds.
         """

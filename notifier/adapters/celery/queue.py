@@ -29,8 +29,8 @@ from notifier.metrics import Metrics
 OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a timeout.
 
-So a thread waits for the broker during at most half of its time, however many slices, pools and calls there are. A
-recovered broker is detected within this time.
+A thread therefore waits for a hung broker during at most half of its time, however many slices, pools and calls there
+are. A recovered broker is detected within this time.
 """
 
 MIN_TIMEOUT_SECONDS = 0.25
@@ -119,9 +119,9 @@ class PoolQueue:
         self._lock = Lock()
 
     def send(self, slices: Sequence[Slice]) -> None:
-        """Send the slices as tasks. Raises QueueUnavailable within a second or two.
+        """Send the slices as tasks. Raises QueueUnavailable after a second or two.
 
-        The dispatcher queues unsent slices again from the ledger.
+        In that case the dispatcher queues the slices again from the ledger.
         """
 
         def publish(producer: Producer) -> None:
@@ -149,7 +149,8 @@ class PoolQueue:
                 result = operation(self._producer)
             except self._errors as error:
                 self._breaker.on_failure(started_at)
-                # Part of the batch may have been queued, which the ledger tolerates. Do not reuse the connection.
+                # Some tasks of the batch may be queued, and will be queued again: workers ignore duplicate tasks.
+                # Do not reuse the connection.
                 self._disconnect()
                 raise QueueUnavailable(f"{type(error).__name__}: {error}") from error
             self._breaker.on_success()

@@ -1,8 +1,10 @@
 """Kombu transport for Redis that tolerates garbage in the broker's keys.
 
-Kombu trusts every key. If the key of a queue or of the held tasks has a wrong type, each worker fails at its first
-task. A queue whose key has a wrong type also refuses every new task. This transport deletes such keys and skips
+Kombu trusts every key. If the key of a queue or of the unacknowledged tasks has a wrong type, each worker fails at its
+first task. A queue whose key has a wrong type also refuses every new task. This transport deletes such keys and skips
 messages that are not tasks. Lost tasks are queued again from the ledger.
+
+To restore a task means to put an unacknowledged task back into its queue, after VISIBILITY_TIMEOUT.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,10 +25,11 @@ Untyped = Callable[..., Any]
 KEYS_OPTION = "broker_keys"
 """Name of the transport option that holds the BrokerKeys."""
 
-HELD_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
-"""Keys in which kombu records the tasks that workers hold, with their Redis types."""
+UNACKED_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
+"""Keys in which kombu records the tasks that workers have not acknowledged yet, with their Redis types."""
 
 MUTEX_KEY = "unacked_mutex"
+"""Lock of the worker that restores tasks."""
 NO_TTL = -1
 """Answer of PTTL for a key that never expires."""
 
@@ -42,9 +45,10 @@ TASK_HEADERS: Mapping[str, object] = {
     "retries": 0,
     "timelimit": [None, None],
 }
-"""Headers that CeleryQueue sends with every task. With other values a worker would not simply run the task."""
+"""Headers that CeleryQueue sends with every task. Other values would make a worker delay, limit or repeat the task."""
 
 DELIVERY_FIELDS = ("exchange", "routing_key")
+"""Fields of a message's delivery data that must be texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +61,22 @@ class BrokerKeys:
 
     @classmethod
     def for_queues(cls, queues: tuple[str, ...], garbage_counter: Counter | None) -> "BrokerKeys":
-        return cls(types={**HELD_TASK_KEYS, **dict.fromkeys(queues, "list")}, garbage_counter=garbage_counter)
+        return cls(types={**UNACKED_TASK_KEYS, **dict.fromkeys(queues, "list")}, garbage_counter=garbage_counter)
 
-    def tidy(self, client: Any) -> None:
-        """Delete keys of a wrong type. Delete also a mutex without a TTL, which would prevent all restores."""
+    def delete_garbage(self, client: Any) -> None:
+        """Delete keys of a wrong type, and a mutex without a TTL: it would stay, and no worker would restore tasks."""
         with client.pipeline(transaction=False) as pipe:
             for key in self.types:
                 pipe.type(key)
             pipe.pttl(MUTEX_KEY)
             *types, ttl = pipe.execute()
         keyed_types = zip(self.types.items(), (actual.decode() for actual in types), strict=True)
-        garbled = [key for (key, expected), actual in keyed_types if actual not in (expected, "none")]
-        if ttl == NO_TTL and MUTEX_KEY not in garbled:
-            garbled.append(MUTEX_KEY)
-        for key in garbled:
+        garbage_keys = [key for (key, expected), actual in keyed_types if actual not in (expected, "none")]
+        if ttl == NO_TTL and MUTEX_KEY not in garbage_keys:
+            garbage_keys.append(MUTEX_KEY)
+        for key in garbage_keys:
             client.unlink(key)
-        self.count_garbage(len(garbled))
+        self.count_garbage(len(garbage_keys))
 
     def count_garbage(self, count: int = 1) -> None:
         if self.garbage_counter is not None and count:
@@ -93,58 +97,58 @@ class TaskClient(Redis):
         return response
 
 
-class TidyQoS(redis.QoS):
-    """Record of held tasks. A step that meets a key of a wrong type is repeated after the keys are tidied."""
+class GarbageDeletingQoS(redis.QoS):
+    """Record of unacknowledged tasks. A step that meets a key of a wrong type is repeated after that key is deleted."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
-        self._retry_after_tidying(super().append, message, delivery_tag)
+        self._retry_without_garbage(super().append, message, delivery_tag)
 
     def ack(self, delivery_tag: str) -> None:
-        self._retry_after_tidying(super().ack, delivery_tag)
+        self._retry_without_garbage(super().ack, delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        self._retry_after_tidying(super().reject, delivery_tag, requeue)
+        self._retry_without_garbage(super().reject, delivery_tag, requeue)
 
     def restore_visible(self, *args: Any, **kwargs: Any) -> None:
-        # Called every ten seconds. A garbage mutex would silently prevent all restores.
-        self.channel.tidy()
-        self._retry_after_tidying(super().restore_visible, *args, **kwargs)
+        # Kombu calls this every ten seconds. With garbage in place of the mutex it would silently restore nothing.
+        self.channel.delete_garbage()
+        self._retry_without_garbage(super().restore_visible, *args, **kwargs)
 
     def restore_by_tag(self, tag: Any, *args: Any, **kwargs: Any) -> None:
         try:
-            self._retry_after_tidying(super().restore_by_tag, tag, *args, **kwargs)
-        except (ValueError, TypeError):  # the held message is not a task
+            self._retry_without_garbage(super().restore_by_tag, tag, *args, **kwargs)
+        except (ValueError, TypeError):  # the unacknowledged message is not a task
             self.channel.broker_keys.count_garbage()
             forget: Untyped = self._remove_from_indices
             forget(tag).execute()
 
-    def _retry_after_tidying(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    def _retry_without_garbage(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         try:
             step(*args, **kwargs)
         except ResponseError as error:
             if not is_wrong_type(error):
                 raise
-            self.channel.tidy()
+            self.channel.delete_garbage()
             step(*args, **kwargs)
 
 
-class TidyChannel(redis.Channel):
-    QoS = TidyQoS
+class GarbageDeletingChannel(redis.Channel):
+    QoS = GarbageDeletingQoS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         base_method: Untyped = super().__init__
         base_method(*args, **kwargs)
         # A client opens a new channel after a failure, so this also repairs the cause of the failure.
-        self.tidy()
+        self.delete_garbage()
 
     @property
     def broker_keys(self) -> BrokerKeys:
         keys: BrokerKeys = self.connection.client.transport_options[KEYS_OPTION]
         return keys
 
-    def tidy(self) -> None:
+    def delete_garbage(self) -> None:
         with self.conn_or_acquire() as client:
-            self.broker_keys.tidy(client)
+            self.broker_keys.delete_garbage(client)
 
     def _get_client(self) -> Any:
         base_method: Untyped = super()._get_client
@@ -158,24 +162,26 @@ class TidyChannel(redis.Channel):
         except ResponseError as error:
             if not is_wrong_type(error):
                 raise
-            self.tidy()
+            self.delete_garbage()
             raise Empty from error
 
-    def _is_task(self, item: bytes) -> bool:
+    def _is_task(self, packed_message: bytes) -> bool:
         try:
             parse: Untyped = loads
             message: Untyped = virtual.Message
-            task = parse(item.decode())
-            valid = is_task(task, message(task, channel=self))
+            task = parse(packed_message.decode())
+            is_valid = is_task(task, message(task, channel=self))
         except Exception:  # garbage can raise any error in kombu
-            valid = False
-        if not valid:
+            is_valid = False
+        if not is_valid:
             self.broker_keys.count_garbage()
-        return valid
+        return is_valid
 
 
-class TidyTransport(redis.Transport):
-    Channel = TidyChannel
+class GarbageDeletingTransport(redis.Transport):
+    """Transport for Redis whose channels delete garbage and skip messages that are not tasks."""
+
+    Channel = GarbageDeletingChannel
 
 
 def is_task(raw: Any, message: Any) -> bool:

@@ -68,7 +68,7 @@ INVALID_NAME = "invalid host name"
 
 
 class PendingConnection:
-    """Connection that is being opened without blocking. Each step runs when its socket is ready.
+    """Connection that is being opened without blocking. The caller calls `step` until it is open.
 
     A failure raises OSError with a message for operators.
     """
@@ -77,17 +77,17 @@ class PendingConnection:
         self.deadline = deadline
         self.socket: socket.socket | None = None
         self.wanted_events: PollEvents = 0
-        self.ready = False
+        self.is_open = False
         self._origin, self._tls = origin, tls
         self._lookup: Future[Sequence[str]] = lookups.start(origin.host, origin.port)
         self._steps = self._open()
         self._address_deadline = deadline
 
     def step(self, now: float) -> None:
-        """Advance as far as possible without blocking, and set `ready` once the connection is open. Raises OSError."""
+        """Advance as far as possible without blocking. Set `is_open` once the connection is open. Raises OSError."""
         self._now = now
         self.wanted_events = next(self._steps, 0)
-        if now >= self.deadline and not self.ready:
+        if now >= self.deadline and not self.is_open:
             raise TimeoutError(CONNECT_TIMED_OUT)
 
     def close(self) -> None:
@@ -101,6 +101,7 @@ class PendingConnection:
         addresses = self._resolved_addresses()
         first_error: OSError | ValueError | None = None
         for addresses_left in range(len(addresses), 0, -1):
+            # Divide the remaining time evenly among the addresses that are left.
             self._address_deadline = self._now + (self.deadline - self._now) / addresses_left
             try:
                 yield from self._connect(addresses[-addresses_left])
@@ -109,7 +110,7 @@ class PendingConnection:
                 first_error = first_error or error  # the first address is the best, so its error is reported
                 self._close_socket()
                 continue
-            self.ready = True
+            self.is_open = True
             return
         raise _operator_error(first_error)
 

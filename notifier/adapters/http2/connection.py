@@ -14,9 +14,9 @@ from notifier.adapters.http2.request import MAX_BODY_BYTES, UNSENT, FinishedRequ
 from notifier.adapters.http2.send_buffer import SendBuffer, checked_window
 
 CONNECTION_WINDOW = 1 << 24
-"""Receive window of all streams together; responses are read as they arrive.
+"""Receive window of all streams together. It is large, because responses are read as soon as they arrive.
 
-Each stream keeps the default of 64 KiB.
+Each stream keeps the default window of 64 KiB.
 """
 CONNECTION_PREFACE = (
     frames.PREFACE
@@ -32,12 +32,14 @@ CONNECTION_PREFACE = (
 MAX_QUEUED_BYTES = 1 << 18
 """No request is started while more bytes than this are queued for the socket."""
 MAX_PENDING_ACKS = 10_000
-"""Limit for queued acknowledgements. A peer that exceeds it asks for acknowledgements and does not read them."""
+"""Maximum number of queued acknowledgements. A peer that causes more does not read them."""
 MAX_STREAM_ID = 2**31 - 1
 NOT_HTTP = "the response is not HTTP"
 
 
 class Http2Connection:
+    """State of one connection, with the requests in flight and the bytes to send."""
+
     def __init__(self, limits: Http2Limits, now: float) -> None:
         self.out = SendBuffer(CONNECTION_PREFACE)
         self.finished: list[FinishedRequest] = []
@@ -51,7 +53,11 @@ class Http2Connection:
         self._limits = limits
         self._flights: dict[int, RequestInFlight] = {}
         """Requests in flight by stream, the oldest first."""
-        self._reader, self._blocks, self._decoder = frames.FrameReader(), frames.HeaderBlockAssembler(), Decoder()
+        self._reader, self._header_blocks, self._decoder = (
+            frames.FrameReader(),
+            frames.HeaderBlockAssembler(),
+            Decoder(),
+        )
         self._next_stream = self._peer_stream_limit = 1
         self._unacknowledged_bytes = self._pending_acks = 0
         self._last_received_at, self._pinged_at, self._ping_count = now, 0.0, 0
@@ -69,7 +75,7 @@ class Http2Connection:
         return bool(self._flights)
 
     @property
-    def has_begun(self) -> bool:
+    def has_started_requests(self) -> bool:
         return self._next_stream > 1
 
     def start_request(self, flight: RequestInFlight, now: float) -> None:
@@ -101,8 +107,8 @@ class Http2Connection:
             self._pending_acks = 0
         for received in self._reader.feed(data):
             kind, flags, stream, payload = received
-            if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.is_open:
-                if (block := self._blocks.take(received)) is not None:
+            if kind in (frames.HEADERS, frames.CONTINUATION) or self._header_blocks.is_open:
+                if (block := self._header_blocks.take(received)) is not None:
                     self._on_headers(*block)
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, flags, stream, payload)
@@ -125,8 +131,8 @@ class Http2Connection:
 
         Data received during the idle time does not prove that the connection is still alive.
         """
-        has_rested = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
-        if has_rested and not self._flights and not self._pinged_at:
+        was_idle = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
+        if was_idle and not self._flights and not self._pinged_at:
             self._awaits_pong = True
             self._ping(now)
 
@@ -142,7 +148,9 @@ class Http2Connection:
         for flight in sent_completely:
             self._remove(flight)
             self.finished.append((flight, flight.reply_or_failure(reason, may_have_arrived=True)))
-        self._return_unsent([*self._flights.values()], others_progressed=bool(sent_completely or self.last_response_at))
+        self._return_unprocessed(
+            [*self._flights.values()], others_progressed=bool(sent_completely or self.last_response_at)
+        )
 
     def _ping(self, now: float) -> None:
         self._pinged_at = now
@@ -174,7 +182,7 @@ class Http2Connection:
         if not flight.status:
             self._fail(flight, NOT_HTTP, frames.PROTOCOL_ERROR)
             return
-        flight.body += frames.payload_without_padding(flags & ~frames.WITH_PRIORITY, payload)
+        flight.body += frames.stripped_payload(flags & ~frames.WITH_PRIORITY, payload)
         if flags & frames.END_STREAM or len(flight.body) > MAX_BODY_BYTES:
             self._finish(flight, is_early=not flags & frames.END_STREAM)
 
@@ -192,7 +200,7 @@ class Http2Connection:
         self._reset(flight, code)
         self.finished.append((flight, flight.reply_or_failure(reason, may_have_arrived=flight.end_offset != UNSENT)))
 
-    def _return_unsent(self, flights: Iterable[RequestInFlight], *, others_progressed: bool) -> None:
+    def _return_unprocessed(self, flights: Iterable[RequestInFlight], *, others_progressed: bool) -> None:
         """Return unprocessed requests for a resend on another connection.
 
         With `others_progressed`, the attempt does not count: the connection processed other requests instead. Each
@@ -216,7 +224,7 @@ class Http2Connection:
         if (flight := self._find_flight(stream)) is None:
             return
         if code == frames.REFUSED_STREAM or self.out.bytes_sent < flight.end_offset:
-            self._return_unsent([flight], others_progressed=False)
+            self._return_unprocessed([flight], others_progressed=False)
             return
         self._remove(flight)
         reason = f"the stream was reset: {frames.CODE_NAMES.get(code, f'error {code}')}"
@@ -242,14 +250,14 @@ class Http2Connection:
         increment = checked_window(window) - self.out.initial_window
         self.out.initial_window = window
         for flight in [*self._flights.values()]:
-            self.out.widen_window(flight, increment)
+            self.out.change_window(flight, increment)
 
     def _on_window(self, flags: int, stream: int, payload: bytes) -> None:
         increment = frames.read_uint32(payload) & frames.MAX_WINDOW
         if not stream:
             self.out.widen_connection_window(increment)
         elif (flight := self._find_flight(stream)) is not None:
-            self.out.widen_window(flight, increment)
+            self.out.change_window(flight, increment)
 
     def _on_ping(self, flags: int, stream: int, payload: bytes) -> None:
         if not flags & frames.ACK:
@@ -264,10 +272,10 @@ class Http2Connection:
         self.out.queued += acknowledgement
 
     def _on_goaway(self, flags: int, stream: int, payload: bytes) -> None:
-        """Return the requests above the last processed stream for a resend. A later GOAWAY may name a smaller one."""
+        """Return the requests above the last processed stream for a resend. A later GOAWAY may name a lower stream."""
         last_stream, code = frames.read_goaway(payload)
         self.closing_reason = f"the peer sent GOAWAY: {frames.CODE_NAMES.get(code, f'error {code}')}"
-        self._return_unsent(
+        self._return_unprocessed(
             [flight for number, flight in self._flights.items() if number > last_stream],
             others_progressed=last_stream > 0,
         )

@@ -101,7 +101,7 @@ def read_goaway(payload: bytes) -> tuple[int, int]:
     return last_stream & MAX_WINDOW, code
 
 
-def payload_without_padding(flags: int, payload: bytes) -> bytes:
+def stripped_payload(flags: int, payload: bytes) -> bytes:
     """Return the payload of DATA or HEADERS without padding and priority. Raises Violation."""
     if not flags & (PADDED | WITH_PRIORITY):
         return payload
@@ -121,7 +121,7 @@ class FrameReader:
         self._incomplete = b""
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Return the complete frames. Raises Violation for a frame above the agreed size."""
+        """Return the complete frames. Raises Violation for a frame that is larger than DEFAULT_FRAME_SIZE."""
         buffer = self._incomplete + data if self._incomplete else data
         complete: list[Frame] = []
         pos, end, unpack = 0, len(buffer), _FRAME_HEADER.unpack_from
@@ -160,7 +160,7 @@ class HeaderBlockAssembler:
         if self._block_start is None:
             if kind == CONTINUATION:
                 raise Violation(PROTOCOL_ERROR, "CONTINUATION without HEADERS")
-            payload = payload_without_padding(flags, payload)
+            payload = stripped_payload(flags, payload)
             if flags & END_HEADERS:
                 return stream, flags, payload
             self._block_start = stream, flags

@@ -1,6 +1,6 @@
 """Fast HPACK header encoding and decoding (RFC 7541) without a dynamic table.
 
-This client never adds entries to the dynamic table, and few peers do. Blocks that use it are left to `hpack`.
+This client never adds entries to the dynamic table, and few peers do. The package `hpack` decodes blocks that use it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -117,8 +117,8 @@ class Decoder:
 def decode_without_table(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
     """Decode a block that does not use the dynamic table. Return None for other blocks, and for invalid ones.
 
-    With `tableless`, the table has size 0, as our settings request. So fields marked for indexing are decoded and not
-    stored.
+    With `tableless`, the table has size 0, as our settings request. Fields marked for indexing are then decoded but
+    not stored.
     """
     headers: list[tuple[bytes, bytes]] = []
     pos, end = 0, len(block)

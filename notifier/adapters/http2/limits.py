@@ -12,7 +12,7 @@ from notifier.ports.push import Post
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http2Limits:
     max_connections: int = 2
-    """Maximum connections to one origin, plus one for suspect requests.
+    """Maximum connections to one origin. Its isolated requests (`Post.isolated`) get one more.
 
     FCM allows 100 streams per connection. At 50 ms per response that is 2,000 requests a second; 10,000 a second take
     six connections.
@@ -22,15 +22,15 @@ class Http2Limits:
     max_streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
     max_waiting: int = 256
-    """Requests that may wait for a stream, over all origins. So one slow origin does not block the others."""
+    """Maximum number of requests, to all origins, that wait for a stream. With fewer, no origin delays another."""
     answer_timeout: timedelta = timedelta(seconds=10)
-    """Timeout of a request. Google asks clients to wait at least 10 s before a retry."""
+    """Timeout of a request from its start. Google asks clients to wait at least 10 s before a retry."""
     open_timeout: timedelta = timedelta(seconds=10)
     """Timeout of DNS look-up, connect and TLS handshake together."""
     max_stream_wait: timedelta = timedelta(milliseconds=50)
     """Time that a request waits for a stream before another connection is opened.
 
-    With prompt responses a stream becomes free sooner. Users do not notice so short a wait.
+    If responses are prompt, a stream becomes free sooner. Users do not notice a wait of this length.
     """
     ping_after: timedelta = timedelta(seconds=3)
     """Time without received data, with requests in flight, after which a PING is sent."""
@@ -61,7 +61,7 @@ class Origin:
     """Encoded headers at the beginning of every request to this origin."""
 
     @classmethod
-    def read(cls, text: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """Parse an origin. Raises ValueError."""
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port or PORTS.get(parts.scheme, 0)

@@ -1,4 +1,4 @@
-"""Connection pool of one origin: few connections, and a queue of waiting requests."""
+"""Connection pool of an origin: few connections, and a queue of waiting requests."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -17,34 +17,37 @@ Apple treats a client that reconnects repeatedly as an attack.
 """
 
 
-class HostPool:
+class OriginPool:
+    """Connections to one origin, and the requests that wait for a stream. Isolated requests have their own pool."""
+
     def __init__(self, origin: Origin, limits: Http2Limits, *, max_connections: int) -> None:
         self.origin = origin
-        self.waiting: deque[RequestInFlight] = deque()
+        self.waiting_requests: deque[RequestInFlight] = deque()
         self.connections: list[SocketConnection] = []
-        self.opening: PendingConnection | None = None
+        self.pending_connection: PendingConnection | None = None
         self.last_used_at = 0.0
         self._limits, self._max_connections = limits, max_connections
         self._last_response_at = 0.0
         self._failed_connections = 0
         self._paused_until, self._pause_reason = 0.0, ""
-        self._has_failed_to_open = False
-        """Whether the last connection attempt failed."""
+        self._was_paused = False
+        """Whether the origin was paused after the last check of the waiting requests."""
 
     def fill(self, now: float) -> None:
         """Start waiting requests on the first connections that have free streams, so that the others stay idle."""
         for connection in self.connections:
-            while self.waiting and connection.protocol.free_streams > 0:
-                connection.protocol.start_request(self.waiting.popleft(), now)
+            while self.waiting_requests and connection.protocol.free_streams > 0:
+                connection.protocol.start_request(self.waiting_requests.popleft(), now)
 
     def needs_connection(self, now: float) -> bool:
-        """Return whether another connection is needed.
+        """Return whether the waiting requests need another connection.
 
-        No connection is needed while another is being opened, or while a peer has not announced its stream limit.
+        They need one if no connection is usable, or if the oldest request has waited for `max_stream_wait`. They don't
+        while a connection is being opened, a peer has not announced its stream limit, or the origin is paused.
         """
         if (
-            not self.waiting
-            or self.opening
+            not self.waiting_requests
+            or self.pending_connection
             or len(self._usable_connections()) >= self._max_connections
             or now < self._paused_until
         ):
@@ -53,23 +56,23 @@ class HostPool:
             return False
         return (
             not self._usable_connections()
-            or now - self.waiting[0].accepted_at >= self._limits.max_stream_wait.total_seconds()
+            or now - self.waiting_requests[0].accepted_at >= self._limits.max_stream_wait.total_seconds()
         )
 
-    def open(self, now: float) -> None:
+    def advance_pending_connection(self, now: float) -> None:
         """Advance the connection that is being opened, if any."""
-        if (opening := self.opening) is None:
+        if (pending := self.pending_connection) is None:
             return
         try:
-            opening.step(now)
+            pending.step(now)
         except OSError as error:
-            opening.close()
-            self.opening = None
+            pending.close()
+            self.pending_connection = None
             self._pause(str(error), now)
         else:
-            if opening.ready and opening.socket:
-                self.opening = None
-                self.connections.append(SocketConnection(opening.socket, Http2Connection(self._limits, now)))
+            if pending.is_open and pending.socket:
+                self.pending_connection = None
+                self.connections.append(SocketConnection(pending.socket, Http2Connection(self._limits, now)))
 
     def require_pings_after_idle(self, now: float) -> None:
         for connection in self.connections:
@@ -90,13 +93,13 @@ class HostPool:
                 connection.close()
             yield from protocol.finished
             protocol.finished.clear()
-            yield from self._requeue_unsent(connection)
+            yield from self._requeue_resendable(connection)
             if connection.closed_reason:
                 self._remove(connection, now)
         yield from self._fail_waiting(now)
 
     def cancel_all(self) -> None:
-        self.waiting.clear()
+        self.waiting_requests.clear()
         for connection in self.connections:
             connection.protocol.cancel_all()
             connection.write()
@@ -104,9 +107,9 @@ class HostPool:
             connection.protocol.resendable.clear()
 
     def close(self) -> None:
-        if self.opening:
-            self.opening.close()
-            self.opening = None
+        if self.pending_connection:
+            self.pending_connection.close()
+            self.pending_connection = None
         for connection in self.connections:
             connection.close()
         self.connections.clear()
@@ -116,7 +119,11 @@ class HostPool:
 
     @property
     def is_idle(self) -> bool:
-        return not (self.waiting or self.opening or any(connection.protocol.is_busy for connection in self.connections))
+        return not (
+            self.waiting_requests
+            or self.pending_connection
+            or any(connection.protocol.is_busy for connection in self.connections)
+        )
 
     def _usable_connections(self) -> list[SocketConnection]:
         """Return the connections that accept requests, now or later."""
@@ -127,7 +134,7 @@ class HostPool:
         self._last_response_at = max(self._last_response_at, connection.protocol.last_response_at)
         if connection.protocol.last_response_at:
             self._failed_connections = 0
-        elif connection.protocol.has_begun:
+        elif connection.protocol.has_started_requests:
             self._failed_connections += 1
             if self._failed_connections >= MAX_FAILED_CONNECTIONS:
                 self._pause(connection.closed_reason, now)
@@ -135,9 +142,9 @@ class HostPool:
     def _pause(self, reason: str, now: float) -> None:
         """Pause the origin: open no connection for a while."""
         self._pause_reason, self._paused_until = reason, now + self._limits.pause_after_failure.total_seconds()
-        self._has_failed_to_open = True
+        self._was_paused = True
 
-    def _requeue_unsent(self, connection: SocketConnection) -> Iterator[FinishedRequest]:
+    def _requeue_resendable(self, connection: SocketConnection) -> Iterator[FinishedRequest]:
         protocol = connection.protocol
         for flight in reversed(protocol.resendable):
             if flight.attempts >= self._limits.max_attempts:
@@ -146,29 +153,29 @@ class HostPool:
                     NoReply(reason=protocol.closing_reason or "the stream was refused", may_have_arrived=False),
                 )
             else:
-                self.waiting.appendleft(flight)
+                self.waiting_requests.appendleft(flight)
         protocol.resendable.clear()
 
     def _fail_waiting(self, now: float) -> Iterator[FinishedRequest]:
         """Fail all waiting requests if no connection can be opened, or if no response has arrived for too long."""
-        has_failed, self._has_failed_to_open = self._has_failed_to_open or now < self._paused_until, False
-        if has_failed and not self.connections and not self.opening:
+        is_paused, self._was_paused = self._was_paused or now < self._paused_until, False
+        if is_paused and not self.connections and not self.pending_connection:
             reason = self._pause_reason
         elif (
-            self.waiting
-            and not self.opening
+            self.waiting_requests
+            and not self.pending_connection
             and now - self._waiting_since() >= self._limits.answer_timeout.total_seconds()
         ):
             reason = "no request was answered in time"
         else:
             return
-        while self.waiting:
-            yield self.waiting.popleft(), NoReply(reason=reason, may_have_arrived=False)
+        while self.waiting_requests:
+            yield self.waiting_requests.popleft(), NoReply(reason=reason, may_have_arrived=False)
 
     def _waiting_since(self) -> float:
         """Return the later of two times: the last response, and the acceptance of the oldest waiting request."""
         return max(
-            self.waiting[0].accepted_at,
+            self.waiting_requests[0].accepted_at,
             self._last_response_at,
             *(connection.protocol.last_response_at for connection in self.connections),
         )

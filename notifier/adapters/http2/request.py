@@ -26,6 +26,7 @@ class RequestInFlight:
     Before that, the peer cannot process the request.
     """
     window: int = 0
+    """Bytes of the body that the peer's window for this stream still admits."""
     unsent_body: bytes = b""
     """Part of the body that the peer's windows do not admit yet."""
     status: int = 0
@@ -56,10 +57,10 @@ FinishedRequest = tuple[RequestInFlight, Reply | NoReply]
 def parse_response(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:
     """Return the status (0 if missing or invalid) and the headers. Repeated headers are joined by commas."""
     status, headers = 0, dict[str, str]()
-    for raw, value in fields:
-        if raw == b":status":
+    for raw_name, value in fields:
+        if raw_name == b":status":
             status = int(value) if len(value) == 3 and value.isdigit() else 0
             continue
-        name, text = raw.decode("latin-1"), value.decode("latin-1")
+        name, text = raw_name.decode("latin-1"), value.decode("latin-1")
         headers[name] = f"{headers[name]}, {text}" if name in headers else text
     return status, headers

@@ -6,6 +6,8 @@ from notifier.adapters.http2.request import RequestInFlight
 
 
 class SendBuffer:
+    """Bytes to send on one connection, and requests whose bodies wait for a window."""
+
     __slots__ = ("_blocked", "_connection_window", "bytes_sent", "initial_window", "max_frame_size", "queued")
 
     def __init__(self, queued: bytes) -> None:
@@ -21,16 +23,18 @@ class SendBuffer:
         del self.queued[:count]
 
     def queue_request(self, flight: RequestInFlight, block: bytes) -> None:
-        self._queue_headers(flight.stream, block, end=not flight.unsent_body)
+        self._queue_headers(flight.stream, block, is_last=not flight.unsent_body)
         if flight.unsent_body:
             self._queue_body(flight)
         else:
-            self._finish(flight)
+            self._record_end(flight)
 
     def drop(self, flight: RequestInFlight) -> None:
+        """Forget the part of the body that is not queued yet."""
         self._blocked.pop(flight.stream, None)
 
-    def widen_window(self, flight: RequestInFlight, increment: int) -> None:
+    def change_window(self, flight: RequestInFlight, increment: int) -> None:
+        """Change the window of the request's stream; the increment may be negative."""
         flight.window = checked_window(flight.window + increment)
         if flight.stream in self._blocked:
             self._queue_body(flight)
@@ -45,9 +49,9 @@ class SendBuffer:
                 return
             self._queue_body(flight)
 
-    def _queue_headers(self, stream: int, block: bytes, *, end: bool) -> None:
+    def _queue_headers(self, stream: int, block: bytes, *, is_last: bool) -> None:
         """Queue a header block in one frame, or, if it is too large, in consecutive frames."""
-        size, flags = self.max_frame_size, frames.END_STREAM if end else 0
+        size, flags = self.max_frame_size, frames.END_STREAM if is_last else 0
         kind = frames.HEADERS
         while len(block) > size:
             self.queued += frame(kind, flags, stream, block[:size])
@@ -66,9 +70,9 @@ class SendBuffer:
             self._connection_window -= size
             self.queued += frame(frames.DATA, 0 if flight.unsent_body else frames.END_STREAM, flight.stream, chunk)
         self._blocked.pop(flight.stream, None)
-        self._finish(flight)
+        self._record_end(flight)
 
-    def _finish(self, flight: RequestInFlight) -> None:
+    def _record_end(self, flight: RequestInFlight) -> None:
         flight.end_offset = self.bytes_sent + len(self.queued)
 
 

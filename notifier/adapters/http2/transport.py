@@ -9,7 +9,7 @@ from select import POLLIN, POLLOUT, poll
 
 from notifier.adapters.http2.connect import DnsLookups, PendingConnection, Resolver, resolve_addresses
 from notifier.adapters.http2.limits import Http2Limits, Origin, is_valid_request
-from notifier.adapters.http2.pool import HostPool
+from notifier.adapters.http2.pool import OriginPool
 from notifier.adapters.http2.request import RequestInFlight
 from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.domain.errors import BadSetting
@@ -17,8 +17,8 @@ from notifier.ports.push import NoReply, Post, Reply
 
 CHECK_INTERVAL = 0.05
 """Seconds between two checks for timeouts."""
-MAX_STARTS_PER_STEP = 64
-"""Most requests taken from the source between two polls. The source may have to compute each request."""
+MAX_ACCEPTED_PER_STEP = 64
+"""Maximum number of requests taken from the source between two polls. The source may have to compute each request."""
 
 
 class Http2Transport:
@@ -44,7 +44,7 @@ class Http2Transport:
         # With plaintext allowed, TLS is rarely used: skip loading the system's CA certificates, which takes 0.1 s.
         self._tls = None if allow_plaintext and ca_file is None else _create_tls_context(ca_file)
         self._lookups = DnsLookups(resolver)
-        self._pools: dict[tuple[str, bool], HostPool] = {}
+        self._pools: dict[tuple[str, bool], OriginPool] = {}
         self._finished: deque[tuple[Post, Reply | NoReply]] = deque()
         self._pending_count = 0
         """Requests that are accepted and have no result yet."""
@@ -64,7 +64,7 @@ class Http2Transport:
             source, has_more = iter(posts), True
             while has_more or self._pending_count:
                 has_more = has_more and self._accept_from(source)
-                self._step(wait=not (self._finished or (has_more and self._free_slots())))
+                self._step(wait=not (self._finished or (has_more and self._free_waiting_places())))
                 while self._finished:
                     yield self._finished.popleft()
         finally:
@@ -81,20 +81,20 @@ class Http2Transport:
         now = self._monotonic()
         for pool in self._pools.values():
             pool.require_pings_after_idle(now)
-        self._step(wait=False)  # read what arrived in the meantime, so that closed connections are not used
+        self._step(wait=False)  # read what arrived since the last exchange, to notice closed connections
 
     def _accept_from(self, source: Iterator[Post]) -> bool:
         """Accept requests from the source while there is room. Return False once the source is exhausted."""
         now = self._monotonic()
-        for _ in range(min(MAX_STARTS_PER_STEP, self._free_slots())):
+        for _ in range(min(MAX_ACCEPTED_PER_STEP, self._free_waiting_places())):
             if (post := next(source, None)) is None:
                 return False
             self._pending_count += 1
             self._accept(post, now)
         return True
 
-    def _free_slots(self) -> int:
-        return self._limits.max_waiting - sum(len(pool.waiting) for pool in self._pools.values())
+    def _free_waiting_places(self) -> int:
+        return self._limits.max_waiting - sum(len(pool.waiting_requests) for pool in self._pools.values())
 
     def _accept(self, post: Post, now: float) -> None:
         if (pool := self._pools.get((post.origin, post.isolated))) is None:
@@ -105,17 +105,17 @@ class Http2Transport:
                 return
         if is_valid_request(post):
             pool.last_used_at = now
-            pool.waiting.append(RequestInFlight(post=post, origin=pool.origin, accepted_at=now))
+            pool.waiting_requests.append(RequestInFlight(post=post, origin=pool.origin, accepted_at=now))
         else:
             self._finish(
                 post, NoReply(reason="the path or a header can't be encoded in a request", may_have_arrived=False)
             )
 
-    def _create_pool(self, post: Post) -> HostPool:
-        origin = Origin.read(post.origin)
+    def _create_pool(self, post: Post) -> OriginPool:
+        origin = Origin.parse(post.origin)
         if not (origin.secure or self._allow_plaintext):
             raise ValueError("plain-text HTTP is not allowed here")
-        pool = HostPool(origin, self._limits, max_connections=1 if post.isolated else self._limits.max_connections)
+        pool = OriginPool(origin, self._limits, max_connections=1 if post.isolated else self._limits.max_connections)
         self._pools[post.origin, post.isolated] = pool
         return pool
 
@@ -125,6 +125,7 @@ class Http2Transport:
         return self._tls
 
     def _step(self, *, wait: bool) -> None:
+        """Advance all connections once: open, write, read, and collect results. Wait for a socket only with `wait`."""
         now = self._monotonic()
         for pool in self._pools.values():
             self._open_connection(pool, now)
@@ -134,21 +135,24 @@ class Http2Transport:
         self._poll(CHECK_INTERVAL if wait else 0.0)
         self._collect()
 
-    def _open_connection(self, pool: HostPool, now: float) -> None:
+    def _open_connection(self, pool: OriginPool, now: float) -> None:
         if pool.needs_connection(now) and self._make_room(pool):
             tls = self._tls_context() if pool.origin.secure else None
             deadline = now + self._limits.open_timeout.total_seconds()
-            pool.opening = PendingConnection(pool.origin, tls, self._lookups, deadline=deadline)
-        if pool.opening:
-            pool.open(now)
+            pool.pending_connection = PendingConnection(pool.origin, tls, self._lookups, deadline=deadline)
+        if pool.pending_connection:
+            pool.advance_pending_connection(now)
 
-    def _make_room(self, requester: HostPool) -> bool:
+    def _make_room(self, requester: OriginPool) -> bool:
         """Make room for one more connection, and return whether there is room.
 
         If the limit is reached, close the connections of the least recently used idle pool.
         """
         pools = self._pools.values()
-        if sum(len(pool.connections) + bool(pool.opening) for pool in pools) < self._limits.max_total_connections:
+        if (
+            sum(len(pool.connections) + bool(pool.pending_connection) for pool in pools)
+            < self._limits.max_total_connections
+        ):
             return True
         idle_pools = [pool for pool in pools if pool.connections and pool.is_idle and pool is not requester]
         if idle_pools:
@@ -160,8 +164,8 @@ class Http2Transport:
         poller, connections = poll(), dict[int, SocketConnection]()
         poller.register(self._lookups.wakeup_socket, POLLIN)
         for pool in self._pools.values():
-            if pool.opening and pool.opening.socket and pool.opening.wanted_events:
-                poller.register(pool.opening.socket, pool.opening.wanted_events)
+            if pool.pending_connection and pool.pending_connection.socket and pool.pending_connection.wanted_events:
+                poller.register(pool.pending_connection.socket, pool.pending_connection.wanted_events)
             for connection in pool.connections:
                 poller.register(connection.socket, POLLIN | POLLOUT if connection.is_write_blocked else POLLIN)
                 connections[connection.socket.fileno()] = connection

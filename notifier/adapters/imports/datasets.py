@@ -12,7 +12,7 @@ from notifier.adapters.imports.layout import (
     UnreadableRow,
     accepted_rows,
     id_fault,
-    is_plain_id,
+    is_valid_text_id,
     parse_bool,
     parse_choice,
     parse_quiet_hours,
@@ -29,7 +29,7 @@ USER = "user"
 
 
 def parse_user(name: str, value: object) -> UserId:
-    if not is_plain_id(value) and (fault := id_fault(name, value)):
+    if not is_valid_text_id(value) and (fault := id_fault(name, value)):
         raise InvalidValue(fault)
     return UserId(str(value))
 
@@ -79,7 +79,9 @@ def follow_rows(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject:
             continue
         if isinstance(row, UnreadableRow):
             reject(number, row.reason)
-        elif not (is_plain_id(row[0]) and is_plain_id(row[1]) and row[0] != row[1]) and (fault := _follow_fault(*row)):
+        elif not (is_valid_text_id(row[0]) and is_valid_text_id(row[1]) and row[0] != row[1]) and (
+            fault := _follow_fault(*row)
+        ):
             reject(number, fault)
         else:
             followers.append(UserId(str(row[0])))
@@ -92,14 +94,14 @@ def _follow_fault(follower: object, followed: object) -> str | None:
     return id_fault(FOLLOWER, follower) or id_fault(FOLLOWED, followed) or self_follow_fault
 
 
-def _bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
-    from notifier.adapters.imports.parquet import bulk_follows  # an extra: CSV and NDJSON are read without it
+def _load_bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
+    from notifier.adapters.imports.parquet import bulk_follows  # needs the import extra, unlike CSV and NDJSON
 
     return bulk_follows
 
 
 FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
-    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=follow_rows, bulk_reader=_bulk_reader
+    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=follow_rows, bulk_reader=_load_bulk_reader
 )
 
 

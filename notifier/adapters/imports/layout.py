@@ -12,7 +12,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 T_co = TypeVar("T_co", covariant=True)
 
 Reject = Callable[[int, str], None]
-"""Called with the number of a rejected row, counted from 1, and the reason."""
+"""Called with the number of a rejected row (in a text file, of its line), counted from 1, and the reason."""
 
 
 Ignore = Callable[[Iterable[str]], object]
@@ -30,10 +30,13 @@ ParsedRow = Sequence[object] | UnreadableRow | None
 """Values of the layout's columns in order, None for a missing value. The row of an empty line is None."""
 
 BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
-"""Converts a batch. The arguments are the numbered rows, the number of the last row, and a callback for rejects."""
+"""Converts a batch. The arguments are the numbered rows, the rows read so far, and a callback for rejected rows."""
 
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
-"""Converts a batch of a table as a whole: the rows between two positions. None if each row needs a check of its own."""
+"""Converts a batch of a table as a whole, or returns None if each row needs a check of its own.
+
+The arguments are the batch, the number of rows before and after it was read, and a callback for rejected rows.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class Layout(Generic[T_co]):
     """At least one of these columns is required: a row without any of them sets nothing."""
     read_batch: BatchReader[T_co]
     bulk_reader: Callable[[], BulkReader[T_co]] | None = None
-    """Called only for a table, because it needs the import extra."""
+    """Loads the reader of whole batches. Called only for Parquet, because it needs the import extra."""
 
     @property
     def columns(self) -> Sequence[str]:
@@ -64,13 +67,13 @@ class Layout(Generic[T_co]):
         return [name for name in names if name and name not in self.columns]
 
 
-def is_plain_id(value: object) -> bool:
+def is_valid_text_id(value: object) -> bool:
     """Return whether the value is a valid text id, as nearly all are."""
     return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
 
 
 def id_fault(name: str, value: object) -> str | None:
-    """Return why a value is no id, or None if it is one."""
+    """Return why a value is not a valid id, or None if it is valid."""
     if value is None:
         return f"{name} is missing."
     if isinstance(value, bool) or not isinstance(value, str | int):

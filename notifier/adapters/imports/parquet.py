@@ -29,7 +29,7 @@ class ParquetReader(Generic[T]):
     ignore: Ignore
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
-        """Yield the rows after the first `rows_read`. Raises BadImport if the file is no valid Parquet."""
+        """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is not valid Parquet."""
         try:
             with pq.ParquetFile(self.file) as table:
                 self._require_columns(table.schema_arrow)
@@ -60,10 +60,10 @@ class ParquetReader(Generic[T]):
         if missing := self.layout.missing_columns_text(schema.names):
             raise BadImport(f"The file has the columns {', '.join(schema.names)}; {missing} is missing.")
         for name in self.layout.required:
-            kind = schema.field(name).type
-            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-            if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                raise BadImport(f"Column {name} has type {kind}; it must be text or whole numbers.")
+            type_ = schema.field(name).type
+            type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
+            if not (pa.types.is_integer(type_) or pa.types.is_string(type_) or pa.types.is_large_string(type_)):
+                raise BadImport(f"Column {name} has type {type_}; it must be text or whole numbers.")
 
 
 def _column_values(column: Any) -> list[Any]:
@@ -90,7 +90,7 @@ def bulk_follows(
     batch: Any, first_row: int, rows_done: int, reject: Reject
 ) -> FollowEdges | NumberedFollowEdges | None:
     columns = [batch.column(name) for name in FOLLOW_COLUMNS]
-    return _numbered_edges(columns, first_row, rows_done, reject) or _named_edges(columns, rows_done)
+    return _numbered_edges(columns, first_row, rows_done, reject) or _text_id_edges(columns, rows_done)
 
 
 def _numbered_edges(columns: list[Any], first_row: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
@@ -107,15 +107,16 @@ def _numbered_edges(columns: list[Any], first_row: int, rows_done: int, reject: 
     )
 
 
-def _named_edges(columns: list[Any], rows_done: int) -> FollowEdges | None:
-    if not all(map(_has_only_plain_ids, columns)) or pc.any(pc.equal(*columns)).as_py():
+def _text_id_edges(columns: list[Any], rows_done: int) -> FollowEdges | None:
+    """Convert columns of valid text ids. Return None for other columns, and if an account follows itself."""
+    if not all(map(_has_only_valid_text_ids, columns)) or pc.any(pc.equal(*columns)).as_py():
         return None
     followers, followed = (column.to_pylist() for column in columns)
     return FollowEdges(followers=followers, followed=followed, rows_read=rows_done)
 
 
-def _has_only_plain_ids(column: Any) -> bool:
-    """Return whether the column has only valid names, as nearly all columns do."""
+def _has_only_valid_text_ids(column: Any) -> bool:
+    """Return whether the column has only valid text ids, as nearly all columns do."""
     if column.null_count or not pa.types.is_string(column.type):
         return False
     lengths = pc.min_max(pc.utf8_length(column)).as_py()

@@ -27,7 +27,7 @@ COMPRESSED_ENDINGS = ("gz", "zst")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Generic[T]):
     rows_after: Callable[[int], Iterator[T]]
-    """Yields the rows after the given number of rows. Raises BadImport if the input is invalid."""
+    """Yields batches of the rows after the given number of rows. Raises BadImport if the input is invalid."""
     size: int | None
     """Size in bytes or rows, only for progress bars. None for the standard input and pipes."""
     position_of: Callable[[int], int]
@@ -83,14 +83,21 @@ KEY_TYPE = np.dtype("<u8")
 KEYS_PER_CHUNK = 1 << 22
 """Keys that are merged at a time. They take 32 MB."""
 PROGRESS_FILE = "taken"
+"""Name of the file with the progress mark. All keys below the mark are written to their final place."""
+END_KEY = 1 << 2 * HALF_KEY_BITS
+"""Number above all keys."""
 RUNS_PER_MERGE = 64
-"""Number of runs of similar size that are merged into one. So at most about a hundred runs are open, and each key is
-copied once or twice."""
+"""Number of runs of similar size that are merged into one.
+
+At most about a hundred runs are then open at a time, and each key is copied once or twice.
+"""
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
-"""Runs of similar size are merged: those whose numbers of bits of the size in bytes are in one group of this width."""
+"""Runs are similar if their sizes in bytes have bit lengths in the same group; a group spans this many bit lengths."""
 
 
 class SpilledEdges:
+    """Follows of an import, as sorted runs of keys on disk."""
+
     def __init__(self, folder: Path, chunk_keys: int = KEYS_PER_CHUNK, runs_per_merge: int = RUNS_PER_MERGE) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
@@ -106,12 +113,12 @@ class SpilledEdges:
             # The merged run replaces the last run of the group. After a crash before the deletion of the others, their
             # keys exist twice, and the next merge removes the duplicates.
             *obsolete, last = sorted(group, key=lambda path: int(path.stem))
-            self._write_keys(last.name, (keys for keys, _ in self._merged(_open_runs(group), 0)))
+            self._write_keys(last.name, (keys for keys, _ in self._merged_chunks(_open_runs(group), 0)))
             for path in obsolete:
                 path.unlink()
 
     def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
-        return self._merged(_open_runs(self._runs()), self._progress())
+        return self._merged_chunks(_open_runs(self._runs()), self._progress())
 
     def remaining_count(self) -> int:
         progress = self._progress()
@@ -130,22 +137,21 @@ class SpilledEdges:
         for path in (self._folder / PROGRESS_FILE, *self._runs()):
             path.unlink(missing_ok=True)
 
-    def _merged(self, runs: Sequence[Keys], after: int) -> Iterator[tuple[Keys, int]]:
-        size = max(2 * BLOCK_MEMBERS, self._chunk_keys // max(1, len(runs)))
-        end = 1 << 2 * HALF_KEY_BITS
-        while after < end:
+    def _merged_chunks(self, runs: Sequence[Keys], after: int) -> Iterator[tuple[Keys, int]]:
+        chunk_size = max(2 * BLOCK_MEMBERS, self._chunk_keys // max(1, len(runs)))
+        while after < END_KEY:
             starts = [_index_of(run, after) for run in runs]
-            chunks = [run[start : start + size] for run, start in zip(runs, starts, strict=True)]
-            has_more = [start + size < len(run) for run, start in zip(runs, starts, strict=True)]
+            chunks = [run[start : start + chunk_size] for run, start in zip(runs, starts, strict=True)]
+            has_more = [start + chunk_size < len(run) for run, start in zip(runs, starts, strict=True)]
             after = merge_limit([chunk for chunk, follows in zip(chunks, has_more, strict=True) if follows])
             if len(keys := merge_runs([chunk[: _index_of(chunk, after)] for chunk in chunks])):
                 yield keys, after
 
     def _runs_to_merge(self) -> Sequence[Sequence[Path]]:
-        sizes = defaultdict[int, list[Path]](list)
+        groups = defaultdict[int, list[Path]](list)
         for path in self._runs():
-            sizes[path.stat().st_size.bit_length() // SIZE_BITS_PER_GROUP].append(path)
-        return [group for group in sizes.values() if len(group) >= self._runs_per_merge]
+            groups[path.stat().st_size.bit_length() // SIZE_BITS_PER_GROUP].append(path)
+        return [group for group in groups.values() if len(group) >= self._runs_per_merge]
 
     def _progress(self) -> int:
         path = self._folder / PROGRESS_FILE
@@ -181,4 +187,4 @@ def _open_runs(paths: Iterable[Path]) -> Sequence[Keys]:
 
 def _index_of(keys: Keys, boundary: int) -> int:
     """Return the position of the first key that isn't below `boundary`."""
-    return len(keys) if boundary > (1 << 2 * HALF_KEY_BITS) - 1 else int(np.searchsorted(keys, np.uint64(boundary)))
+    return len(keys) if boundary >= END_KEY else int(np.searchsorted(keys, np.uint64(boundary)))

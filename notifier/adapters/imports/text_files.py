@@ -20,11 +20,11 @@ from notifier.domain.errors import BadImport, Environment
 # NDJSON: each line is an object.
 
 MAX_IGNORED_NAMES = 64
-"""Ignored names that the decoder learns. More of them are ignored too, without being reported."""
+"""Maximum number of ignored names that the decoder learns and reports. Further ones are ignored silently."""
 
 
 class LineParser:
-    """Parses lines, and reports each ignored member once."""
+    """Parser of NDJSON lines. It reports each ignored member once."""
 
     def __init__(self, layout: Layout[Any], ignore: Ignore) -> None:
         self._layout, self._ignore = layout, ignore
@@ -47,8 +47,7 @@ class LineParser:
     def _decode_line(self, line: str) -> Any:
         """Decode a line.
 
-        For an unknown member a new decoder is created that skips it. So later lines with this member are as fast as
-        others.
+        An unknown member leads to a new decoder that skips it, so later lines with that member are as fast as others.
         """
         try:
             return self._decode(line)
@@ -102,7 +101,7 @@ class TextReader(Generic[T]):
     ignore: Ignore
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
-        """Yield the rows after the first `rows_read`. Raises BadImport if the file is invalid."""
+        """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is invalid."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
         lines = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(_checked_lines(text), self.layout, self.ignore)
         try:

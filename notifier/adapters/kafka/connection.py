@@ -22,7 +22,7 @@ from kafka.errors import (
 )
 
 from notifier.adapters.kafka.workarounds import (
-    DIRECT_PROXY_URL,
+    DIRECT_SOCKET_URL,
     HiddenPassword,
     create_client,
     silence_request_logs,
@@ -30,11 +30,11 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 APPEND_TIMEOUT = timedelta(seconds=3)
-"""Timeout of an append. Then the tweet service gets an error and retries, so its request hangs no longer than this."""
+"""Time limit for an append (for each part of a large one). After it the tweet service gets an error, and retries."""
 METADATA_MAX_AGE = timedelta(seconds=3)
-"""Every producer and consumer detects new partitions within this time."""
+"""Maximum age of a client's metadata. Every producer and consumer detects new partitions within this time."""
 LEASE = timedelta(seconds=5)
-"""Session timeout. A consumer that sends no heartbeat for this long is replaced."""
+"""Session timeout. The partitions of a consumer that sends no heartbeat for this long go to other members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class Access:
     instance: str = ""
     """Static group instance id: a restarted process gets its own partitions back at once.
 
-    Only one process at a time may use an id. If it is empty, the owner's name is used, which may change with each
-    start.
+    Only one process at a time may use an id. If it is empty, the `owner` of the subscription takes its place, which may
+    change with each start.
     """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -63,11 +63,12 @@ class Access:
             "reconnect_backoff_max_ms": 1_000,
             "request_timeout_ms": 2_000,
             "allow_auto_create_topics": False,
-            "proxy_url": DIRECT_PROXY_URL,
+            "proxy_url": DIRECT_SOCKET_URL,  # no proxy: it selects the socket class of workarounds.py
             **self.security,
         }
 
     def admin_options(self) -> dict[str, Any]:
+        """Return the options that admin clients know."""
         return {name: value for name, value in self.options().items() if name != "allow_auto_create_topics"}
 
     def topic(self, stream: str) -> str:

@@ -10,11 +10,11 @@ from notifier.adapters.kafka.connection import Fenced, PartitionsLost, Unreadabl
 from notifier.adapters.kafka.membership import (
     IDLE_CHECK_INTERVAL,
     STALL_TIMEOUT,
-    ConsumerGroup,
     GroupMembership,
+    KafkaGroupMember,
     MembershipWatchdog,
 )
-from notifier.adapters.kafka.partition_growth import PartitionGrowth, has_begun
+from notifier.adapters.kafka.partition_growth import PartitionGrowth, any_committed
 from notifier.adapters.kafka.topics import with_incarnation
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Logged
@@ -31,26 +31,23 @@ RELEASE_CHECK_INTERVAL = 0.5
 
 
 class KafkaLogConsumer:
-    """Implementation of `Consumer`.
-
-    Replaces its group membership if the membership stops making progress (`MembershipWatchdog`).
-    """
+    """Consumer of one stream. It replaces its group membership if that makes no progress (`MembershipWatchdog`)."""
 
     def __init__(
         self,
-        group: ConsumerGroup,
+        member: KafkaGroupMember,
         *,
         idle_check_interval: float = IDLE_CHECK_INTERVAL,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._group, self._monotonic = group, monotonic
+        self._member, self._monotonic = member, monotonic
         self._watchdog = MembershipWatchdog(idle_check_interval=idle_check_interval)
         self._membership: GroupMembership | None = None
         self._buffer: dict[int, deque[Logged]] = {}
         """Records by partition. The first partition is served next."""
         self._committed: dict[int, int] = {}
         """Committed offset by assigned partition: the offset that is read next after a restart."""
-        self._without_offset: set[int] = set()
+        self._unloaded_partitions: set[int] = set()
         """Assigned partitions whose committed offset is not loaded yet."""
         self._growth = PartitionGrowth()
         self._incarnation = ""
@@ -63,17 +60,17 @@ class KafkaLogConsumer:
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         # Poll even at limit 0: a member that stops polling is removed from the group. Pausing its partitions is no
         # alternative, because the library never resumes them (workarounds.py).
-        if not self._buffer or self._without_offset or limit == 0:
+        if not self._buffer or self._unloaded_partitions or limit == 0:
             self._fill_buffer(wait)
         if self._topic_was_recreated():
-            self._replace("the topic was deleted and recreated")
+            self._leave_to_rejoin("the topic was deleted and recreated")
             return []
         try:
-            self._hold_new_partitions()
+            self._update_held_partitions()
         finally:
-            if self._without_offset and self._buffered_count() > MAX_BUFFERED:
+            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED:
                 self.close()
-        if self._without_offset:
+        if self._unloaded_partitions:
             return []
         return [
             with_incarnation(self._pop_next_record(), self._incarnation)
@@ -82,9 +79,9 @@ class KafkaLogConsumer:
 
     def commit(self, positions: Mapping[str, int]) -> None:
         if self._topic_was_recreated():
-            self._replace("the topic was deleted and recreated")
+            self._leave_to_rejoin("the topic was deleted and recreated")
         # Ignore positions of a former incarnation of the topic.
-        prefix = f"{self._group.stream}@{self._incarnation}/"
+        prefix = f"{self._member.stream}@{self._incarnation}/"
         offsets = {_partition_number(name): offset + 1 for name, offset in positions.items() if name.startswith(prefix)}
         self._commit(
             {number: offset for number, offset in offsets.items() if offset > self._committed.get(number, offset)}
@@ -92,7 +89,7 @@ class KafkaLogConsumer:
 
     def owns_polled(self) -> bool:
         if self._topic_was_recreated():
-            self._replace("the topic was deleted and recreated")
+            self._leave_to_rejoin("the topic was deleted and recreated")
         # Repeat the current commits: that changes nothing, and brokers accept it only from the current owner. Held
         # partitions are left out, because they have no commit yet.
         return self._commit(
@@ -100,7 +97,7 @@ class KafkaLogConsumer:
         )
 
     def lag(self) -> int:
-        if self._membership is None or not (self._committed or self._without_offset):
+        if self._membership is None or not (self._committed or self._unloaded_partitions):
             return 0
         self._load_commits()
         bounds = self._membership.bounds(self._committed)
@@ -122,7 +119,7 @@ class KafkaLogConsumer:
 
     def on_assigned(self, partitions: Iterable[int]) -> None:
         self._watchdog.on_assigned(self._monotonic())
-        self._without_offset.update(partitions)
+        self._unloaded_partitions.update(partitions)
 
     def on_revoked(self) -> None:
         self._watchdog.on_revoked(self._monotonic())
@@ -136,25 +133,25 @@ class KafkaLogConsumer:
         if self._watchdog.is_fenced(now):
             raise self._fenced_error()
         if self._membership is not None and self._watchdog.join_is_overdue(now):
-            self._replace("it did not join in time")
+            self._leave_to_rejoin("it did not join in time")
         if self._membership is not None and self._is_left_out(self._membership, now):
-            self._replace("it has no partitions, although some are unassigned")
+            self._leave_to_rejoin("it has no partitions, although some are unassigned")
         if self._membership is None:
             self._watchdog.on_joining(self._monotonic())
-            self._membership = self._group.join(self)
+            self._membership = self._member.join(self)
         return self._membership
 
-    def _replace(self, reason: str) -> None:
-        group = self._group
-        LOGGER.warning("consumer %s of %s rejoins the group: %s", group.instance_id, group.id, reason)
+    def _leave_to_rejoin(self, reason: str) -> None:
+        member = self._member
+        LOGGER.warning("consumer %s of %s rejoins the group: %s", member.instance_id, member.group_id, reason)
         self.close()
 
     def _is_left_out(self, membership: GroupMembership, now: float) -> bool:
         """Return whether this member has no partitions although some partitions have no reader.
 
-        A member without partitions asks the brokers for that periodically.
+        A member without partitions asks the brokers at each idle check.
         """
-        has_partitions = bool(self._committed or self._without_offset)
+        has_partitions = bool(self._committed or self._unloaded_partitions)
         if has_partitions or not self._watchdog.has_joined() or not self._watchdog.idle_check_is_due(now):
             return False
         self._watchdog.on_idle_check(now)
@@ -166,10 +163,10 @@ class KafkaLogConsumer:
         While a partition is held, its records cause a lag, so no stall is assumed.
         """
         held = self._growth.holds.keys() & self._committed.keys()
-        now, stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not held
-        self._watchdog.on_lag_checked(now, stalled=stalled)
+        now, is_stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not held
+        self._watchdog.on_lag_checked(now, is_stalled=is_stalled)
         if self._watchdog.stall_is_over_limit(now):
-            self._replace(f"it has read none of {lag} records for {STALL_TIMEOUT:g} s")
+            self._leave_to_rejoin(f"it has read none of {lag} records for {STALL_TIMEOUT:g} s")
 
     def _topic_was_recreated(self) -> bool:
         """Return whether the topic was deleted and recreated.
@@ -185,13 +182,13 @@ class KafkaLogConsumer:
         return self._fenced_error()
 
     def _fenced_error(self) -> LogUnavailable:
-        group = self._group
-        return LogUnavailable(f"Another process reads {group.stream} under the name {group.instance_id}.")
+        member = self._member
+        return LogUnavailable(f"Another process reads {member.stream} under the name {member.instance_id}.")
 
     def _forget_partitions(self) -> None:
         self._buffer.clear()
         self._committed.clear()
-        self._without_offset.clear()
+        self._unloaded_partitions.clear()
 
     # Reading and committing.
 
@@ -235,7 +232,9 @@ class KafkaLogConsumer:
         try:
             self._membership.commit(offsets)
         except PartitionsLost:
-            LOGGER.info("late commit of consumer %s of %s was rejected", self._group.instance_id, self._group.id)
+            LOGGER.info(
+                "late commit of consumer %s of %s was rejected", self._member.instance_id, self._member.group_id
+            )
             return False
         except Fenced as error:
             raise self._on_fenced() from error
@@ -244,31 +243,31 @@ class KafkaLogConsumer:
 
     def _load_commits(self) -> None:
         """Load the commits of newly assigned partitions, and detect new partitions."""
-        if self._membership is None or not self._without_offset:
+        if self._membership is None or not self._unloaded_partitions:
             return
         commits = self._membership.commits()
-        if not has_begun(commits):
-            # This may overwrite newer commits of a member that started in the meantime. That member then reads some
-            # records again.
+        if not any_committed(commits):
+            # Commit 0 for all partitions, so that a later partition without a commit is recognized as new.
+            # This may overwrite commits of a member that started in the meantime; it then reads some records again.
             if not self._commit(dict.fromkeys(commits, 0)):
                 return
             commits = dict.fromkeys(commits, 0)
-        self._incarnation = self._group.topic_incarnation()
-        bounds = self._membership.bounds(self._without_offset)
+        self._incarnation = self._member.topic_incarnation()
+        bounds = self._membership.bounds(self._unloaded_partitions)
         self._growth.update(commits, self._monotonic())
         # A commit from a former incarnation of the topic may be beyond the end of the current one.
         self._committed |= {
             number: offset if (offset := commits[number] or 0) <= bounds[number][1] else bounds[number][0]
-            for number in self._without_offset
+            for number in self._unloaded_partitions
         }
-        self._without_offset.clear()
+        self._unloaded_partitions.clear()
 
     # New partitions of a grown topic.
 
-    def _hold_new_partitions(self) -> None:
-        """Release held partitions that are due.
+    def _update_held_partitions(self) -> None:
+        """Release the held partitions that are due, and discard the buffered records of the others.
 
-        Discard records of the others, which are read again after their release.
+        The discarded records are read again after the release of their partition.
         """
         self._load_commits()
         held = self._growth.holds.keys() & self._committed.keys()
@@ -281,8 +280,8 @@ class KafkaLogConsumer:
     def _release(self, held: Iterable[int]) -> None:
         assert self._membership is not None
         bounds = self._membership.bounds({*held, *self._growth.older_partitions()})
-        released = self._growth.release(self._membership.commits(), bounds, self._monotonic())
-        for number in set(released) & set(held):
+        readable = self._growth.check_holds(self._membership.commits(), bounds, self._monotonic())
+        for number in set(readable) & set(held):
             first = bounds[number][0]
             # Commit first: a partition with a commit is held by no later owner.
             if not self._commit({number: first}):
@@ -290,7 +289,7 @@ class KafkaLogConsumer:
             self._membership.seek(number, first)
             del self._growth.holds[number]
             self._buffer.pop(number, None)
-            LOGGER.info("consumer %s reads new partition %s/%d", self._group.instance_id, self._group.stream, number)
+            LOGGER.info("consumer %s reads new partition %s/%d", self._member.instance_id, self._member.stream, number)
 
 
 def _partition_number(partition: str) -> int:

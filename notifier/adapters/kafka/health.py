@@ -44,20 +44,20 @@ class ClusterStatus:
 
 
 def require_access(access: Access) -> None:
-    """Return if a broker accepts the connection, or may accept it later: roles also start during an outage.
+    """Raise Environment if a setting must change, such as a wrong password or an untrusted certificate.
 
-    Raises Environment if a setting must change, for example after a wrong password or an untrusted certificate.
+    Brokers that do not answer are no error: roles also start during an outage.
     """
     with suppress(LogUnavailable):
         check_access(access)
 
 
 def check_access(access: Access) -> tuple[int, ...]:
-    """Return the Kafka protocol version. Raises Environment like `require_access`, otherwise LogUnavailable."""
+    """Return the version of a broker. Raises Environment like `require_access`, otherwise LogUnavailable."""
     reason, hint = "", ""
     for server in access.servers.split(","):
         try:
-            _connect(server, access.security.get("ssl_cafile"))
+            _probe_connection(server, access.security.get("ssl_cafile"))
             return _authenticate({**access.admin_options(), "bootstrap_servers": [server]})
         except ACCESS_ERRORS as error:
             raise Environment(f"Kafka at {server} rejects the user, the password or the mechanism.") from error
@@ -84,7 +84,7 @@ def cluster_status(access: Access) -> ClusterStatus:
         )
 
 
-def _connect(server: str, ca: str | None) -> None:
+def _probe_connection(server: str, ca: str | None) -> None:
     """Open and close a connection without the library, to get precise errors.
 
     The library does not distinguish an absent broker from one without TLS. It leaves the socket of a failed handshake

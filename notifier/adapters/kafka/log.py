@@ -8,9 +8,9 @@ from kafka import KafkaConsumer, TopicPartition
 
 from notifier.adapters.kafka.connection import Access, translated
 from notifier.adapters.kafka.consumer import KafkaLogConsumer
-from notifier.adapters.kafka.membership import ConsumerGroup
+from notifier.adapters.kafka.membership import KafkaGroupMember
 from notifier.adapters.kafka.producer import LogProducer
-from notifier.adapters.kafka.topics import short_id, to_logged, with_incarnation
+from notifier.adapters.kafka.topics import incarnation_of, to_logged, with_incarnation
 from notifier.adapters.kafka.workarounds import topic_id
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged, Record
@@ -19,7 +19,10 @@ MAX_POLL_RECORDS = 100
 POLL_TIMEOUT_MS = 1_000
 MAX_FETCH_BYTES = 262_144
 SILENCE_TIMEOUT = 5.0
-"""Seconds of empty polls although records exist: the broker is unavailable, or the topic was recreated."""
+"""Seconds of empty polls after which a read of existing records fails.
+
+The broker is unavailable then, or the topic was recreated.
+"""
 
 
 class KafkaLog:
@@ -34,10 +37,12 @@ class KafkaLog:
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         instance_id = self._access.instance or owner
-        return KafkaLogConsumer(ConsumerGroup(access=self._access, stream=stream, name=group, instance_id=instance_id))
+        return KafkaLogConsumer(
+            KafkaGroupMember(access=self._access, stream=stream, group=group, instance_id=instance_id)
+        )
 
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
-        return _UncommittedRecords(self._access, stream, group).read(limit)
+        return _UncommittedReader(self._access, stream, group).read(limit)
 
     def drop_committed(self, before: datetime) -> int:
         """Do nothing: the retention of the topics deletes old records."""
@@ -47,8 +52,8 @@ class KafkaLog:
         self._producer.close()
 
 
-class _UncommittedRecords:
-    """Reads a group's uncommitted records without joining the group, with few records in memory."""
+class _UncommittedReader:
+    """Reader of a group's uncommitted records. It doesn't join the group, and keeps few records in memory."""
 
     def __init__(self, access: Access, stream: str, group: str) -> None:
         self._access, self._stream = access, stream
@@ -56,10 +61,10 @@ class _UncommittedRecords:
 
     def read(self, limit: int) -> Iterator[Logged]:
         """Yield at most `limit` records. Raises LogUnavailable, also between records."""
-        with translated("Reading the waiting records failed"):
+        with translated("Reading the uncommitted records failed"):
             client = KafkaConsumer(
                 **self._access.options(),
-                # Only to read the group's commits: a consumer with assigned partitions does not join.
+                # The group id serves only to read the group's commits: a consumer that calls `assign` does not join.
                 group_id=self._group,
                 enable_auto_commit=False,
                 max_partition_fetch_bytes=MAX_FETCH_BYTES,
@@ -73,14 +78,14 @@ class _UncommittedRecords:
     def _read(self, client: KafkaConsumer, limit: int) -> Iterator[Logged]:
         end_offsets = self._seek_to_commits(client)
         # Use the metadata just received: an admin client for this request would cost half a megabyte.
-        incarnation = short_id(topic_id(client, self._topic))
+        incarnation = incarnation_of(topic_id(client, self._topic))
         silent_seconds = 0.0
         while end_offsets and limit > 0:
             polled_at = monotonic()
             batches = client.poll(timeout_ms=POLL_TIMEOUT_MS, max_records=min(limit, MAX_POLL_RECORDS))
             silent_seconds = 0.0 if batches else silent_seconds + monotonic() - polled_at
             if silent_seconds > SILENCE_TIMEOUT:
-                raise LogUnavailable("Reading the waiting records failed: no records arrive.")
+                raise LogUnavailable("Reading the uncommitted records failed: no records arrive.")
             for topic_partition, records in batches.items():
                 for record in records:
                     if topic_partition in end_offsets and record.offset < end_offsets[topic_partition]:

@@ -10,8 +10,8 @@ from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError
 
 from notifier.adapters.kafka.connection import METADATA_MAX_AGE, Access, admin_client, translated
-from notifier.adapters.kafka.partition_growth import Bounds, Commits, has_begun
-from notifier.adapters.kafka.topics import short_id, to_logged, topic_incarnation
+from notifier.adapters.kafka.partition_growth import Bounds, Commits, any_committed
+from notifier.adapters.kafka.topics import incarnation_of, to_logged, topic_incarnation
 from notifier.adapters.kafka.workarounds import (
     MIN_POLL_TO_JOIN,
     MIN_POLL_TO_READ,
@@ -41,7 +41,7 @@ REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
 FENCED_REJOIN_DELAY = 60.0
 """Pause before a member rejoins after another process has taken its instance id."""
 STALL_TIMEOUT = 30.0
-"""Limit for polls without records despite a backlog."""
+"""Longest time for which polls may return no records despite a lag."""
 IDLE_CHECK_INTERVAL = 5.0
 """How often a member without partitions asks the brokers whether some partition has no reader.
 
@@ -54,12 +54,13 @@ def milliseconds(time: timedelta) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroup:
-    """Identity of one member in a group that reads one stream."""
+class KafkaGroupMember:
+    """Identity of one member of a group that reads one stream."""
 
     access: Access
     stream: str
-    name: str
+    group: str
+    """Name of the group, without prefix and stream."""
     instance_id: str
 
     @property
@@ -67,8 +68,8 @@ class ConsumerGroup:
         return self.access.topic(self.stream)
 
     @property
-    def id(self) -> str:
-        return self.access.group(self.stream, self.name)
+    def group_id(self) -> str:
+        return self.access.group(self.stream, self.group)
 
     def join(self, listener: AssignmentListener) -> "GroupMembership":
         """Start to join. Later polls assign the partitions. Raises LogUnavailable."""
@@ -85,8 +86,8 @@ class GroupMembership:
     Every call is bounded in time and may raise LogUnavailable. A committed offset is that of the next record to read.
     """
 
-    def __init__(self, group: ConsumerGroup, listener: AssignmentListener) -> None:
-        self._group, self._topic = group, group.topic
+    def __init__(self, member: KafkaGroupMember, listener: AssignmentListener) -> None:
+        self._member, self._topic = member, member.topic
         self._listener = RebalanceListener(listener)
         with translated("Can't connect to the log"):
             self._consumer = self._connect()
@@ -98,12 +99,12 @@ class GroupMembership:
         min_wait = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
         with translated("Reading the log failed"):
             # Rewind before the read: a failure afterwards would lose the records read from other partitions.
-            self._listener.rewind_retained(self._topic, QUERY_TIMEOUT_MS)
+            self._listener.rewind_partitions(self._topic, QUERY_TIMEOUT_MS)
             batches = self._consumer.poll(timeout_ms=milliseconds(max(min_wait, wait)), max_records=MAX_POLL_RECORDS)
         return [
-            to_logged(self._group.stream, record)
+            to_logged(self._member.stream, record)
             for tp, records in batches.items()
-            if tp.partition not in self._listener.retained  # rebalanced during this poll: read again later
+            if tp.partition not in self._listener.partitions_to_rewind  # rebalanced during this poll: read again later
             for record in records
         ]
 
@@ -120,11 +121,11 @@ class GroupMembership:
             assigned = {tp.partition for tp in self._consumer.assignment()}
             partitions = sorted(assigned | set(self._consumer.partitions_for_topic(self._topic)))
             commits = self._committed(partitions)
-            # Partitions are queried one by one. Meanwhile another member may start the group, and so commit every
-            # partition. Then query again the partitions that had no commit, so that none of them looks new.
+            # Partitions are queried one by one. In between, another member may commit every partition of a new group.
+            # Query the partitions without a commit again, so that none of them is mistaken for a new partition.
             while (
                 new_commits := self._committed([partition for partition, offset in commits.items() if offset is None])
-            ) and has_begun(new_commits):
+            ) and any_committed(new_commits):
                 commits |= new_commits
             return commits
 
@@ -141,24 +142,24 @@ class GroupMembership:
     def topic_incarnation(self) -> str:
         """Return the incarnation from the client's metadata without a request, or an empty string if it is unknown."""
         topic_id_ = topic_id(self._consumer, self._topic)
-        return short_id(topic_id_) if topic_id_ else ""
+        return incarnation_of(topic_id_) if topic_id_ else ""
 
     def has_unassigned_partitions(self) -> bool:
         """Return whether some partition has no reader although the group is stable."""
-        with translated("Reading the state of the group failed"), admin_client(self._group.access) as admin:
-            return has_unassigned_partitions(admin, self._topic, self._group.id)
+        with translated("Reading the state of the group failed"), admin_client(self._member.access) as admin:
+            return has_unassigned_partitions(admin, self._topic, self._member.group_id)
 
     def seek(self, partition: int, offset: int) -> None:
         with translated("Moving to an offset failed"):
             self._consumer.seek(TopicPartition(self._topic, partition), offset)
 
     def close(self) -> None:
-        """Leave the group at once if the brokers are reachable; otherwise the lease expires."""
+        """Leave the group at once if the brokers are reachable; otherwise the membership ends with its lease."""
         self._listener.close()
         with suppress(KafkaError):
             if member_id := self._consumer.group_metadata().member_id:
-                with admin_client(self._group.access) as admin:
-                    leave_group(admin, self._group.id, member_id, self._group.instance_id)
+                with admin_client(self._member.access) as admin:
+                    leave_group(admin, self._member.group_id, member_id, self._member.instance_id)
         self._consumer.close(autocommit=False)
 
     def _committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
@@ -169,13 +170,13 @@ class GroupMembership:
         return [TopicPartition(self._topic, partition) for partition in partitions]
 
     def _connect(self) -> KafkaConsumer:
-        lease = self._group.access.lease
+        lease = self._member.access.lease
         return create_client(
             KafkaConsumer,
-            **self._group.access.options(),
-            group_id=self._group.id,
+            **self._member.access.options(),
+            group_id=self._member.group_id,
             # Static membership: a process that restarts within the lease gets its own partitions back at once.
-            group_instance_id=self._group.instance_id,
+            group_instance_id=self._member.instance_id,
             session_timeout_ms=milliseconds(lease),
             heartbeat_interval_ms=milliseconds(lease / 5),
             max_poll_interval_ms=milliseconds(MAX_POLL_INTERVAL),
@@ -193,16 +194,16 @@ class MembershipWatchdog:
 
     idle_check_interval: float = IDLE_CHECK_INTERVAL
     join_deadline: float = inf
-    """Infinite while partitions are assigned."""
+    """Infinite while the member has joined, with or without partitions."""
     fenced_until: float = 0.0
-    idle_since: float = 0.0
+    idle_checked_at: float = 0.0
     stalled_since: float = inf
 
     def on_joining(self, now: float) -> None:
         self.join_deadline = now + JOIN_TIMEOUT
 
     def on_assigned(self, now: float) -> None:
-        self.join_deadline, self.idle_since = inf, now
+        self.join_deadline, self.idle_checked_at = inf, now
 
     def on_revoked(self, now: float) -> None:
         if self.join_deadline == inf:  # the library also reports a revocation before the first join
@@ -229,14 +230,14 @@ class MembershipWatchdog:
         return now > self.join_deadline
 
     def idle_check_is_due(self, now: float) -> bool:
-        return now >= self.idle_since + self.idle_check_interval
+        return now >= self.idle_checked_at + self.idle_check_interval
 
     def on_idle_check(self, now: float) -> None:
-        self.idle_since = now
+        self.idle_checked_at = now
 
-    def on_lag_checked(self, now: float, *, stalled: bool) -> None:
-        """Record whether the consumer gets no records despite a backlog."""
-        self.stalled_since = min(self.stalled_since, now) if stalled else inf
+    def on_lag_checked(self, now: float, *, is_stalled: bool) -> None:
+        """Record whether the consumer gets no records despite a lag."""
+        self.stalled_since = min(self.stalled_since, now) if is_stalled else inf
 
     def stall_is_over_limit(self, now: float) -> bool:
         return now > self.stalled_since + STALL_TIMEOUT

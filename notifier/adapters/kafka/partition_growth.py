@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from notifier.adapters.kafka.connection import APPEND_TIMEOUT, METADATA_MAX_AGE
 
-SETTLE_TIME = METADATA_MAX_AGE.total_seconds() + APPEND_TIMEOUT.total_seconds() + 1.0
-"""Seconds after which every producer sends a moved key to its new partition.
+PRODUCER_SWITCH_SECONDS = METADATA_MAX_AGE.total_seconds() + APPEND_TIMEOUT.total_seconds() + 1.0
+"""Seconds after which every producer sends a moved key only to its new partition.
 
-Every producer detects the new partitions (METADATA_MAX_AGE), and its earlier appends end or fail (APPEND_TIMEOUT).
-One second is a margin.
+In that time a producer detects the new partitions (METADATA_MAX_AGE), and its earlier appends end or fail
+(APPEND_TIMEOUT). One second is a margin.
 """
 
 Bounds = Mapping[int, tuple[int, int]]
@@ -23,8 +23,8 @@ Commits = Mapping[int, int | None]
 """Committed offset of each partition, None without a commit."""
 
 
-def has_begun(commits: Commits) -> bool:
-    """Return whether the group has ever committed."""
+def any_committed(commits: Commits) -> bool:
+    """Return whether the group has ever committed any partition."""
     return any(commit is not None for commit in commits.values())
 
 
@@ -34,15 +34,15 @@ class PartitionHold:
 
     older_count: int
     """Number of partitions that existed before this one was added. They have the lower numbers."""
-    seen_at: float
+    detected_at: float
     older_ends: Mapping[int, int] | None = None
-    """End offsets of the older partitions, read when no producer used them for the moved keys any more.
+    """End offsets of the older partitions, noted once no producer sends moved keys there; None before.
 
     All records before these offsets must be committed before this partition is read.
     """
 
-    def has_settled(self, now: float) -> bool:
-        return now >= self.seen_at + SETTLE_TIME
+    def producers_have_switched(self, now: float) -> bool:
+        return now >= self.detected_at + PRODUCER_SWITCH_SECONDS
 
     def is_over(self, commits: Commits, bounds: Bounds) -> bool:
         """Return whether all older partitions are committed up to their ends.
@@ -63,21 +63,24 @@ class PartitionGrowth:
     holds: dict[int, PartitionHold] = field(default_factory=dict)
 
     def update(self, commits: Commits, now: float) -> None:
-        """Hold exactly the partitions without a commit. The group must have committed before (`has_begun`)."""
+        """Hold exactly the partitions without a commit. The group must have committed before (`any_committed`)."""
         new = {number for number, commit in commits.items() if commit is None}
         for number in self.holds.keys() - new:
             del self.holds[number]
         added = new - self.holds.keys()
         for number in added:
-            self.holds[number] = PartitionHold(older_count=min(added), seen_at=now)
+            self.holds[number] = PartitionHold(older_count=min(added), detected_at=now)
 
     def older_partitions(self) -> Collection[int]:
         return range(max((hold.older_count for hold in self.holds.values()), default=0))
 
-    def release(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
-        """Return the partitions that may be read now. The first call after SETTLE_TIME only reads the end offsets."""
-        released = [number for number, hold in self.holds.items() if hold.is_over(commits, bounds)]
+    def check_holds(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
+        """Return the held partitions that may be read now; the caller deletes their holds.
+
+        A check after PRODUCER_SWITCH_SECONDS notes the end offsets of the older partitions, for later checks.
+        """
+        readable = [number for number, hold in self.holds.items() if hold.is_over(commits, bounds)]
         for hold in self.holds.values():
-            if hold.older_ends is None and hold.has_settled(now):
+            if hold.older_ends is None and hold.producers_have_switched(now):
                 hold.older_ends = {number: bounds[number][1] for number in range(hold.older_count)}
-        return released
+        return readable

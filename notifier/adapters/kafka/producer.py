@@ -15,8 +15,10 @@ from notifier.ports.event_log import Record
 MAX_IN_FLIGHT = 5_000
 """Limit for unacknowledged records of all threads. The library's own `buffer_memory` limits nothing."""
 RECORDS_PER_DEADLINE = 1_000
-"""An append is split, and each part has its own deadline. Events that name a hundred accounts each become tens of
-thousands of records."""
+"""Maximum number of records that share one deadline; a larger append is split.
+
+A batch of events that name a hundred accounts each becomes tens of thousands of records.
+"""
 BATCH_BYTES = 131_072
 """Batch size. With the default of 16 kB half as many records are sent per second."""
 CLOSE_TIMEOUT = 1.0
@@ -86,7 +88,7 @@ class LogProducer:
                     metadata_max_age_ms=METADATA_MAX_AGE // timedelta(milliseconds=1),
                     batch_size=BATCH_BYTES,
                     linger_ms=1,
-                    max_block_ms=int(APPEND_SECONDS * 500),
+                    max_block_ms=int(APPEND_SECONDS * 500),  # half of the time limit
                     delivery_timeout_ms=int(APPEND_SECONDS * 1_000),
                 )
             return self._client
@@ -95,7 +97,7 @@ class LogProducer:
 
 
 class _Acknowledgements:
-    """Counts the acknowledgements of one append and keeps its first error."""
+    """Counter of the acknowledgements of one append. It keeps the first error."""
 
     def __init__(self, count: int) -> None:
         self._lock = Lock()

@@ -22,12 +22,12 @@ from notifier.ports.event_log import Logged, Record
 from notifier.topics import GROUPS
 
 TOPICS_FILE = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
-"""Definition of the topics. The source tree has a link to the migrations folder; a wheel contains the file itself."""
+"""Definition of the topics. In the source tree the path leads through a link; a wheel contains the file itself."""
 REQUEST_TIMEOUT_MS = 10_000
 """Request timeout of migrations. A busy controller needs some seconds to create a topic."""
-RETRY_SECONDS, RETRY_PAUSE = 30.0, 0.2
-"""Total time and pause of retries, in seconds."""
-DONE_ELSEWHERE = (TopicAlreadyExistsError, InvalidPartitionsError)
+RETRY_TIMEOUT, RETRY_PAUSE = 30.0, 0.2
+"""Seconds for which all failed steps together are retried, and seconds between two tries."""
+ALREADY_DONE_ERRORS = (TopicAlreadyExistsError, InvalidPartitionsError)
 """Errors of a step that a concurrent migration has already run."""
 INCARNATION_LENGTH = 8
 """Characters kept of the broker's topic id: enough to distinguish the few incarnations of a topic."""
@@ -39,7 +39,9 @@ class Topic:
     partitions: int
     retention: timedelta
     replicas: int
-    insync: int
+    """Number of replicas. With fewer brokers there is one on each broker."""
+    min_insync: int
+    """Replicas that must have a record before it is acknowledged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,7 @@ def load_topics(path: Path = TOPICS_FILE) -> Sequence[Topic]:
             partitions=settings["partitions"],
             retention=timedelta(hours=settings["retention_hours"]),
             replicas=settings["replicas"],
-            insync=settings["insync"],
+            min_insync=settings["insync"],
         )
         for stream, settings in tomllib.loads(path.read_text()).items()
     ]
@@ -68,26 +70,26 @@ def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[s
 
 
 def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
-    """Run the pending steps and return their number, without the steps that a concurrent migration ran.
+    """Run the pending steps. Return their number, not counting those that a concurrent migration ran.
 
-    Each step is atomic, so the next migration continues an interrupted one. Raises LogUnavailable if the brokers do
-    not answer, or if a topic would grow again before its last growth is complete.
+    Every step can be repeated, so the next migration continues an interrupted one. Raises LogUnavailable if the brokers
+    do not answer, or if a topic would grow again before its last growth is complete.
     """
     with translated("Creating the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
-        deadline = monotonic() + RETRY_SECONDS
+        deadline = monotonic() + RETRY_TIMEOUT
         return sum(_run(step, deadline) for step in _Migration(access, admin).steps(topics or load_topics()))
 
 
 def _run(step: MigrationStep, deadline: float) -> bool:
-    """Run a step with retries. Return False if a concurrent migration ran it.
+    """Run a step until the deadline. Return False if a concurrent migration ran it.
 
-    A broker that has just started or just created the topic may not serve requests for it yet.
+    Retries are necessary: a broker that has just started or just created the topic may not serve it yet.
     """
     while True:
         try:
             step.run()
             return True
-        except DONE_ELSEWHERE:
+        except ALREADY_DONE_ERRORS:
             return False
         except KafkaError as error:
             if not error.retriable or monotonic() > deadline:
@@ -131,18 +133,18 @@ class _Migration:
         for key, value in _configs(topic, replicas).items():
             if key in configs and configs[key]["value"] != value:
                 name = f"set {key} of {topic.stream} to {value}"
-                yield MigrationStep(name=name, run=partial(self._set, topic, key, value))
+                yield MigrationStep(name=name, run=partial(self._set_config, topic, key, value))
 
-    def _set(self, topic: Topic, key: str, value: str) -> None:
+    def _set_config(self, topic: Topic, key: str, value: str) -> None:
         name = self.access.topic(topic.stream)
         self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {key: value})])
 
     def _grow(self, topic: Topic, partitions: int) -> None:
         # Commit first: a group recognizes new partitions by their missing commits (partition_growth.py).
-        self._commit_existing(topic.stream, partitions)
+        self._commit_existing_partitions(topic.stream, partitions)
         self.admin.create_partitions({self.access.topic(topic.stream): topic.partitions})
 
-    def _commit_existing(self, stream: str, partitions: int) -> None:
+    def _commit_existing_partitions(self, stream: str, partitions: int) -> None:
         """Commit offset 0 for a group without commits.
 
         Such a group has no members, or its members are committing the same offsets. Raises LogUnavailable if some
@@ -169,7 +171,7 @@ class _Migration:
 def _configs(topic: Topic, replicas: int) -> dict[str, str]:
     return {
         "retention.ms": str(topic.retention // timedelta(milliseconds=1)),
-        "min.insync.replicas": str(min(topic.insync, replicas)),
+        "min.insync.replicas": str(min(topic.min_insync, replicas)),
         # Brokers store records uncompressed, so consumers need no compression library.
         "compression.type": "uncompressed",
     }
@@ -182,10 +184,11 @@ def topic_incarnation(access: Access, stream: str) -> str:
     """Return an identifier that all processes share until the topic is deleted. Raises LogUnavailable."""
     with translated("Reading the topic failed"), admin_client(access) as admin:
         [topic] = admin.describe_topics([access.topic(stream)])
-    return short_id(topic["topic_id"])
+    return incarnation_of(topic["topic_id"])
 
 
-def short_id(topic_id: object) -> str:
+def incarnation_of(topic_id: object) -> str:
+    """Shorten the broker's topic id to an incarnation."""
     return str(topic_id).replace("-", "")[:INCARNATION_LENGTH]
 
 

@@ -67,7 +67,7 @@ class _FirstEntryWins(dict[int, Any]):
 
 # Sockets and threads that the library leaves behind.
 
-DIRECT_PROXY_URL = "direct://"
+DIRECT_SOCKET_URL = "direct://"
 """The `proxy_url` that selects `DirectSocket`; no proxy is involved."""
 
 
@@ -87,10 +87,10 @@ class DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no 
 ClientT = TypeVar("ClientT")
 
 
-def create_client(kind: type[ClientT], **options: Any) -> ClientT:
+def create_client(client_class: type[ClientT], **options: Any) -> ClientT:
     """Construct a client of the library. Raises the library's KafkaError.
 
-    A client that finds no broker fails in its constructor and leaks its thread and sockets; they are closed here.
+    A client that finds no broker fails in its constructor and leaks its thread and sockets; this function closes them.
     """
     connections: list[KafkaNetClient] = []
 
@@ -99,7 +99,7 @@ def create_client(kind: type[ClientT], **options: Any) -> ClientT:
         return connections[-1]
 
     try:
-        return kind(**{"bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS, "kafka_client": connect, **options})
+        return client_class(**{"bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS, "kafka_client": connect, **options})
     except BaseException:
         for connection in connections:
             with suppress(KafkaError):
@@ -160,9 +160,9 @@ def _above_debug(record: logging.LogRecord) -> bool:
 def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ...]:
     """Connect to the only bootstrap server and return the version that its protocol shows.
 
-    The library's clients would retry forever without a reason. Raises SaslAuthenticationFailedError if the user or
-    password is refused. This includes the case that the library misses: the answer arrives together with the end of the
-    connection, and it reads only the latter.
+    The library's clients would retry forever and give no reason. Raises SaslAuthenticationFailedError if the user or
+    password is refused, even if the refusal arrives together with the end of the connection. In that case the library
+    itself reports only a closed connection.
     """
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
@@ -212,11 +212,11 @@ def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -
         return False
     assignments = [member["member_assignment"] for member in description["members"]]
     assigned = sum(
-        len(part["partitions"])
+        len(topic_assignment["partitions"])
         for assignment in assignments
         if isinstance(assignment, dict)  # a member that has just joined has none
-        for part in assignment["assigned_partitions"]
-        if part["topic"] == topic
+        for topic_assignment in assignment["assigned_partitions"]
+        if topic_assignment["topic"] == topic
     )
     return assigned < len(topic_description["partitions"])
 
@@ -251,16 +251,16 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
         self._closed = False
         self.consumer: KafkaConsumer | None = None
         self.joined = False
-        self.retained: set[int] = set()
-        """Partitions assigned both before and after a rebalance that `rewind_retained` has not rewound yet."""
+        self.partitions_to_rewind: set[int] = set()
+        """Partitions that this member kept in a rebalance, and that `rewind_partitions` has not rewound yet."""
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         self._partitions_before |= {tp.partition for tp in revoked}
         self.joined = False
         if self.consumer is not None:
-            # When a topic has grown, the group leader starts a rebalance, and forgets why once it has an assignment. If
-            # the poll ends before the assignment is confirmed, no later poll continues the rebalance: the member stops
-            # reading and sending heartbeats. So ask for another rebalance.
+            # When a topic has grown, the leader of the group starts a rebalance. If a member's poll ends before its new
+            # assignment is confirmed, no later poll continues the rebalance: the member stops reading and sending
+            # heartbeats. Requesting another rebalance prevents that.
             self.consumer._coordinator.request_rejoin()
         if not self._closed:
             self._listener.on_revoked()
@@ -274,7 +274,10 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         partitions = {tp.partition for tp in assigned}
         self.joined = True
-        self.retained, self._partitions_before = (self.retained | self._partitions_before) & partitions, set()
+        self.partitions_to_rewind, self._partitions_before = (
+            (self.partitions_to_rewind | self._partitions_before) & partitions,
+            set(),
+        )
         if not self._closed:
             self._listener.on_assigned(partitions)
 
@@ -282,19 +285,19 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
         """Stop forwarding events: a late event would be attributed to the next membership."""
         self._closed = True
 
-    def rewind_retained(self, topic: str, timeout_ms: int) -> None:
-        """Seek retained partitions back to their commits. Raises the library's KafkaError.
+    def rewind_partitions(self, topic: str, timeout_ms: int) -> None:
+        """Seek the kept partitions back to their commits. Raises the library's KafkaError.
 
-        The library continues such a partition after the last record that it returned. But the rebalance discarded
+        The library continues a kept partition after the last record that it returned. But the rebalance discarded
         records that were read and not processed yet.
         """
         if self.consumer is None:
             return
-        for partition in sorted(self.retained):
+        for partition in sorted(self.partitions_to_rewind):
             tp = TopicPartition(topic, partition)
             offset = self.consumer.committed(tp, timeout_ms=timeout_ms)
             if offset is None:
                 self.consumer.seek_to_beginning(tp)
             else:
                 self.consumer.seek(tp, offset)
-            self.retained.discard(partition)
+            self.partitions_to_rewind.discard(partition)

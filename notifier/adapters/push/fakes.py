@@ -1,4 +1,4 @@
-"""Support for fake push services: rerouted requests, lazy providers and public test credentials."""
+"""Lazy and unconfigured providers, and support for fake push services."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class ReroutingTransport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnconfiguredProvider:
-    """Implementation of Provider that returns a ConfigError for every device. The reason names the missing setting."""
+    """Provider that returns a ConfigError for every device. The reason names the missing setting."""
 
     reason: str
 
@@ -58,9 +58,9 @@ ProviderFactory = Callable[[ExitStack], Provider]
 
 @dataclass(slots=True, kw_only=True)
 class LazyProvider:
-    """Implementation of Provider that creates the real one on first use.
+    """Provider that creates the real provider on first use.
 
-    If the creation fails, each device gets a ConfigError, and the next alert tries again. So a corrected key file is
+    If the creation fails, each device gets a ConfigError, and the next alert tries again. A corrected key file is thus
     read without a restart.
     """
 

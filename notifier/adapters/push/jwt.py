@@ -10,15 +10,15 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from notifier.adapters.push.requests import compact
+from notifier.adapters.push.requests import compact_json
 from notifier.domain.errors import BadSetting
 
 # Private keys in PEM format. Error messages name the problem, and never quote the key.
 
-Kind = TypeVar("Kind")
+KeyT = TypeVar("KeyT")
 
 
-def parse_private_key(text: bytes, kind: type[Kind], *, key_name: str, required_kind: str) -> Kind:
+def parse_private_key(text: bytes, key_type: type[KeyT], *, key_name: str, required_kind: str) -> KeyT:
     """Parse a private key of one kind. Raises BadSetting.
 
     `key_name` names the key in error messages, `required_kind` describes the required kind.
@@ -32,7 +32,7 @@ def parse_private_key(text: bytes, kind: type[Kind], *, key_name: str, required_
         raise BadSetting(f"{key_name} is encrypted with a password; use a key without one.") from None
     except (ValueError, UnsupportedAlgorithm):
         raise BadSetting(f"{key_name} is PEM, but not a readable private key.") from None
-    if not isinstance(key, kind):
+    if not isinstance(key, key_type):
         raise BadSetting(f"{key_name} has the wrong kind; {required_kind} is required.")
     return key
 
@@ -55,7 +55,8 @@ def parse_es256_key(pem: bytes, *, key_name: str, required_kind: str) -> Ellipti
 
 
 def es256_token(key: EllipticCurvePrivateKey, header: Mapping[str, str], claims: Mapping[str, object]) -> str:
-    signed = f"{base64url(compact(header))}.{base64url(compact(claims))}"
+    """Return the signed token. Equal arguments give equal tokens."""
+    signed = f"{base64url(compact_json(header))}.{base64url(compact_json(claims))}"
     integers = decode_dss_signature(key.sign(signed.encode(), _ES256))
     return f"{signed}.{base64url(b''.join(number.to_bytes(_INTEGER_BYTES, 'big') for number in integers))}"
 

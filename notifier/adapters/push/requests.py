@@ -37,7 +37,7 @@ class RequestBuilder(Protocol):
         ...
 
     def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
-        """Return whether the provider refused only the sender token, and a new one is available."""
+        """Return whether the provider refused only the sender token, and a new token can be tried."""
         ...
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt: ...
@@ -71,8 +71,8 @@ class RequestRound:
     """Whether a refused token ends the round. If False, the refusal is the device's receipt."""
     refused: list[Device] = field(default_factory=list, init=False)
     """Devices without a receipt, because the sender token was refused."""
-    unsent: list[DeviceReceipt] = field(default_factory=list, init=False)
-    """Devices that get no request, until their receipts are yielded."""
+    receipts_without_request: list[DeviceReceipt] = field(default_factory=list, init=False)
+    """Receipts of devices that get no request, until they are yielded."""
 
     def send(self, devices: Iterator[Device]) -> Iterator[DeviceReceipt]:
         if (failure := self.builder.prepare()) is not None:
@@ -84,8 +84,8 @@ class RequestRound:
                 self.refused.append(request.device)
             else:
                 yield request.device, self.builder.receipt(request, answer)
-            yield from self._take_unsent()
-        yield from self._take_unsent()
+            yield from self._take_receipts_without_request()
+        yield from self._take_receipts_without_request()
 
     def _requests(self, devices: Iterator[Device]) -> Iterator[PushRequest]:
         while not self.refused and (device := next(devices, None)) is not None:
@@ -93,11 +93,11 @@ class RequestRound:
             if isinstance(built, PushRequest):
                 yield built
             else:
-                self.unsent.append((device, built))
+                self.receipts_without_request.append((device, built))
 
-    def _take_unsent(self) -> Iterator[DeviceReceipt]:
-        while self.unsent:
-            yield self.unsent.pop(0)
+    def _take_receipts_without_request(self) -> Iterator[DeviceReceipt]:
+        while self.receipts_without_request:
+            yield self.receipts_without_request.pop(0)
 
 
 # Request bodies: one for each language, within the provider's size limit for any account names.
@@ -106,19 +106,19 @@ MAX_BODY_BYTES = 4_096
 """Apple's limit for the payload, and Google's limit for the keys and values of a message."""
 
 
-def compact(value: object) -> bytes:
+def compact_json(value: object) -> bytes:
     """Encode as JSON without escapes: a Chinese character takes three bytes in UTF-8, and six if escaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def shortened_to_fit(text: str, wrap: Callable[[str], Mapping[str, Any]], max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Return the body with the text, shortened so that the body has at most `max_bytes` bytes."""
-    return compact(wrap(shortened(text, max_bytes - len(compact(wrap(""))), _json_size)))
+    return compact_json(wrap(shortened(text, max_bytes - len(compact_json(wrap(""))), _json_size)))
 
 
 def _json_size(text: str) -> int:
     """Return the size of the JSON string without its quotation marks. A backslash takes two bytes."""
-    return len(compact(text)) - 2
+    return len(compact_json(text)) - 2
 
 
 # Untrusted responses: mostly JSON from the provider, but possibly anything from an intermediary.

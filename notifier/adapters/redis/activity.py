@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.redis.calls import RedisValue, ScriptCall, run_calls, run_calls_async
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
-from notifier.adapters.redis.keys import CHECKSUM, KeyKind, LuaScript
+from notifier.adapters.redis.keys import CHECKSUM_FILE, KeyKind, LuaScript
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
 from notifier.domain.ids import Member
@@ -16,17 +16,19 @@ from notifier.ports.audience import ACTIVITY_KEPT_FOR
 SHARDS_PER_KEY = 16
 """Number of adjacent shards that share one key.
 
-Activity collected over a few seconds spans all shards, and each key costs the client ten microseconds.
+The activity of a few seconds spans all shards, and each key costs the client ten microseconds: fewer keys cost less.
 """
 
 _MEMBERS_PER_KEY = SHARDS_PER_KEY * SHARD_MEMBERS
 
 
-_RECORD_ACTIVITY = LuaScript.load(CHECKSUM, "record_activity")
-_READ_ACTIVITY = LuaScript.load(CHECKSUM, "read_activity")
+_RECORD_ACTIVITY = LuaScript.load(CHECKSUM_FILE, "record_activity")
+_READ_ACTIVITY = LuaScript.load(CHECKSUM_FILE, "read_activity")
 
 
 class RedisActivity:
+    """Asynchronous writer of activity, for API processes."""
+
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
@@ -35,44 +37,46 @@ class RedisActivity:
 
 
 class RedisActiveHours:
+    """Synchronous writer and reader of activity, for the activity indexer and the roll-up."""
+
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._rolled_up = RedisValue(client, KeyKind.ACTIVITY.key("rolled-up"))
+        self._last_roll_up = RedisValue(client, KeyKind.ACTIVITY.key("rolled-up"))
 
     def touch(self, members: Collection[Member], hour: int) -> None:
         run_calls(self._client, list(_touch_calls(members, hour)))
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        groups = defaultdict[int, list[int]](list)
+        shards_by_key = defaultdict[int, list[int]](list)
         for shard in shards:
-            groups[shard // SHARDS_PER_KEY].append(shard)
+            shards_by_key[shard // SHARDS_PER_KEY].append(shard)
         calls = [
             ScriptCall(
                 _READ_ACTIVITY,
                 _activity_key(hour, key_number),
-                (SHARD_BYTES, *(shard % SHARDS_PER_KEY for shard in group)),
+                (SHARD_BYTES, *(shard % SHARDS_PER_KEY for shard in key_shards)),
             )
-            for key_number, group in groups.items()
+            for key_number, key_shards in shards_by_key.items()
         ]
-        bitmaps = (bitmap for answer in run_calls(self._client, calls) for bitmap in answer)
-        requested = (shard for group in groups.values() for shard in group)
-        bits = {shard: _unpack_bitmap(bitmap) for shard, bitmap in zip(requested, bitmaps, strict=True)}
-        return {shard: bits[shard] for shard in shards if bits[shard].any()}
+        packed_bitmaps = (packed for answer in run_calls(self._client, calls) for packed in answer)
+        shards_in_order = (shard for key_shards in shards_by_key.values() for shard in key_shards)
+        bitmaps = {shard: _unpack_bitmap(packed) for shard, packed in zip(shards_in_order, packed_bitmaps, strict=True)}
+        return {shard: bitmaps[shard] for shard in shards if bitmaps[shard].any()}
 
     def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
-        self._rolled_up.set(str(to_ms(at)).encode(), ttl)
+        self._last_roll_up.set(str(to_ms(at)).encode(), ttl)
 
     def last_roll_up(self) -> datetime | None:
-        value = self._rolled_up.get()
+        value = self._last_roll_up.get()
         return from_ms(int(value)) if value is not None else None
 
 
 def _touch_calls(members: Collection[Member], hour: int) -> Iterator[ScriptCall]:
-    groups = defaultdict[int, list[int]](list)
+    offsets_by_key = defaultdict[int, list[int]](list)
     for member in members:
         # Redis numbers the bits of a byte from the highest, our bitmaps from the lowest.
-        groups[member // _MEMBERS_PER_KEY].append(member % _MEMBERS_PER_KEY ^ 7)
-    for key_number, offsets in groups.items():
+        offsets_by_key[member // _MEMBERS_PER_KEY].append(member % _MEMBERS_PER_KEY ^ 7)
+    for key_number, offsets in offsets_by_key.items():
         packed = struct.pack(f"<{len(offsets)}I", *offsets)
         yield ScriptCall(
             _RECORD_ACTIVITY, _activity_key(hour, key_number), (packed, ACTIVITY_KEPT_FOR // timedelta(milliseconds=1))
@@ -80,7 +84,7 @@ def _touch_calls(members: Collection[Member], hour: int) -> Iterator[ScriptCall]
 
 
 def _unpack_bitmap(packed: bytes) -> Bits:
-    """Unpack the bitmap of one shard. The string in Redis ends at its last byte that was ever written."""
+    """Unpack the bitmap of one shard. Redis returns no bytes behind the last one that was ever written."""
     return from_bytes(packed.ljust(SHARD_BYTES, b"\0"))
 
 

@@ -27,6 +27,7 @@ class MultiHostAddress:
     kind: str
     hosts: Sequence[Host]
     service: str
+    """Name under which the sentinels know the primary; empty for a cluster."""
     options: dict[str, Any]
     """Options of every connection: user name, password, database, TLS.
 
@@ -44,21 +45,23 @@ def multi_host_address(url: str) -> MultiHostAddress | None:
         user, has_user, hosts = parts.netloc.rpartition("@")
         path = [unquote(part) for part in parts.path.split("/") if part]
         service = path.pop(0) if kind == SENTINEL else ""
-        # All other options, such as a CA certificate, are written as in the URL of one server.
-        plain = f"{scheme}://{user}{has_user}host/{'/'.join(path)}?{parts.query}"
+        # redis-py parses all other options, such as a CA certificate, from the URL of a single server.
+        single_server_url = f"{scheme}://{user}{has_user}host/{'/'.join(path)}?{parts.query}"
         return MultiHostAddress(
-            kind, [_host(host, DEFAULT_PORTS[kind]) for host in hosts.split(",")], service, _options(plain)
+            kind, [_host(host, DEFAULT_PORTS[kind]) for host in hosts.split(",")], service, _options(single_server_url)
         )
     except (ValueError, IndexError, KeyError):
         # The original message is dropped: it may quote an unescaped password.
-        raise BadSetting(f"The Redis URL must begin with {' or '.join(DEFAULT_PORTS)}.") from None
+        raise BadSetting(
+            "The Redis URL is invalid; write redis+sentinel://HOST:26379/SERVICE or redis+cluster://HOST:6379."
+        ) from None
 
 
-def _host(text: str, port: int) -> Host:
+def _host(text: str, default_port: int) -> Host:
     parts = urlsplit(f"//{text}")
     if not parts.hostname:
         raise ValueError("a host has no name")
-    return parts.hostname, parts.port or port
+    return parts.hostname, parts.port or default_port
 
 
 def _options(url: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from notifier.adapters.redis.calls import Command, RedisValue, ScriptCall, discard, run_calls
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys import CHECKSUM, KeyKind, LuaScript, unwrap, wrap
+from notifier.adapters.redis.keys import CHECKSUM_FILE, KeyKind, LuaScript, unwrap, wrap
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import PoolBacklog
@@ -16,7 +16,7 @@ from notifier.domain.token_bucket import BucketLimit
 RECENT_EVENTS_TTL = timedelta(hours=24)
 """TTL of recent events.
 
-Upstream services repeat an event within minutes. Later repeats are found by the store, more slowly.
+Upstream services repeat an event within minutes. The store recognizes later repeats, but more slowly.
 """
 
 
@@ -30,20 +30,23 @@ class RedisRecentEvents:
 
     def remember(self, digests: Mapping[EventId, str]) -> None:
         digests_by_key = {_event_key(event): digest.encode() for event, digest in digests.items()}
-        ids = dict.fromkeys(_event_id_key(event.id) for event in digests)
-        taken_keys = self._set_absent(digests_by_key, [_set_command(key, b"1") for key in ids])
-        # A taken key holds a digest of an earlier body of the event, or garbage, which the read deletes.
+        id_keys = dict.fromkeys(_event_id_key(event.id) for event in digests)
+        taken_keys = self._set_absent(digests_by_key, [_set_command(key, b"1") for key in id_keys])
+        # A taken key holds the digest of an earlier body of the event, or garbage. Reading deletes the garbage.
         values = self._read(taken_keys)
-        if replaced := {key: digests_by_key[key] for key in taken_keys if key not in values}:
-            self._set_absent(replaced, [])
+        if freed := {key: digests_by_key[key] for key in taken_keys if key not in values}:
+            self._set_absent(freed, [])
 
     def was_accepted(self, source: str | None, id: str) -> bool:
         return bool(self._read([_event_id_key(id) if source is None else _event_key(EventId(source, id))]))
 
-    def _set_absent(self, values: Mapping[str, bytes], commands: list[Command]) -> list[str]:
-        """Set the absent keys, and return the keys that already held a value and were left unchanged."""
+    def _set_absent(self, values: Mapping[str, bytes], other_commands: list[Command]) -> list[str]:
+        """Set the absent keys, and return the keys that already held a value and were left unchanged.
+
+        The other commands share the round trip.
+        """
         new = [_set_command(key, value, nx=True) for key, value in values.items()]
-        answers = run_calls(self._client, [*new, *commands])
+        answers = run_calls(self._client, [*new, *other_commands])
         return [key for key, done in zip(values, answers[: len(values)], strict=True) if not done]
 
     def _read(self, keys: Collection[str]) -> Mapping[str, bytes]:
@@ -58,7 +61,7 @@ class RedisRecentEvents:
 class RedisTokenBuckets:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._script = LuaScript.load(CHECKSUM, "token_bucket")
+        self._script = LuaScript.load(CHECKSUM_FILE, "token_bucket")
 
     def take(self, name: str, limit: BucketLimit) -> bool:
         [tokens_left] = run_calls(self._client, [self._call(name, limit, 1, debt=0)])

@@ -32,6 +32,7 @@ class Command:
         getattr(pipe, self.name)(self.key, *self.arguments, **self.options)
 
     def command_words(self) -> tuple[Any, ...]:
+        """Return the name and the arguments, as a SharedConnection sends them."""
         assert self.name == "hmget", "other commands differ from their method names, or have options"
         return self.name, self.key, *self.arguments[0]
 
@@ -85,7 +86,7 @@ def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
     """Send the calls in one round trip and return their answers. Raises CacheUnavailable.
 
     A key of the wrong type is garbage. One more round trip deletes the key and repeats its call: a read finds the key
-    absent, and a write replaces it. If one call fails, the others may still have taken effect.
+    absent, and a write creates it again. If one call fails, the others may still have taken effect.
     """
     rounds = _rounds(calls, client.garbage)
     with client.guarded():
@@ -103,7 +104,7 @@ def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
 
 
 async def run_calls_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
-    """Do the same as `run_calls`, asynchronously. Concurrent calls to a single server share its round trips."""
+    """Do the same as `run_calls`, asynchronously. Without a cluster, concurrent callers share round trips."""
     rounds = _rounds(calls, client.garbage)
     with client.guarded():
         try:
@@ -147,7 +148,7 @@ def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[
 
 
 def _repair_calls(call: Call, response: Any) -> Sequence[Call]:
-    """Return the calls that replace a failed one; none if a repeat cannot help."""
+    """Return the calls that repeat a failed call, after its cleanup; none if a repeat cannot help."""
     if isinstance(response, NoScriptError) and isinstance(call, ScriptCall):
         return [replace(call, send_text=True)]
     # Redis 6 puts the error code of a script into the middle of the message.

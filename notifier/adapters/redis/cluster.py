@@ -1,10 +1,10 @@
 """Redis cluster clients that never resend a command.
 
 Every command has one key and goes to the node that holds it. The cluster client of redis-py resends commands that
-got no answer, one by one for a pipeline. That would take a token twice, and a hung node would cost seconds. Here
-nothing is sent twice, and each call waits for one timeout at most. A call that reaches the wrong node or gets no
-answer fails; the next call reads the cluster map again. Slots are unavailable while they migrate. All callers
-tolerate such failures.
+got no answer, one by one for a pipeline. A resent command could take a token of a rate limit twice, and a hung node
+would cost seconds. Here nothing is sent twice, and each call waits for one timeout at most. A call that reaches the
+wrong node or gets no answer fails; the next call reads the cluster map again. While a slot migrates, calls to its
+keys fail. All callers tolerate failed calls.
 """
 
 import asyncio
@@ -37,11 +37,12 @@ SCRIPTS = {"eval", "evalsha"}
 KEYLESS_COMMAND_SLOTS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
 """Slot used for commands without a key.
 
-All messages are published on and read from the node of slot 0: across two nodes they would lose the publisher's
-order. A cluster forwards every message to every node, so subscribers on other nodes receive them, too.
+Publishers and subscribers use the node of slot 0: messages published on two nodes would lose the publisher's order.
+A cluster forwards each message to all nodes. Therefore a subscriber still receives all messages after slot 0 has moved.
 """
 
-Command = tuple[str, tuple[Any, ...], dict[str, Any]]
+QueuedCommand = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""Name of a method of redis-py, its positional arguments, and its keyword arguments."""
 
 
 def slot_of(command: str, args: Sequence[Any]) -> int:
@@ -55,9 +56,10 @@ def slot_of(command: str, args: Sequence[Any]) -> int:
 class SlotMap:
     """Map from slots to the nodes that hold them."""
 
-    def __init__(self, slots: Sequence[Any], asked_host: Host) -> None:
+    def __init__(self, slot_ranges: Sequence[Any], asked_host: Host) -> None:
+        """Create the map from the answer of `asked_host` to CLUSTER SLOTS."""
         self._holders: list[Host | None] = [None] * SLOT_COUNT
-        for first_slot, last_slot, (host, port, *_), *_ in slots:
+        for first_slot, last_slot, (host, port, *_), *_ in slot_ranges:
             # An empty host name means the node that was asked.
             holder = (host.decode() if host else asked_host[0], int(port))
             self._holders[first_slot : last_slot + 1] = [holder] * (last_slot + 1 - first_slot)
@@ -68,7 +70,7 @@ class SlotMap:
             raise ResponseError(f"No node serves slot {slot}.")
         return host
 
-    def grouped_by_host(self, commands: Sequence[Command]) -> dict[Host, list[int]]:
+    def grouped_by_host(self, commands: Sequence[QueuedCommand]) -> dict[Host, list[int]]:
         """Group the indexes of the commands by the host that receives them."""
         indexes: dict[Host, list[int]] = {}
         for index, (name, arguments, _) in enumerate(commands):
@@ -80,14 +82,14 @@ class _CommandBuffer:
     """Buffer of commands, in the order in which they were queued."""
 
     def __init__(self) -> None:
-        self.commands: list[Command] = []
+        self.commands: list[QueuedCommand] = []
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *args, **options: self.commands.append((name, args, options))
 
 
-class _SlotMapHolder:
-    """Holder of a cluster map that is dropped after the first error."""
+class _SlotMapCache:
+    """Base of the cluster clients. It keeps the cluster map until any call fails."""
 
     def __init__(self, address: MultiHostAddress) -> None:
         self.address = address
@@ -106,7 +108,7 @@ class _SlotMapHolder:
 
 
 class ClusterPipeline(_CommandBuffer):
-    """Pipeline over several nodes, without a transaction: one node may execute while another refuses."""
+    """Pipeline over several nodes. It is not atomic: one node may execute its commands while another refuses."""
 
     def __init__(self, client: "ClusterClient") -> None:
         super().__init__()
@@ -134,7 +136,7 @@ class ClusterPipeline(_CommandBuffer):
         return answers
 
 
-class ClusterClient(_SlotMapHolder):
+class ClusterClient(_SlotMapCache):
     """Thread-safe cluster client that connects at the first command.
 
     All nodes share one circuit breaker, because most callers need several nodes.
@@ -226,13 +228,13 @@ class AsyncClusterPipeline(_CommandBuffer):
         return answers
 
 
-class AsyncClusterClient(_SlotMapHolder):
+class AsyncClusterClient(_SlotMapCache):
     """Asynchronous cluster client. Each node has its own blocking connection pool."""
 
     def __init__(self, address: MultiHostAddress) -> None:
         super().__init__(address)
         self._nodes: dict[Host, AsyncClient] = {}
-        self.shared = None
+        self.shared = None  # the shared connection of AsyncClient reaches one server only
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         async def send_to_holder(*args: Any, **kwargs: Any) -> Any:
@@ -254,8 +256,8 @@ class AsyncClusterClient(_SlotMapHolder):
     async def pubsub(self) -> AsyncGenerator[Any, None]:
         with self.guarded():
             node = self.node((await self.slot_map()).holder(KEYLESS_COMMAND_SLOTS["publish"]))
-        async with node.pubsub() as listening:
-            yield listening
+        async with node.pubsub() as pubsub:
+            yield pubsub
 
     async def aclose(self) -> None:
         for node in self._nodes.values():
@@ -278,7 +280,7 @@ class AsyncClusterClient(_SlotMapHolder):
         errors: list[Exception] = []
         for host in self.address.hosts:
             try:
-                # A short-lived connection outside the pools: a process that only listens needs no pool.
+                # A short-lived connection: one of the node's pool would stay open even if nothing else uses it.
                 async with AsyncClient(
                     host=host[0], port=host[1], **(timeout_options_async() | self.address.options)
                 ) as client:

@@ -40,7 +40,7 @@ PING_INTERVAL = 0.1
 
 
 class _SentinelConnectionPool(redis.asyncio.sentinel.SentinelConnectionPool, RedisConnectionPool):
-    """Blocking pool of connections to the current primary."""
+    """Blocking pool of connections to the current primary. It also closes the connections to the sentinels."""
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
         await super().disconnect(inuse_connections)
@@ -51,7 +51,7 @@ class _SentinelConnectionPool(redis.asyncio.sentinel.SentinelConnectionPool, Red
 def connect(url: str, metrics: Metrics | None = None) -> RedisClient:
     """Return a thread-safe client that connects at its first command. Raises BadSetting.
 
-    Create it after a fork.
+    A process that forks must create the client in the child.
     """
     match multi_host_address(url):
         case None:
@@ -61,15 +61,15 @@ def connect(url: str, metrics: Metrics | None = None) -> RedisClient:
             client = cast(RedisClient, ClusterClient(address))
         case address:
             client = _primary_client(address)
-    client.garbage = GarbageCount(metrics.cache_garbage if metrics else None)
+    client.garbage = GarbageCount(metrics.redis_garbage if metrics else None)
     return client
 
 
 def await_answer(url: str, timeout: float) -> None:
-    """Return once the server answers a ping; at least one is sent.
+    """Ping the server until it answers; give up after `timeout` seconds, but send at least one ping.
 
-    Raises CacheUnavailable with the last cause, or BadSetting. The wait covers a server that is still loading its
-    data. A wrong password is retried too; that costs no more.
+    Raises CacheUnavailable with the last cause, or BadSetting. A server that is still loading its data, or that refuses
+    the password, counts as one that does not answer.
     """
     deadline, client = monotonic() + timeout, connect(url)
     try:
@@ -87,6 +87,7 @@ def await_answer(url: str, timeout: float) -> None:
 
 
 def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
+    """Return a client for one event loop. It connects at its first command."""
     match multi_host_address(url):
         case None:
             client = _single_server_client_async(url)
@@ -94,7 +95,7 @@ def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
             client = cast(AsyncClient, AsyncClusterClient(address))
         case address:
             client = _primary_client_async(address)
-    client.garbage = GarbageCount(metrics.cache_garbage if metrics else None)
+    client.garbage = GarbageCount(metrics.redis_garbage if metrics else None)
     return client
 
 
@@ -151,7 +152,7 @@ class RedisServer:
     policy: str
     """Eviction policy (`maxmemory-policy`)."""
     clock_lead: float
-    """Lead of its clock over the local clock in seconds, 0 if the round trip can explain the difference."""
+    """Seconds that the server's clock is ahead of ours; 0 if the round trip can explain the difference."""
 
 
 def server_status(url: str) -> RedisServer:

@@ -23,7 +23,7 @@ class KeyKind(StrEnum):
     BURST_STREAM = "burst-stream"
     """Stream of published bursts."""
     INBOX_LATENCY = "inbox-latency"
-    """The 99th percentile of inbox reads, by process."""
+    """99th percentile of the time of inbox reads, by process."""
     LIVE = "live"
     """Channels of the live bus. They have no key."""
     OPEN_CIRCUITS = "open-circuits"
@@ -33,7 +33,7 @@ class KeyKind(StrEnum):
     PULL_INDEX = "pull-index"
     """Newest bursts of many subjects: one part of the pull index."""
     RECENT_EVENT = "recent-event"
-    """Digest of an accepted event, by source and id."""
+    """Digest of an accepted event's body, by source and id."""
     RECENT_EVENT_ID = "recent-event-id"
     """Set if any source has sent an event with this id."""
     REMEMBERED_VIEWER = "remembered-viewer"
@@ -72,7 +72,7 @@ def kind_of(key: str) -> KeyKind:
     return KeyKind(key.partition(":")[0].partition(".")[0])
 
 
-# Garbage metric. It shows an operator that another program writes to this Redis.
+# Garbage metric. Garbage is a value that this project did not write: another program uses this Redis, or damages it.
 
 
 class GarbageCount:
@@ -120,15 +120,16 @@ def unwrap_fields(
 
 # Lua scripts, read from their files.
 
-CHECKSUM = "checksum"
-"""Name of the file that precedes every script that reads or writes values."""
+CHECKSUM_FILE = "checksum"
+"""Lua file to load in front of a script that reads or writes values with checksums."""
 
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
-    """A script that works on one key. It returns an array: the count of garbage found and discarded, then its answer.
+    """A Lua script. It returns an array: the count of garbage found and discarded, then the answer.
 
-    A call by digest may be repeated with the text: a server without the script only reports an error.
+    A call by digest fails without any effect on a server that does not know the script, so it may be repeated with the
+    text.
     """
 
     text: str

@@ -1,7 +1,7 @@
 """Live bus on Redis: one channel for each kind of message.
 
-In a cluster all messages go to one node, which keeps their order. A few thousand messages a second need no sharded
-channels.
+In a cluster all messages are published on one node, which keeps their order. One node is fast enough for the few
+thousand messages a second.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveMessage, MarksChanged, MissedUpdates
 
 BURSTS_CHANNEL = "live.bursts"
-"""A message is the packed burst, so listeners need not read the burst from the store.
+"""Channel of new and changed bursts. A message is the packed burst, so listeners need not read the store.
 
-Listeners must not show it to users who may not see it.
+Listeners must not show the burst to users who may not see it.
 """
 CHANNELS: dict[str, type[LiveMessage]] = {
     BURSTS_CHANNEL: Burst,
     "live.missed-updates": MissedUpdates,
     "live.marks-changed": MarksChanged,
 }
-"""Message type of each channel. Messages of one publisher arrive in its order, across channels."""
-_CHANNEL_OF = {kind: channel for channel, kind in CHANNELS.items()}
+"""Message type of each channel. Messages of one publisher arrive in the order of publishing, across channels."""
+_CHANNEL_BY_TYPE = {kind: channel for channel, kind in CHANNELS.items()}
 
 
 def pack_message(live_message: LiveMessage) -> tuple[str, bytes]:
-    return _CHANNEL_OF[type(live_message)], pack(live_message)
+    return _CHANNEL_BY_TYPE[type(live_message)], pack(live_message)
 
 
 class RedisLiveBus:
@@ -51,7 +51,7 @@ def _publish(live_message: LiveMessage) -> Command:
     return Command("publish", channel, (packed,))
 
 
-# Reader side: one subscription per process, and a ping that proves that the subscription is alive.
+# Reader side: one subscription per process. The answer to a ping proves that the subscription is alive.
 
 
 class RedisLiveReader:
@@ -76,6 +76,7 @@ class RedisLiveReader:
                     is_answered = True
                     yield None
                 elif reply:
+                    # Another confirmation of the subscription: redis-py has connected and subscribed again.
                     raise CacheUnavailable("The connection was replaced; messages may be lost.")
                 elif not is_answered and clock() - pinged_at > TIMEOUT:
                     raise CacheUnavailable("Redis does not answer a ping.")
@@ -104,6 +105,6 @@ class RedisLiveReader:
         try:
             return unpack(CHANNELS[reply["channel"].decode()], reply["data"])
         except Poison as error:
-            # Garbage, or a message of another version. The store has the data, and a gap makes all clients reload it.
+            # Garbage, or a message of another version. The error makes all clients reload from the store.
             self._client.garbage.add(KeyKind.LIVE)
             raise CacheUnavailable("A message can't be decoded.") from error

@@ -1,4 +1,4 @@
-"""Sequential look-ups over one persistent connection to each server."""
+"""Look-ups, one at a time, over one persistent connection to each server."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,18 +7,18 @@ from typing import Any, Protocol
 from notifier.adapters.redis.address import Host
 from notifier.adapters.redis.cluster import AsyncClusterClient, SlotMap
 from notifier.adapters.redis.connect import AsyncClient
-from notifier.adapters.redis.kept_connection import Command, PersistentConnection
+from notifier.adapters.redis.kept_connection import CommandWords, PersistentConnection
 
 
-class RedisExchange(Protocol):
-    """Look-ups of one event loop, used by one task at a time."""
+class LookupConnection(Protocol):
+    """Connection for look-ups, in one event loop. One task at a time may use it."""
 
     @property
     def connection_count(self) -> int:
-        """Number that changes with every new connection, which may lead to a new primary after a failover."""
+        """Number that changes with every new connection. A new connection may lead to a new primary."""
         ...
 
-    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+    async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
         """Send the commands and return their answers; a server error takes the place of its answer.
 
         Raises RedisError if no answer arrives in time.
@@ -28,8 +28,8 @@ class RedisExchange(Protocol):
     async def close(self) -> None: ...
 
 
-class ClusterConnections:
-    """Look-ups in a cluster, over one connection to each node."""
+class ClusterLookupConnection:
+    """Connection for look-ups in a cluster: one connection to each node."""
 
     def __init__(self, client: AsyncClusterClient, timeout: float) -> None:
         self._client = client
@@ -42,11 +42,11 @@ class ClusterConnections:
     def connection_count(self) -> int:
         """Number that changes with every new connection or cluster map.
 
-        The number of connections alone is not enough: a node that gets slots back may be asked over an old connection.
+        A cluster map counts, too: if a slot moves to a node that is already connected, no connection is new.
         """
         return self._map_count + sum(node.connection_count for node in self._nodes.values())
 
-    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+    async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
         slot_map = await self._client.slot_map()
         if slot_map is not self._map:
             self._map = slot_map
@@ -77,9 +77,9 @@ class ClusterConnections:
         return self._nodes[host]
 
 
-def create_exchange(client: object, timeout: float) -> RedisExchange:
-    """Return an exchange with the servers of an AsyncClient or AsyncClusterClient."""
+def lookup_connection(client: object, timeout: float) -> LookupConnection:
+    """Return a connection for look-ups to the servers of an AsyncClient or AsyncClusterClient."""
     if isinstance(client, AsyncClusterClient):
-        return ClusterConnections(client, timeout)
+        return ClusterLookupConnection(client, timeout)
     assert isinstance(client, AsyncClient)
     return PersistentConnection(client.connection_pool, timeout)

@@ -28,11 +28,11 @@ A healthy server needs a millisecond, and every caller tolerates a failure.
 OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a call without an answer.
 
-So a hung server costs a process one timeout per second, and not one for each event, burst and batch.
+A hung server costs a process one timeout per second, and not one for each event, burst and batch.
 """
 
 OUTAGE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
-"""Errors that mean that the server did not answer. All other errors are answers, and cost no time."""
+"""Errors that mean that the server did not answer. All other errors are answers, and arrive without a timeout."""
 
 
 class RedisBreaker:
@@ -79,7 +79,7 @@ class RedisBreaker:
 
 
 MAX_CONNECTIONS = 64
-"""Connections of one process that reads asynchronously. More readers wait for a free connection."""
+"""Maximum number of connections of an asynchronous client to one server. Further calls wait for a free connection."""
 
 
 class RedisClient(redis.Redis):
@@ -92,13 +92,13 @@ class RedisClient(redis.Redis):
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
-    """Blocking connection pool that raises another error if all connections are in use than if the server is slow."""
+    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, not a server's error."""
 
     async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return await super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call] # the library has no types here
         except redis.ConnectionError as error:
-            # Timeouts of the server, even while connecting, have another error class.
+            # If the server does not answer, even while connecting, the error is redis.TimeoutError.
             if isinstance(error.__cause__, TimeoutError):
                 raise MaxConnectionsError(f"{MAX_CONNECTIONS} connections are in use.") from error
             raise
@@ -113,7 +113,7 @@ class AsyncClient(redis.asyncio.Redis):
         self.garbage = GarbageCount()
         timeout = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
         self.shared: SharedConnection | None = SharedConnection(PersistentConnection(self.connection_pool, timeout))
-        """Connection for short look-ups of many concurrent requests. Clients of a cluster have none."""
+        """Connection whose round trips concurrent calls share. Clients of a cluster (AsyncClusterClient) have none."""
 
     async def aclose(self, *args: Any, **kwargs: Any) -> None:
         if self.shared is not None:
@@ -134,8 +134,8 @@ def _timeout_options(retry_class: type[Any]) -> dict[str, Any]:
     return {
         "socket_timeout": TIMEOUT,
         "socket_connect_timeout": TIMEOUT,
-        # Never resend: a token would be taken twice, and a dead server would cost several timeouts. The pool detects
-        # a connection that broke while idle when it is taken, and replaces it.
+        # Never resend: a token could be taken twice, and a dead server would cost several timeouts. A connection that
+        # broke while it was idle needs no resend: the pool replaces it before a call gets it.
         "retry": retry_class(NoBackoff(), 0),
         # With maintenance notifications the pool would no longer check idle connections.
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),

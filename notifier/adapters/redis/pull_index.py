@@ -1,4 +1,4 @@
-"""Write side of the pull index in Redis: announcements, comparisons and rebuilds."""
+"""Write side of the pull index in Redis: announcements, comparisons with the store, and rebuilds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from threading import Lock
 
 from notifier.adapters.redis.calls import Argument, Command, ScriptCall, discard, run_calls
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys import CHECKSUM, LuaScript, unwrap_fields, wrap
+from notifier.adapters.redis.keys import CHECKSUM_FILE, LuaScript, unwrap_fields, wrap
 from notifier.adapters.redis.pull_reader import (
     AS_OF,
     EPOCH,
@@ -25,77 +25,78 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Nonces
 
 MAX_UNSENT_BURSTS = 10_000
-"""Bursts buffered while Redis is unavailable. With more, the whole index is declared lost instead."""
+"""Maximum number of bursts buffered while Redis is unavailable. With more, all are dropped and the index is deleted."""
 
-SUBJECTS_PER_CALL = 500
-"""Subjects in one script call. A running script blocks all other clients of the server."""
+LISTS_PER_ROUND_TRIP = 500
+"""Maximum number of lists in one round trip. A running script blocks all other clients of the server."""
 
 MAX_LISTS_PER_PART = 20_000
 """Lists in a part after a sweep.
 
-With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB. With more subjects the
-index covers a shorter time.
+With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB. A part with more lists
+covers a shorter time after its sweep.
 """
 
 COMPARISONS_PER_SWEEP = 60
 """Comparisons per sweep of one part. With one comparison a second, all parts are swept within about half an hour."""
 
 MIN_SPAN = timedelta(minutes=1)
-"""A sweep keeps the bursts of this time even if the part has too many lists."""
+"""Shortest time that a sweep leaves in a part, even if the part has too many lists."""
 
 UNSETTLED_FRACTION_MS = 0.5
-"""Added to the time since when a list from a page of a rebuild is complete, to mark the list.
+"""Fraction of a millisecond that marks a list as unsettled.
 
-All other such times are whole milliseconds. `settle_lists.lua` finishes the marked lists at the end of the rebuild.
+A rebuild adds it to the time since when a list is complete; all other such times are whole milliseconds.
+At the end of the rebuild `settle_lists.lua` finds and settles the marked lists.
 """
 
 Run = list[Burst]
 """Bursts of one subject in ascending order, whose sequence numbers have no gap."""
 
-_PROOF = (EPOCH.encode(), SINCE.encode(), AS_OF.encode())
+_PROOF_FIELDS = (EPOCH.encode(), SINCE.encode(), AS_OF.encode())
 
 
 class RedisPullIndex:
     """Thread-safe writer of the pull index.
 
     Every burst is written to the store before it is announced, so the store knows what Redis missed. A failed
-    announcement invalidates the index. A full server still deletes, so `as_of` is deleted at once. On a server that
-    hangs or cannot be reached, `as_of` becomes too old (MAX_COMPARISON_AGE). The next comparison writes it again. The
-    process that compares, this one or a successor, has first announced what the store holds.
+    announcement invalidates the index until the next comparison with the store writes `as_of` again. A full server
+    refuses writes but not deletes, so the writer deletes `as_of` there. If the server hangs or can't be reached,
+    `as_of` soon is older than MAX_COMPARISON_AGE. A process compares only after it has announced what the store holds.
 
-    Garbage in a part invalidates the whole part, as if it had been wiped.
+    A part that holds garbage is deleted as a whole.
 
-    Failed announcements are also buffered here, and sent first at the next call of any kind. Without the buffer the
-    lists would have gaps. A gap invalidates its part until the next rebuild, which costs time but loses nothing.
+    The bursts of a failed announcement are buffered, and sent first at the next call of any method. Without the buffer
+    the lists would have gaps. A gap invalidates its part until the next rebuild, which costs time but loses nothing.
     """
 
     def __init__(self, client: RedisClient, nonces: Nonces) -> None:
         self._client = client
         self._nonces = nonces
-        self._merge_script = LuaScript.load(CHECKSUM, "pull_part", "merge_lists")
-        self._comparison_script = LuaScript.load(CHECKSUM, "pull_part", "record_comparison")
-        self._settle_script = LuaScript.load(CHECKSUM, "pull_part", "settle_lists")
+        self._merge_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "merge_lists")
+        self._comparison_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "record_comparison")
+        self._settle_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "settle_lists")
         self._epochs: dict[int, bytes] = {}
         self._unsent: dict[BurstKey, Burst] = {}
         self._has_lost_bursts = False
-        self._comparisons = 0
+        self._comparison_count = 0
         self._lock = Lock()
 
     def announce(self, bursts: Sequence[Burst]) -> None:
         with self._lock:
-            self._send_unsent(bursts)
+            self._announce_unsent(bursts)
 
     def generation(self) -> str | None:
         with self._lock:
-            self._send_unsent()
+            self._announce_unsent()
             proofs, discards = self._read_proofs()
             if discards:
-                # Parts with garbage are deleted now. Plant new epochs at once, so that a rebuild can begin in this
-                # round.
+                # Parts with garbage are deleted now. Plant new epochs at once, so that a rebuild can begin without
+                # another call.
                 proofs, _ = self._read_proofs()
             epochs = [proof[EPOCH] for proof in proofs]
-            # With a checksum, as in the parts, so that scripts can compare it. Without an epoch use b"", which no part
-            # holds.
+            # Keep each epoch as its part stores it, with the checksum: scripts compare the stored bytes.
+            # b"" stands for a missing epoch; no part stores it.
             self._epochs = {
                 part: wrap(part_key(part), epoch, EPOCH) if epoch else b"" for part, epoch in enumerate(epochs)
             }
@@ -105,32 +106,33 @@ class RedisPullIndex:
 
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         epochs, is_whole = self._plant_epochs(), True
-        # Each step checks the epoch again, because readers may use each list as soon as it is written.
+        # Each script checks the epoch again, because readers may use each list as soon as it is written.
         for page in pages:
             with self._lock:
-                merged = self._send(_newest_runs(page), epochs)
-            # Even if a part has failed, continue with the others: one rebuild then finds the garbage of all parts.
+                merged = self._merge_runs(_newest_runs(page), epochs)
+            # Continue while any part succeeds: one rebuild then finds the garbage of all parts.
             is_whole &= all(merged)
-            _require_whole(any(merged) or not merged)
-        _require_whole(is_whole)
+            _require_complete(any(merged) or not merged)
+        _require_complete(is_whole)
         self._write_proofs(epochs, to_ms(since), as_of)
         is_settled = [self._settle_part(part) for part in range(PART_COUNT)]
-        _require_whole(all(is_settled))
+        _require_complete(all(is_settled))
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
         self._write_proofs(self._plant_epochs(), "", as_of)
-        self._comparisons += 1
-        sweeps, remainder = divmod(self._comparisons, COMPARISONS_PER_SWEEP)
+        self._comparison_count += 1
+        sweeps, remainder = divmod(self._comparison_count, COMPARISONS_PER_SWEEP)
         if remainder == 0:
             self._sweep(sweeps % PART_COUNT, since, as_of)
 
     def _plant_epochs(self) -> Mapping[int, bytes]:
+        """Return the epoch of each part as stored there. The first call plants the missing ones."""
         if not self._epochs:
             self.generation()
         return self._epochs
 
-    def _send_unsent(self, bursts: Sequence[Burst] = ()) -> None:
-        # Buffer them before sending, so that no later error can lose them.
+    def _announce_unsent(self, bursts: Sequence[Burst] = ()) -> None:
+        # Buffer the bursts before anything is sent, so that no error can lose them.
         self._unsent.update((burst.key, burst) for burst in bursts)
         self._has_lost_bursts |= len(self._unsent) > MAX_UNSENT_BURSTS
         if self._has_lost_bursts:
@@ -139,17 +141,14 @@ class RedisPullIndex:
             if self._has_lost_bursts:
                 run_calls(self._client, [Command("delete", part_key(part)) for part in range(PART_COUNT)])
                 self._has_lost_bursts = False
-            self._send((run, "") for run in _runs(self._unsent.values()))
+            self._merge_runs((run, "") for run in _runs(self._unsent.values()))
         except CacheUnavailable:
             self._invalidate()
             raise
         self._unsent.clear()
 
     def _invalidate(self) -> None:
-        """Invalidate the index after a failed announcement.
-
-        A full server still accepts deletes. On a server that hangs, `as_of` becomes too old.
-        """
+        """Delete `as_of` of all parts, after a failed announcement. A full server still accepts deletes."""
         with suppress(CacheUnavailable):
             run_calls(self._client, [Command("hdel", part_key(part), (AS_OF,)) for part in range(PART_COUNT)])
 
@@ -161,49 +160,55 @@ class RedisPullIndex:
         ]
         with self._lock:
             # The store already holds all buffered bursts, so sending them now cannot contradict the comparison.
-            self._send_unsent()
-            _require_whole(all(run_calls(self._client, calls)))
+            self._announce_unsent()
+            _require_complete(all(run_calls(self._client, calls)))
 
     def _read_proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
         """Read the epoch and the `since` of each part, after planting an epoch where there is none.
 
-        The second result is True if a part had garbage, for which it was deleted.
+        The second result tells whether any part was deleted because it held garbage.
         """
-        nonce, names = self._nonces.new().encode(), [part_key(part) for part in range(PART_COUNT)]
-        plant_commands = [Command("hsetnx", name, (EPOCH, wrap(name, nonce, EPOCH))) for name in names]
-        read_commands = [Command("hmget", name, ([EPOCH, SINCE],)) for name in names]
-        answers = zip(names, run_calls(self._client, [*plant_commands, *read_commands])[PART_COUNT:], strict=True)
-        fields_by_key = [(name, *unwrap_fields(name, {EPOCH: epoch, SINCE: since})) for name, (epoch, since) in answers]
-        discards = [discard(name, garbage) for name, _, garbage in fields_by_key if garbage]
+        nonce, keys = self._nonces.new().encode(), [part_key(part) for part in range(PART_COUNT)]
+        plant_commands = [Command("hsetnx", key, (EPOCH, wrap(key, nonce, EPOCH))) for key in keys]
+        read_commands = [Command("hmget", key, ([EPOCH, SINCE],)) for key in keys]
+        answers = zip(keys, run_calls(self._client, [*plant_commands, *read_commands])[PART_COUNT:], strict=True)
+        fields_by_key = [(key, *unwrap_fields(key, {EPOCH: epoch, SINCE: since})) for key, (epoch, since) in answers]
+        discards = [discard(key, garbage) for key, _, garbage in fields_by_key if garbage]
         run_calls(self._client, discards)
         return [proof for _, proof, _ in fields_by_key], bool(discards)
 
-    def _send(self, runs: Iterable[tuple[Run, float | str]], epochs: Mapping[int, bytes] | None = None) -> list[int]:
-        """Send each run with the time since when it is complete; announcements have '' instead, and need no epoch.
+    def _merge_runs(
+        self, runs: Iterable[tuple[Run, float | str]], epochs: Mapping[int, bytes] | None = None
+    ) -> list[int]:
+        """Merge each run into its subject's list, and return the answers of all script calls.
 
-        Return an answer for each call of a part. 0 means that data was lost since the epoch was planted.
+        A rebuild passes the time since when each run is complete, and the epochs.
+        An announcement passes '' as the time, and no epochs.
+        The answer 0 means that the part lost data after its epoch was planted.
         """
-        calls: dict[int, list[Argument]] = defaultdict(list)
+        arguments_by_part: dict[int, list[Argument]] = defaultdict(list)
         answers: list[int] = []
         for run_count, (run, since) in enumerate(runs, start=1):
-            arguments = calls[part_of(run[0].key.subject)]
+            arguments = arguments_by_part[part_of(run[0].key.subject)]
             arguments += [str(run[0].key.subject), since, len(run)]
             for burst in run:
                 arguments += [burst.key.seq, to_ms(burst.opened_at)]
-            if run_count % SUBJECTS_PER_CALL == 0:
-                answers += self._merge_all(calls, epochs or {})
-                calls.clear()
-        return answers + self._merge_all(calls, epochs or {})
+            if run_count % LISTS_PER_ROUND_TRIP == 0:
+                answers += self._run_merge_script(arguments_by_part, epochs or {})
+                arguments_by_part.clear()
+        return answers + self._run_merge_script(arguments_by_part, epochs or {})
 
-    def _merge_all(self, calls: Mapping[int, Sequence[Argument]], epochs: Mapping[int, bytes]) -> list[int]:
+    def _run_merge_script(
+        self, arguments_by_part: Mapping[int, Sequence[Argument]], epochs: Mapping[int, bytes]
+    ) -> list[int]:
         merge_calls = [
             ScriptCall(self._merge_script, part_key(part), (MAX_LIST_LENGTH, epochs.get(part, b""), *arguments))
-            for part, arguments in calls.items()
+            for part, arguments in arguments_by_part.items()
         ]
         return run_calls(self._client, merge_calls) if merge_calls else []
 
     def _sweep(self, part: int, since: datetime, as_of: datetime) -> None:
-        """Drop lists older than `since`. While the part is still too long, halve the time that it covers."""
+        """Drop the part's lists older than `since`. While it has too many lists, halve the time that it covers."""
         span, as_of_ms = as_of - since, to_ms(as_of)
         while True:
             comparison = ScriptCall(
@@ -211,7 +216,7 @@ class RedisPullIndex:
             )
             with self._lock:
                 run_calls(self._client, [comparison])
-            _require_whole(self._settle_part(part))
+            _require_complete(self._settle_part(part))
             with self._lock:
                 [list_count] = run_calls(self._client, [Command("hlen", part_key(part))])
             if list_count <= MAX_LISTS_PER_PART or span <= MIN_SPAN:
@@ -223,10 +228,10 @@ class RedisPullIndex:
         cursor = -1
         while cursor != 0:
             with self._lock:
-                scan = Command("hscan", part_key(part), (max(cursor, 0),), {"count": SUBJECTS_PER_CALL})
+                scan = Command("hscan", part_key(part), (max(cursor, 0),), {"count": LISTS_PER_ROUND_TRIP})
                 [(cursor, page)] = run_calls(self._client, [scan])
-                names = tuple(name for name in page if name not in _PROOF)
-                [is_settled] = run_calls(self._client, [ScriptCall(self._settle_script, part_key(part), names)])
+                subjects = tuple(field for field in page if field not in _PROOF_FIELDS)
+                [is_settled] = run_calls(self._client, [ScriptCall(self._settle_script, part_key(part), subjects)])
             if not is_settled:
                 return False
         return True
@@ -247,9 +252,9 @@ def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
 def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     """Yield the newest run of each subject with the time since when it is complete.
 
-    A page is complete since just after its oldest burst: the newest burst of the next page may have the same time. A
-    burst whose sequence number is missing in the page is not readable yet. So the run after it is only complete since
-    its own first burst.
+    A page holds all bursts that opened after its oldest burst, newest first. The next page may begin with a burst of
+    the same time as that oldest one. A burst whose sequence number is missing in the page is not readable yet.
+    The run after such a gap is complete only since its own first burst.
     """
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):
@@ -259,7 +264,7 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     return iter(newest.values())
 
 
-def _require_whole(is_whole: bool) -> None:
+def _require_complete(is_whole: bool) -> None:
     if not is_whole:
         raise CacheUnavailable("The pull index was flushed, or had a gap or garbage, while it was rebuilt.")
 

@@ -26,22 +26,22 @@ from notifier.ports.pull_index import MAX_COMPARISON_AGE, PulledPositions, Subje
 # value of each field begins with a checksum, which distinguishes it from garbage.
 
 PART_COUNT = 32
-"""Number of parts. A reader with hundreds of follows sends at most this many commands, in one round trip."""
+"""Number of parts. A read of hundreds of subjects sends at most this many commands, in one round trip."""
 
 MAX_LIST_LENGTH = 64
-"""Bursts in a list. They take 536 bytes.
+"""Maximum number of bursts in a list. A full list takes 536 bytes.
 
-A subject that spends its whole budget of 30 fan-outs a day needs more than two days for so many.
+It covers more than two days, even of a subject that spends its whole fan-out budget of 30 bursts a day.
 """
 
 EPOCH = "epoch"
-"""Field of a nonce. It is planted in every part before a rebuild; if it is absent or changed, data was lost since."""
+"""Field of a nonce, planted in every part before a rebuild. If it is absent or changed, data was lost since then."""
 
 SINCE = "since"
 """Field of the time, in milliseconds, since when the part is complete. It also holds for subjects without a list."""
 
 AS_OF = "as_of"
-"""Field of the time, in milliseconds, of the last comparison: no burst in the store at that time was missing.
+"""Field of the time, in milliseconds, of the last comparison: at that time the part missed no burst of the store.
 
 A full server that refuses every write still deletes this field, which invalidates the part until the next comparison.
 """
@@ -96,12 +96,12 @@ def is_fresh(as_of: bytes | None, now: datetime) -> bool:
     return as_of is not None and to_ms(now - MAX_COMPARISON_AGE) <= float(as_of) <= to_ms(now)
 
 
-def proven_since(proof: bytes | None) -> float:
-    """Return the time since when a subject without a list certainly has no bursts, by the part's `since`."""
-    return inf if proof is None else float(proof)
+def proven_since(part_since: bytes | None) -> float:
+    """Return the time, in milliseconds, since when a subject without a list has no bursts; infinite if unknown."""
+    return inf if part_since is None else float(part_since)
 
 
-MAX_PULLED = 512
+MAX_PULLED_POSITIONS = 512
 """Maximum positions in one result, enough for dozens of pages.
 
 Without a limit, a user who follows the hundreds of busiest subjects would get tens of thousands.
@@ -109,7 +109,7 @@ Without a limit, a user who follows the hundreds of busiest subjects would get t
 
 Fields = Mapping[str, bytes | None]
 StoredLists = Mapping[Subject, StoredSubjectList | float]
-"""The list of each subject. A subject without a list has the time since when its part is complete."""
+"""List of each subject, or, for a subject without a list, the time in milliseconds since when its part is complete."""
 
 
 class RedisPullReader:
@@ -122,7 +122,7 @@ class RedisPullReader:
         if not fields_by_part or not all(is_fresh(part[AS_OF], self._clock.now()) for part in fields_by_part.values()):
             return None
         lists = {
-            subject: _subject_list(subject, _list_or_proof(fields_by_part[part], subject))
+            subject: _subject_list(subject, _list_or_since(fields_by_part[part], subject))
             for part in parts
             for subject in parts[part]
         }
@@ -134,13 +134,13 @@ class RedisPullReader:
     async def _read(
         self, subjects: Collection[Subject]
     ) -> tuple[Mapping[int, Sequence[Subject]], Mapping[int, Fields] | None]:
-        """Return the subjects and the fields of each part; None instead of the fields if any contains garbage."""
+        """Return the subjects and the fields of each part. If a part contains garbage, None replaces all fields."""
         parts = by_part(subjects)
-        names = {part: [AS_OF, SINCE, *map(str, members)] for part, members in parts.items()}
-        commands = [Command("hmget", part_key(part), (part_names,)) for part, part_names in names.items()]
+        fields = {part: [AS_OF, SINCE, *map(str, part_subjects)] for part, part_subjects in parts.items()}
+        commands = [Command("hmget", part_key(part), (part_fields,)) for part, part_fields in fields.items()]
         answers = await run_calls_async(self._client, commands)
         stored = {
-            part: dict(zip(names[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)
+            part: dict(zip(fields[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)
         }
         unwrapped = {part: unwrap_fields(part_key(part), answer) for part, answer in stored.items()}
         if discards := [discard(part_key(part), garbage) for part, (_, garbage) in unwrapped.items() if garbage]:
@@ -157,13 +157,13 @@ class RedisPullReader:
         if not all(is_fresh(part[AS_OF], now) for part in fields_by_part.values()):
             return PulledPositions(positions=(), complete_since=None)
         merged = _merge(
-            {subject: _list_or_proof(fields_by_part[part], subject) for part in parts for subject in parts[part]}
+            {subject: _list_or_since(fields_by_part[part], subject) for part in parts for subject in parts[part]}
         )
         compared_at_ms = min((float(part[AS_OF] or 0) for part in fields_by_part.values()), default=None)
         return merged if compared_at_ms is None else replace(merged, as_of=from_ms(compared_at_ms))
 
 
-def _list_or_proof(part: Fields, subject: Subject) -> StoredSubjectList | float:
+def _list_or_since(part: Fields, subject: Subject) -> StoredSubjectList | float:
     packed = part[str(subject)]
     return proven_since(part[SINCE]) if packed is None else unpack_list(packed)
 
@@ -180,7 +180,7 @@ def _subject_list(subject: Subject, stored: StoredSubjectList | float) -> Subjec
 
 
 def _merge(lists: StoredLists) -> PulledPositions:
-    """Merge the lists into one. It is complete since the latest `since` of all subjects."""
+    """Merge the lists into one, which is complete since the latest `since` of all lists."""
     since = max(
         (entry.since if isinstance(entry, StoredSubjectList) else entry for entry in lists.values()), default=0.0
     )
@@ -188,11 +188,11 @@ def _merge(lists: StoredLists) -> PulledPositions:
         return PulledPositions(positions=(), complete_since=None)
     # Sort by time only: comparing thousands of keys costs more than all other steps.
     newest = sorted(_positions_since(lists, since), key=itemgetter(0), reverse=True)
-    if len(newest) > MAX_PULLED:
-        since = newest[MAX_PULLED][0] + 1
+    if len(newest) > MAX_PULLED_POSITIONS:
+        since = newest[MAX_PULLED_POSITIONS][0] + 1  # later than the newest position that is left out
     positions = [
         InboxPosition(from_ms(opened_at), BurstKey(subject, seq))
-        for opened_at, subject, seq in newest[:MAX_PULLED]
+        for opened_at, subject, seq in newest[:MAX_PULLED_POSITIONS]
         if opened_at >= since
     ]
     return PulledPositions(positions=tuple(sorted(positions, reverse=True)), complete_since=from_ms(since))

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.redis.calls import ScriptCall, run_calls
-from notifier.adapters.redis.compare_and_swap import CasHashes, HashField
+from notifier.adapters.redis.compare_and_set import CasHashes, HashCell
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys import CHECKSUM, KeyKind, LuaScript
+from notifier.adapters.redis.keys import CHECKSUM_FILE, KeyKind, LuaScript
 from notifier.codec import pack, unpack
 from notifier.codec.push import pack_history, pack_rate, unpack_history, unpack_rate
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of
@@ -30,11 +30,11 @@ _MILLISECOND = timedelta(milliseconds=1)
 class RedisProviderRates:
     def __init__(self, client: RedisClient, limits: Mapping[Platform, ProviderLimit] = PROVIDER_LIMITS) -> None:
         self._limits = limits
-        # A rate that was idle for this long restarts from its floor anyway.
+        # Rates expire when they were idle for this long: an idle rate restarts from its floor anyway.
         self._hashes = CasHashes(client, max(limit.idle for limit in limits.values()))
 
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
-        def rule(_: HashField, stored: bytes) -> tuple[bytes, int]:
+        def rule(_: HashCell, stored: bytes) -> tuple[bytes, int]:
             next_rate, granted = draw(
                 _rate(stored), self._limits[platform], now, wanted, urgent=urgent, slowdown_factor=slowdown
             )
@@ -43,7 +43,7 @@ class RedisProviderRates:
         return self._hashes.change([_rate_cell(platform)], rule)[_rate_cell(platform)]
 
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
-        def rule(_: HashField, stored: bytes) -> tuple[bytes, None]:
+        def rule(_: HashCell, stored: bytes) -> tuple[bytes, None]:
             return pack_rate(
                 report_results(_rate(stored), self._limits[platform], now, refused=refused, slow=slow)
             ), None
@@ -64,14 +64,14 @@ class RedisFrequencyCaps:
         self._hashes = CasHashes(client, HISTORY_KEPT_FOR)
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        cause = CountedAlert.of(burst, tweet)
+        alert = CountedAlert.of(burst, tweet)
 
-        def rule(_: HashField, stored: bytes) -> tuple[bytes | None, Ruling]:
+        def rule(_: HashCell, stored: bytes) -> tuple[bytes | None, Ruling]:
             history = _history(stored)
-            ruling = ruling_on(history, cause, now, self._caps)
+            ruling = ruling_on(history, alert, now, self._caps)
             if ruling is not Ruling.NEW:
                 return None, ruling
-            return pack_history(with_alert(history, cause, now, self._caps)), ruling
+            return pack_history(with_alert(history, alert, now, self._caps)), ruling
 
         cells = {member: _history_cell(member) for member in people}
         rulings = self._hashes.change(cells.values(), rule)
@@ -81,37 +81,37 @@ class RedisFrequencyCaps:
 class RedisInboxLatencyReport:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._slowest = LuaScript.load(CHECKSUM, "expiring_maximum")
+        self._script = LuaScript.load(CHECKSUM_FILE, "expiring_maximum")
 
     def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
         self._run_script(process, p99 // _MILLISECOND, ttl // _MILLISECOND)
 
     def worst(self) -> timedelta | None:
-        slowest = self._run_script("", 0, 0)
+        slowest = self._run_script("", 0, 0)  # without a process the script only reads
         return None if slowest is None else slowest * _MILLISECOND
 
     def _run_script(self, *arguments: str | int) -> int | None:
         slowest: int | None
-        [slowest] = run_calls(self._client, [ScriptCall(self._slowest, KeyKind.INBOX_LATENCY.key(), arguments)])
+        [slowest] = run_calls(self._client, [ScriptCall(self._script, KeyKind.INBOX_LATENCY.key(), arguments)])
         return slowest
 
 
 class RedisCircuitReport:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._read_script = LuaScript.load(CHECKSUM, "expiring_values")
+        self._script = LuaScript.load(CHECKSUM_FILE, "expiring_values")
 
     def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
         self._run_script(line, pack(circuit), ttl // _MILLISECOND)
 
     def read(self) -> Mapping[str, OpenCircuit]:
-        reports = self._run_script("", "", 0)
+        reports = self._run_script("", "", 0)  # without a line the script only reads
         circuits = ((line.decode(), _circuit(packed)) for line, packed in zip(reports[::2], reports[1::2], strict=True))
         return {line: circuit for line, circuit in circuits if circuit is not None}
 
     def _run_script(self, *arguments: str | bytes | int) -> Sequence[bytes]:
         reports: Sequence[bytes]
-        [reports] = run_calls(self._client, [ScriptCall(self._read_script, KeyKind.OPEN_CIRCUITS.key(), arguments)])
+        [reports] = run_calls(self._client, [ScriptCall(self._script, KeyKind.OPEN_CIRCUITS.key(), arguments)])
         return reports
 
 
@@ -136,9 +136,9 @@ def _history(stored: bytes) -> AlertHistory:
         return ()
 
 
-def _rate_cell(platform: Platform) -> HashField:
-    return HashField(KeyKind.PROVIDER_RATE.key(platform), "rate")
+def _rate_cell(platform: Platform) -> HashCell:
+    return HashCell(KeyKind.PROVIDER_RATE.key(platform), "rate")
 
 
-def _history_cell(member: Member) -> HashField:
-    return HashField(KeyKind.ALERT_HISTORY.key(block_of(member)), str(member % BLOCK_MEMBERS))
+def _history_cell(member: Member) -> HashCell:
+    return HashCell(KeyKind.ALERT_HISTORY.key(block_of(member)), str(member % BLOCK_MEMBERS))

@@ -8,12 +8,12 @@ from zlib import crc32
 
 from redis.exceptions import ResponseError
 
-from notifier.adapters.redis.calls import Command as RedisCommand
+from notifier.adapters.redis.calls import Command
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
-from notifier.adapters.redis.kept_connection import Command
+from notifier.adapters.redis.kept_connection import CommandWords
 from notifier.adapters.redis.keys import KeyKind, LuaScript
-from notifier.adapters.redis.lookups import create_exchange
+from notifier.adapters.redis.lookups import lookup_connection
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
@@ -31,28 +31,31 @@ from notifier.ports.inbox_versions import (
 from notifier.ports.live_bus import MissedUpdates
 
 STREAM = KeyKind.BURST_STREAM.key()
-"""Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, like the bus."""
+"""Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node."""
 STREAM_LENGTH = 4_000
-"""Entries kept in the stream, about 4 MB. A process that falls further behind reloads from the store."""
+"""Entries kept in the stream, about 4 MB. Older ones are gone: a process that needs them reloads from the store."""
 MAX_STREAM_ENTRIES = 1_000
-"""Maximum entries that a process applies. A process that is further behind reloads, which costs less."""
-HASH_TAGS = 32
-"""Number of hash tags. In a cluster, one command reaches all versions with one hash tag."""
+"""Maximum number of entries that a look-up returns. With more, the process reloads from the store, at less cost."""
+HASH_TAG_COUNT = 32
+"""Number of hash tags. In a cluster, one command reaches all versions with the same hash tag."""
 
 _BURST, _MISSED, _ANCHOR = b"b", b"m", b"a"
+"""Field of a stream entry: a burst, missed updates, or an anchor that gives an empty stream a first position."""
+_VERSION_SIGN, _CHANGING_SIGN = b"=", b"~"
+"""First byte of a version key's value: a version follows, or the names of the changes in progress."""
 _MILLISECOND = timedelta(milliseconds=1)
 _CHECKSUM_BYTES = 4
 """Size of a CRC-32 in bytes."""
 
 
-def stream_entry(live_message: Burst | MissedUpdates) -> RedisCommand:
+def stream_entry(live_message: Burst | MissedUpdates) -> Command:
     """Return the command that appends a live message to the stream of published bursts."""
     fields = {_MISSED: b""} if isinstance(live_message, MissedUpdates) else {_BURST: pack(live_message)}
-    return RedisCommand("xadd", STREAM, (fields,), {"maxlen": STREAM_LENGTH, "approximate": True})
+    return Command("xadd", STREAM, (fields,), {"maxlen": STREAM_LENGTH, "approximate": True})
 
 
 def version_key(scope: Scope) -> str:
-    return KeyKind.VIEWER_VERSION.key(f"{{{crc32(scope.encode()) % HASH_TAGS}}}", scope)
+    return KeyKind.VIEWER_VERSION.key(f"{{{crc32(scope.encode()) % HASH_TAG_COUNT}}}", scope)
 
 
 def viewer_key(user: UserId) -> str:
@@ -64,13 +67,13 @@ class RedisViewerVersionWriter:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._is_cluster = is_cluster(client)
+        self._is_cluster = is_cluster_client(client)
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:
-        self._send(_begin_calls(_grouped(scopes, cluster=self._is_cluster), change))
+        self._send(_begin_calls(_grouped(scopes, is_cluster=self._is_cluster), change))
 
     def finish(self, scopes: Collection[Scope], change: str) -> None:
-        self._send(_finish_calls(_grouped(scopes, cluster=self._is_cluster), change))
+        self._send(_finish_calls(_grouped(scopes, is_cluster=self._is_cluster), change))
 
     def _send(self, calls: Iterable[Sequence[Any]]) -> None:
         with self._client.guarded(), self._client.pipeline(transaction=False) as pipe:
@@ -84,14 +87,14 @@ class RedisViewerVersionReader:
 
     def __init__(self, client: AsyncClient, timeout: timedelta = LOOKUP_TIMEOUT) -> None:
         self._client = client
-        self._is_cluster = is_cluster(client)
-        self._exchange = create_exchange(client, timeout.total_seconds())
+        self._is_cluster = is_cluster_client(client)
+        self._lookup_connection = lookup_connection(client, timeout.total_seconds())
 
     async def look_up(
         self, scopes: Collection[Scope], after: BurstStreamPosition | None, users: Collection[UserId] = ()
     ) -> VersionLookup:
-        groups = _grouped(scopes, cluster=self._is_cluster)
-        commands: list[Command] = [("mget", *map(version_key, group)) for group in groups]
+        groups = _grouped(scopes, is_cluster=self._is_cluster)
+        commands: list[CommandWords] = [("mget", *map(version_key, group)) for group in groups]
         commands += [("get", viewer_key(user)) for user in users]
         newest_entry_command = ("xrevrange", STREAM, "+", "-", "COUNT", 1)
         commands.append(
@@ -100,7 +103,7 @@ class RedisViewerVersionReader:
             else ("xrange", STREAM, after.partition("/")[0], "+", "COUNT", MAX_STREAM_ENTRIES + 1)
         )
         with self._client.guarded():
-            *answers, entries = await self._exchange.execute(commands)
+            *answers, entries = await self._lookup_connection.execute(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
                 self._client.garbage.add(KeyKind.BURST_STREAM)
                 await self._client.delete(STREAM)  # the key holds garbage: publishers create the stream again
@@ -120,7 +123,7 @@ class RedisViewerVersionReader:
             published=bursts,
             position=position,
             remembered=remembered,
-            connection=self._exchange.connection_count,
+            connection=self._lookup_connection.connection_count,
         )
 
     async def remember(self, viewer: RememberedViewer) -> None:
@@ -138,7 +141,7 @@ class RedisViewerVersionReader:
                 await self._client.set(key, value, px=ttl)
 
     async def close(self) -> None:
-        await self._exchange.close()
+        await self._lookup_connection.close()
 
     def _read_remembered(
         self, users: Collection[UserId], answers: Sequence[object]
@@ -159,16 +162,16 @@ class RedisViewerVersionReader:
         return viewers
 
     async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
-        groups = _grouped(scopes, cluster=self._is_cluster)
+        groups = _grouped(scopes, is_cluster=self._is_cluster)
         answers = [values for _, values in await self._send(_insert_calls(groups, version))]
         versions, changing = _read_versions(groups, answers)
         return VersionLookup(versions=versions, changing=changing)
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None:
-        await self._send(_begin_calls(_grouped(scopes, cluster=self._is_cluster), change))
+        await self._send(_begin_calls(_grouped(scopes, is_cluster=self._is_cluster), change))
 
     async def finish(self, scopes: Collection[Scope], change: str) -> None:
-        await self._send(_finish_calls(_grouped(scopes, cluster=self._is_cluster), change))
+        await self._send(_finish_calls(_grouped(scopes, is_cluster=self._is_cluster), change))
 
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
         with self._client.guarded():
@@ -185,7 +188,7 @@ class RedisViewerVersionReader:
 def _with_checksum(value: bytes) -> bytes:
     """Prefix the value with a checksum.
 
-    Parts of the value are decoded late or sent unchanged, so garbage could pass.
+    Some parts of the value are decoded late or never, so decoding alone would not detect garbage.
     """
     return crc32(value).to_bytes(_CHECKSUM_BYTES, "big") + value
 
@@ -207,7 +210,7 @@ _BEGIN_CHANGE, _FINISH_CHANGE, _INSERT_VERSIONS = (
 )
 
 
-def is_cluster(client: object) -> bool:
+def is_cluster_client(client: object) -> bool:
     return isinstance(client, ClusterClient | AsyncClusterClient)
 
 
@@ -215,8 +218,9 @@ Group = Sequence[Scope]
 """Scopes whose keys one command can reach."""
 
 
-def _grouped(scopes: Collection[Scope], *, cluster: bool) -> Sequence[Group]:
-    if not cluster:
+def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[Group]:
+    """Group the scopes: by hash tag in a cluster, otherwise into one group."""
+    if not is_cluster:
         return [[*scopes]] if scopes else []
     groups = defaultdict[str, list[Scope]](list)
     for scope in scopes:
@@ -261,9 +265,9 @@ def _read_versions(
         for scope, value in zip(scopes, values, strict=True):
             if not isinstance(value, bytes):
                 continue
-            if value[:1] == b"=":
+            if value[:1] == _VERSION_SIGN:
                 versions[scope] = value[1:].decode("latin-1")
-            elif value[:1] == b"~":
+            elif value[:1] == _CHANGING_SIGN:
                 changing.add(scope)
     return versions, changing
 
@@ -273,8 +277,8 @@ def _read_stream(
 ) -> tuple[Sequence[Burst] | None, BurstStreamPosition | None]:
     """Return the bursts after the position, and the new position.
 
-    The bursts are None if some may be missing, or if there are too many. Some may be missing after an entry for missed
-    updates or garbage. They may also be missing if the entry at `after` is gone, because later ones may be gone too.
+    The bursts are None if there are too many, or if some may be missing: after an entry for missed updates, after
+    garbage, or if the entry at `after` is gone, because later entries may be gone with it.
     """
     if not entries or _position(entries[0]) != after or len(entries) > MAX_STREAM_ENTRIES:
         return None, None

@@ -16,7 +16,7 @@ from weakref import finalize
 from notifier.bounded_executor import InFlightLimit
 from notifier.mailbox import Mailbox, Mailboxes
 
-# Queue of queries for the threads. One thread runs the queries; helpers run them while that thread is held up.
+# Queue of queries for the threads. Workers run the queries; helpers run them while all workers are stalled.
 
 MAX_RESULT_DELAY = timedelta(milliseconds=5)
 """Maximum delay of a result. Older results are delivered before the next query, which may hang."""
@@ -56,25 +56,25 @@ class PendingQuery:
 class QueryThreads:
     """Threads that run queries, started with the first query.
 
-    The threads don't refer to the reader, so that it can be collected, which ends them.
+    The threads hold no reference to the reader. When the reader is garbage collected, they end.
     """
 
-    def __init__(self, threads: int, helpers: int, helpers_start_after: timedelta, results_per_wakeup: int) -> None:
+    def __init__(self, workers: int, helpers: int, helpers_start_after: timedelta, results_per_wakeup: int) -> None:
         """Create without starting a thread.
 
         `results_per_wakeup` is the number of results that a thread delivers together, while queries are queued.
         """
         self._queue: SimpleQueue[PendingQuery | None] = SimpleQueue()
         """None marks the end of the queue."""
-        self._worker_count = threads
-        self._max_threads = threads + helpers
-        self._max_query_seconds = helpers_start_after.total_seconds()
+        self._worker_count = workers
+        self._max_threads = workers + helpers
+        self._stall_seconds = helpers_start_after.total_seconds()
         self._results_per_wakeup = results_per_wakeup
         self._lock = threading.Lock()
         self._numbers = count()
         self._threads: dict[int, threading.Thread] = {}
         self._query_limits: dict[int, float] = {}
-        """Time limit of the current query, by thread. A thread that still runs it after that time is held up."""
+        """Time limit of the current query, by thread. A thread that still runs it after that time is stalled."""
 
     def append(self, pending: PendingQuery) -> None:
         with self._lock:
@@ -136,7 +136,7 @@ class QueryThreads:
         now = time.monotonic()
         if undelivered.oldest_at < now - MAX_RESULT_DELAY.total_seconds():
             undelivered.send()
-        self._query_limits[number] = now + self._max_query_seconds
+        self._query_limits[number] = now + self._stall_seconds
         pending.run()
         self._query_limits[number] = math.inf
         undelivered.add(pending)
@@ -166,33 +166,36 @@ class _UndeliveredResults:
 
 
 THREADS = 1
-"""Concurrent threads contend for the GIL with each row: four threads run a third of the queries that one can."""
+"""Worker threads for reads. Threads contend for the GIL at each row: four run a third as many queries as one."""
 
 HELPERS = 3
-"""Maximum extra threads, which run queries while all others are held up."""
+"""Maximum number of extra threads. They run queries while all other threads are stalled."""
 
 HELPERS_START_AFTER = timedelta(milliseconds=200)
-"""Reads take well under a millisecond; the longest without disk access take about ten. On a busy machine any thread
-may stall for 50 ms, and helpers that aren't needed slow down all threads."""
+"""Duration of a query after which its thread counts as stalled.
+
+Reads take well under a millisecond; the longest without disk access take about ten. On a busy machine any thread may
+stall for 50 ms, and helpers that aren't needed slow down all threads.
+"""
 
 RESULTS_PER_WAKEUP = 4
 """Results per wake-up of the event loop. More would delay the first of them, and save hardly anything."""
 
 WRITERS = 2
-"""Writer threads. A file has one writer at a time; while it waits for the disk, the other is ready to start."""
+"""Threads for writes. A file has one writer at a time; while that one waits for the disk, the other is ready."""
 
 DEADLINE = timedelta(seconds=2)
-"""A user who opened the inbox waits no longer."""
+"""Longest time that a user who opens the inbox waits for a query."""
 
-MAX_WAITING = 1_000
-"""Maximum queries in flight. At a millisecond each, a query behind so many would miss the deadline anyway."""
+MAX_IN_FLIGHT = 1_000
+"""Maximum number of queries in flight. At a millisecond each, the last of them waits for half of the deadline."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class SqliteReader:
-    """Runs reads. It starts its threads with the first query, so that it may be created before a fork."""
+    """Runs reads. Its threads start with the first query, so it may be created before a fork."""
 
     def __init__(
         self,
@@ -200,17 +203,17 @@ class SqliteReader:
         threads: int = THREADS,
         helpers: int = HELPERS,
         deadline: timedelta = DEADLINE,
-        max_waiting: int = MAX_WAITING,
+        max_in_flight: int = MAX_IN_FLIGHT,
         helpers_start_after: timedelta = HELPERS_START_AFTER,
         results_per_wakeup: int = RESULTS_PER_WAKEUP,
     ) -> None:
         self._threads = QueryThreads(threads, helpers, helpers_start_after, results_per_wakeup)
         finalize(self, self._threads.close)
-        self._limit = InFlightLimit(max_calls=max_waiting, deadline=deadline)
+        self._limit = InFlightLimit(max_calls=max_in_flight, deadline=deadline)
         self._mailboxes = Mailboxes()
 
     async def __call__(self, query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the result. Raises StoreUnavailable at the deadline; a write may still take effect.
+        """Return the result. Raises StoreUnavailable at the deadline; a query that writes may still take effect.
 
         A query that is still queued at the deadline never runs. If too many queries are in flight, it is rejected at
         once.
@@ -236,7 +239,9 @@ class SqliteWriter(SqliteReader):
     """Runs writes in separate threads: a write that waits for a locked file delays no read."""
 
     def __init__(
-        self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, max_waiting: int = MAX_WAITING
+        self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, max_in_flight: int = MAX_IN_FLIGHT
     ) -> None:
         # Deliver each result at once: the next write may wait for the file until after the deadline of this one.
-        super().__init__(threads=threads, helpers=0, deadline=deadline, max_waiting=max_waiting, results_per_wakeup=1)
+        super().__init__(
+            threads=threads, helpers=0, deadline=deadline, max_in_flight=max_in_flight, results_per_wakeup=1
+        )

@@ -53,7 +53,7 @@ _FILE_ERRORS = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
 }
-"""After these errors the connection may refer to a file that no longer exists. The next use opens a new one."""
+"""After these errors the connection may refer to a file that no longer exists. The next use opens a new connection."""
 
 _TRANSIENT_ERRORS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM}
 
@@ -68,7 +68,7 @@ class Synchronous(StrEnum):
 
 
 class _Connection(sqlite3.Connection):
-    """Connection that supports weak references, so that it is closed when its thread ends."""
+    """Connection that supports weak references. Only its thread keeps it, so it is closed when the thread ends."""
 
 
 class _ProcessState:
@@ -92,20 +92,23 @@ class Database:
         path: Path,
         *,
         synchronous: Synchronous = Synchronous.FULL,
-        unavailable: type[Unavailable] = StoreUnavailable,
+        unavailable_error: type[Unavailable] = StoreUnavailable,
         lock_timeout: timedelta = LOCK_TIMEOUT,
     ) -> None:
         self.path = path
         self._lock_timeout_seconds = lock_timeout.total_seconds()
         self._synchronous = synchronous
-        self._unavailable = unavailable
+        self._unavailable_error = unavailable_error
         self._process = _ProcessState()
 
     def relaxed(self) -> "Database":
-        """Return the same file, for writes that a power cut may undo."""
+        """Return a database of the same file whose latest commits a power cut may undo."""
         lock_timeout = timedelta(seconds=self._lock_timeout_seconds)
         return Database(
-            self.path, synchronous=Synchronous.NORMAL, unavailable=self._unavailable, lock_timeout=lock_timeout
+            self.path,
+            synchronous=Synchronous.NORMAL,
+            unavailable_error=self._unavailable_error,
+            lock_timeout=lock_timeout,
         )
 
     @contextmanager
@@ -115,7 +118,7 @@ class Database:
         # Threads of one process queue on this lock: it wakes the next thread at once, while SQLite's busy handler
         # sleeps.
         if not turn.acquire(timeout=self._lock_timeout_seconds):
-            raise self._unavailable(f"{self.path.name} is held by another thread.")
+            raise self._unavailable_error(f"{self.path.name} is held by another thread.")
         try:
             with self._translate_errors():
                 connection = self._connection()
@@ -129,7 +132,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Read a consistent snapshot. Inside a transaction of the same thread, read within that transaction."""
-        current = self._current()
+        current = self._own_connection()
         if current is not None and current.in_transaction:
             yield current
             return
@@ -153,13 +156,13 @@ class Database:
         return self._process
 
     def _connection(self) -> sqlite3.Connection:
-        if (connection := self._current()) is None:
+        if (connection := self._own_connection()) is None:
             process = self._process_state()
             connection = process.thread_local.connection = self._connect()
             process.connections.add(connection)
         return connection
 
-    def _current(self) -> _Connection | None:
+    def _own_connection(self) -> _Connection | None:
         """Return this thread's connection, if it has one."""
         return getattr(self._process_state().thread_local, "connection", None)
 
@@ -183,7 +186,7 @@ class Database:
         return connection
 
     def _drop(self) -> None:
-        if (connection := self._current()) is not None:
+        if (connection := self._own_connection()) is not None:
             process = self._process_state()
             process.thread_local.connection = None
             process.connections.discard(connection)
@@ -218,7 +221,7 @@ class Database:
         detail = f"{self.path.name}: {text}."
         if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._is_disk_full()):
             return Full(detail)
-        return self._unavailable(detail) if code in _FILE_ERRORS | _TRANSIENT_ERRORS else None
+        return self._unavailable_error(detail) if code in _FILE_ERRORS | _TRANSIENT_ERRORS else None
 
     def _is_disk_full(self) -> bool:
         try:
@@ -255,12 +258,13 @@ def _primary_code(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
 
-# Imported rows in transactions of bounded size, so that other writers get their turn in between.
+# Rows in transactions of bounded size, so that other writers get their turn in between.
 
 T = TypeVar("T")
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Split the items into batches of `size`; the last may be smaller."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
@@ -272,7 +276,7 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 class _QueuedItem(Generic[T]):
     def __init__(self, item: T) -> None:
         self.item = item
-        self.ended = False
+        self.is_done = False
         self.error: BaseException | None = None
 
 
@@ -281,37 +285,37 @@ class WriteCombiner(Generic[T]):
 
     def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
         self._write = write
-        self._waiting: list[_QueuedItem[T]] = []
-        self._waiting_lock = threading.Lock()
+        self._queue: list[_QueuedItem[T]] = []
+        self._queue_lock = threading.Lock()
         self._write_lock = threading.Lock()
 
     def __call__(self, item: T) -> None:
-        """Write the item, and return once this thread or another has written it. Items of one thread keep their order.
+        """Write the item, and return once this thread or another has written it.
 
-        Raises what `write` raised for the batch of the item.
+        Items of one thread keep their order. Raises what `write` raised for the batch of the item.
         """
-        waiting = _QueuedItem(item)
-        with self._waiting_lock:
-            self._waiting.append(waiting)
+        queued = _QueuedItem(item)
+        with self._queue_lock:
+            self._queue.append(queued)
         with self._write_lock:
-            if not waiting.ended:
+            if not queued.is_done:
                 self._write_all()
-        if waiting.error is not None:
-            raise waiting.error
+        if queued.error is not None:
+            raise queued.error
 
     @property
-    def waiting(self) -> int:
-        """Number of items whose batch hasn't started."""
-        return len(self._waiting)
+    def queued_count(self) -> int:
+        """Number of items whose write hasn't started."""
+        return len(self._queue)
 
     def _write_all(self) -> None:
-        with self._waiting_lock:
-            batch, self._waiting = self._waiting, []
+        with self._queue_lock:
+            batch, self._queue = self._queue, []
         error: BaseException | None = None
         try:
-            self._write([waiting.item for waiting in batch])
+            self._write([queued.item for queued in batch])
         # Catch even an interrupt of this thread: the other threads must not return as if their items were written.
         except BaseException as caught:
             error = caught
-        for waiting in batch:
-            waiting.ended, waiting.error = True, error
+        for queued in batch:
+            queued.is_done, queued.error = True, error

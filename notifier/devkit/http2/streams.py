@@ -80,7 +80,7 @@ class RequestReceiver:
             self._unacknowledged_bytes = 0
         if (request := self.incomplete.get(stream)) is None:
             return None
-        request.body += frames.payload_without_padding(flags & ~frames.WITH_PRIORITY, payload)
+        request.body += frames.stripped_payload(flags & ~frames.WITH_PRIORITY, payload)
         if len(request.body) > MAX_BODY_BYTES:
             raise Violation(frames.ENHANCE_YOUR_CALM, "body is too large")
         return self.incomplete.pop(stream) if flags & frames.END_STREAM else None

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from notifier.adapters.push import requests as responses
-from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
+from notifier.adapters.push.requests import error_code, parse_object, retry_after_time, soon_with_jitter
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
@@ -42,7 +41,7 @@ Apple's documentation spells BadEnvironmentKey… one way, and its servers anoth
 """
 
 _INVALID_REQUEST_STATUSES = {400, 404, 413}
-"""Statuses of invalid requests, unless the reason is one of the above. A retry would be invalid again."""
+"""Statuses of invalid requests, if the reason is none of the above. A retry would be invalid, too."""
 _MAX_TIMESTAMP_DIGITS = 15
 """Maximum digits of a timestamp in milliseconds since 1970. Longer numbers are ignored."""
 
@@ -55,8 +54,8 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     """
     if reply.status == 200:
         return Accepted()
-    body = responses.parse_object(reply.body)
-    reason = responses.error_code(body.get("reason")) or f"status {reply.status}"
+    body = parse_object(reply.body)
+    reason = error_code(body.get("reason")) or f"status {reply.status}"
     if reason in INVALID_TOKENS or reply.status == 410:
         return DropToken(at=_invalid_since(body, now), reason=reason)
     if reason in CONFIGURATION_ERRORS or reply.status == 403:
@@ -71,13 +70,14 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
 
 
 def is_expired(reply: Reply) -> bool:
-    return reply.status == 403 and responses.parse_object(reply.body).get("reason") == EXPIRED_PROVIDER_TOKEN
+    return reply.status == 403 and parse_object(reply.body).get("reason") == EXPIRED_PROVIDER_TOKEN
 
 
 def _invalid_since(body: Mapping[str, Any], now: datetime) -> datetime | None:
     """Return the time from which on the token is invalid: the timestamp (in milliseconds), but at most now.
 
-    If Apple's clock is ahead, a time in the future would also drop a device that registers again before it.
+    If Apple's clock is ahead, the timestamp may be in the future. It would then also drop a device that registers again
+    in the meantime.
     """
     timestamp = body.get("timestamp")
     if not isinstance(timestamp, int) or isinstance(timestamp, bool) or not 0 < timestamp < 10**_MAX_TIMESTAMP_DIGITS:

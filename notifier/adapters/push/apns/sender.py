@@ -33,8 +33,11 @@ The first alert reveals an address that was wrong from the start: of the other e
 Active users get an alert within this time. Apps register at each start, so a longer time would make too many devices
 suspect.
 """
-MAX_SUSPECTS = 65_536
-"""Number of remembered devices, some 10 MB. A forgotten device may use the wrong connection once."""
+MAX_REMEMBERED_DEVICES = 65_536
+"""Maximum number of devices whose last response is remembered, some 10 MB.
+
+A forgotten device may use the wrong connection once.
+"""
 
 
 @dataclass(slots=True)
@@ -44,7 +47,7 @@ class SuspectDevices:
     The state may be lost without harm: suspects get their alerts like all other devices.
     """
 
-    capacity: int = MAX_SUSPECTS
+    capacity: int = MAX_REMEMBERED_DEVICES
     _last_answers: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
     """Whether the last response accepted the device, by device id."""
 
@@ -53,7 +56,7 @@ class SuspectDevices:
         return now - device.registered_at < SUSPECT_AGE if accepted is None else not accepted
 
     def record(self, device: Device, receipt: Receipt, now: datetime) -> None:
-        """Record a receipt. An accepted device is only recorded if it is or was suspect."""
+        """Record a receipt. Of accepted devices, record only those that are or were suspect."""
         match receipt:
             case Accepted() if now - device.registered_at < SUSPECT_AGE or self._was_accepted(device) is not None:
                 self._remember(device.id, True)
@@ -87,7 +90,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9.-]{1,155}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApnsSender:
-    """Implementation of Provider for Apple devices."""
+    """Provider of alerts for Apple devices."""
 
     transport: Transport
     tokens: ProviderTokens
@@ -110,7 +113,7 @@ class ApnsSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ApnsRequests:
-    """Implementation of RequestBuilder for one alert."""
+    """Requests of one alert to Apple devices."""
 
     apns: ApnsSender
     alert: Alert

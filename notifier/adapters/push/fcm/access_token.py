@@ -1,8 +1,8 @@
 """OAuth access tokens for FCM, renewed between messages without delaying them.
 
 A token is valid for an hour. After half an hour, a request for a new token is sent among the messages, and its response
-is not passed on to the caller. The old token stays valid in the meantime. So renewals need no thread and no pause. Only
-the first token, and one after an idle hour, delays messages.
+is not passed on to the caller. The old token stays valid in the meantime. So renewals need no thread and no pause.
+Messages wait only for the first token, and for a new one after an idle hour.
 """
 
 import re
@@ -10,15 +10,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.adapters.push import requests as responses
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests import Chance, retry_after_time, soon_with_jitter
+from notifier.adapters.push.requests import (
+    Chance,
+    error_code,
+    known_phrases,
+    parse_object,
+    retry_after_time,
+    soon_with_jitter,
+)
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Reply, Transport
 
 RENEWAL_RETRY_INTERVAL = timedelta(minutes=1)
-"""Pause before another renewal request if no token has arrived. Meanwhile the old token is used."""
+"""Time between two renewal requests while no new token has arrived. Meanwhile the old token is used."""
 KNOWN_PHRASES = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
 """Phrases of Google's error messages that help to find the cause."""
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
@@ -113,7 +119,7 @@ class AccessTokens:
 
 
 def _parse_token(reply: Reply, now: datetime) -> _AccessToken | None:
-    body = responses.parse_object(reply.body)
+    body = parse_object(reply.body)
     token, lifetime_seconds = body.get("access_token"), body.get("expires_in")
     if reply.status != 200 or not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
@@ -130,9 +136,9 @@ def token_failure(answer: Reply | NoReply, now: datetime, chance: float) -> Rece
     if answer.status == 429 or answer.status >= 500:
         retry_at = retry_after_time(answer.headers, now) or soon_with_jitter(now, chance)
         return RetryAt(at=retry_at, reason=f"no access token: status {answer.status}")
-    body = responses.parse_object(answer.body)
-    error = responses.error_code(body.get("error")) or f"status {answer.status}"
-    phrases = ", ".join(responses.known_phrases(body.get("error_description"), KNOWN_PHRASES))
+    body = parse_object(answer.body)
+    error = error_code(body.get("error")) or f"status {answer.status}"
+    phrases = ", ".join(known_phrases(body.get("error_description"), KNOWN_PHRASES))
     hint = (
         "the service account or its key is gone, or this machine's clock is wrong" if error == "invalid_grant" else ""
     )

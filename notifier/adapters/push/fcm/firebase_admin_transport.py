@@ -4,7 +4,8 @@ It needs the extra `pip install "notifier[firebase-admin]"`; no other module imp
 and interprets the responses, because the library's exceptions contain less than the responses behind them.
 
 The library retries silently, pauses for minutes between its attempts, and follows redirects. It has no settings to
-switch that off, and none for the origin. So this module changes its internals, and supports only one minor version.
+switch that off, and none for the origin. So this module replaces internals of the library, and supports only one of its
+minor versions.
 """
 
 import json
@@ -92,9 +93,9 @@ class FirebaseAdminTransport:
     auth_request: AuthRequest
     max_concurrent: int = MAX_CONCURRENT_REQUESTS
     refused_token: str | None = None
-    """Token that Google refused, to be replaced before it expires.
+    """Token that Google refused. `ensure` replaces it, although it has not expired.
 
-    The library keeps the refused token until then: without any token each thread would request one.
+    The library keeps the refused token until then, because without any token each thread would request one.
     """
     _last_reply: _LastReply = field(default_factory=_LastReply)
 
@@ -202,7 +203,13 @@ def _message(body: bytes) -> messaging.Message:
 
 _FIELD = re.compile(r"[A-Za-z]+\.[a-z_]+\b")
 """Field name at the beginning of an error message, such as `AndroidConfig.ttl`."""
-_UNSENT = (NewConnectionError, ConnectTimeoutError, SSLCertVerificationError, TransportError, TokenRefused)
+_ERRORS_BEFORE_SENDING = (
+    NewConnectionError,
+    ConnectTimeoutError,
+    SSLCertVerificationError,
+    TransportError,
+    TokenRefused,
+)
 """Causes of errors that occur before any part of the request is sent."""
 
 
@@ -212,7 +219,7 @@ def _no_reply(error: Exception) -> NoReply:
         return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
     causes = [*_causes(error)]
     timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)
-    if any(isinstance(cause, _UNSENT) for cause in causes):
+    if any(isinstance(cause, _ERRORS_BEFORE_SENDING) for cause in causes):
         return NoReply(reason="can't connect", may_have_arrived=False)
     return NoReply(reason="no response in time" if timed_out else "the connection failed", may_have_arrived=True)
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifier.adapters.push import requests as responses
-from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
+from notifier.adapters.push.requests import error_code, known_phrases, parse_object, retry_after_time, soon_with_jitter
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
 QUOTA_RETRY_DELAY = timedelta(minutes=1)
 """Retry delay after a 429 without Retry-After."""
 TARGET_FIELDS = {"message.token", "message.fid"}
+"""Fields that hold the target of a message, a device."""
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -58,7 +58,7 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     """
     if reply.status == 200:
         return Accepted()
-    parsed = responses.parse_object(reply.body).get("error")
+    parsed = parse_object(reply.body).get("error")
     error: Mapping[str, Any] = parsed if isinstance(parsed, dict) else {}
     code = _code(error) or f"status {reply.status}"
     if code in INVALID_TARGETS or (reply.status == 400 and _is_target_invalid(error)):
@@ -79,30 +79,30 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
 
 def is_unauthenticated(reply: Reply) -> bool:
     """Return whether Google refused the access token, and not the project's key for another provider."""
-    error = responses.parse_object(reply.body).get("error")
+    error = parse_object(reply.body).get("error")
     return reply.status == 401 and (_code(error) if isinstance(error, dict) else "") in ("UNAUTHENTICATED", "")
 
 
 def _code(error: Mapping[str, Any]) -> str:
-    fcm_codes = (responses.error_code(detail.get("errorCode")) for detail in _details(error, FCM_ERROR))
-    return next(filter(None, fcm_codes), "") or responses.error_code(error.get("status"))
+    fcm_codes = (error_code(detail.get("errorCode")) for detail in _details(error, FCM_ERROR))
+    return next(filter(None, fcm_codes), "") or error_code(error.get("status"))
 
 
 def _is_target_invalid(error: Mapping[str, Any]) -> bool:
     """Return whether a 400 is caused by the target.
 
-    If Google names invalid fields, they decide. Most of the time it only sends an error message, also if the message
-    is too big, and then its text decides. In doubt the target is kept. A dead token that is kept costs one request;
-    dropping tokens because of an invalid message would cost all users their alerts.
+    If Google names invalid fields, these decide. Usually it sends only a text, even if the alert is too big; then known
+    phrases in the text decide. In doubt the target is kept: a dead token costs one request, but an invalid alert that
+    drops tokens would cost all users their alerts.
     """
     if fields := _fields(error):
         return all(isinstance(field, str) and field in TARGET_FIELDS for field in fields)
-    return bool(responses.known_phrases(error.get("message"), TARGET_PHRASES))
+    return bool(known_phrases(error.get("message"), TARGET_PHRASES))
 
 
 def _payload_fault(error: Mapping[str, Any]) -> str:
     fields = [field for field in _fields(error) if isinstance(field, str) and _FIELD.fullmatch(field)]
-    return ", ".join([*fields, *responses.known_phrases(error.get("message"), KNOWN_FAULT_PHRASES)])
+    return ", ".join([*fields, *known_phrases(error.get("message"), KNOWN_FAULT_PHRASES)])
 
 
 def _fields(error: Mapping[str, Any]) -> list[object]:
@@ -114,19 +114,18 @@ def _fields(error: Mapping[str, Any]) -> list[object]:
 
 
 def _is_device_quota(error: Mapping[str, Any]) -> bool:
-    """Return whether only the message rate of one device was exceeded: all violations, at least one, name a device."""
+    """Return whether only the message rate of one device was exceeded: there are violations, and all name a device."""
     violations = [
         violation for detail in _details(error, QUOTA_FAILURE) for violation in _dicts(detail.get("violations"))
     ]
     return bool(violations) and all(
-        responses.known_phrases(violation.get("description"), ("device",))
-        or responses.known_phrases(violation.get("subject"), ("device",))
+        known_phrases(violation.get("description"), ("device",)) or known_phrases(violation.get("subject"), ("device",))
         for violation in violations
     )
 
 
-def _details(error: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
-    return (detail for detail in _dicts(error.get("details")) if detail.get("@type") == kind)
+def _details(error: Mapping[str, Any], type_url: str) -> Iterator[Mapping[str, Any]]:
+    return (detail for detail in _dicts(error.get("details")) if detail.get("@type") == type_url)
 
 
 def _dicts(value: object) -> Iterator[Mapping[str, Any]]:

@@ -58,7 +58,7 @@ class TokenTransport(Transport, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcmSender:
-    """Implementation of Provider for Firebase devices."""
+    """Provider of alerts for Firebase devices."""
 
     tokens: TokenTransport
     """Access token and transport."""
@@ -70,7 +70,7 @@ class FcmSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FcmRequests:
-    """Implementation of RequestBuilder for one alert."""
+    """Requests of one alert to Firebase devices."""
 
     fcm: FcmSender
     alert: Alert

@@ -16,7 +16,7 @@ from notifier.ports.push import Post
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-TOKEN_LIFETIME = timedelta(hours=1)
+ASSERTION_LIFETIME = timedelta(hours=1)
 """Lifetime of the signed assertion that requests a token: Google's maximum."""
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
 """Project id, safe in a path."""
@@ -68,13 +68,13 @@ class ServiceAccount:
 
     def token_request(self, now: datetime) -> Post:
         """Return the signed request for an access token."""
-        issued = int(now.timestamp())
+        issued_at = int(now.timestamp())
         claims = {
             "iss": self.email,
             "scope": SCOPE,
             "aud": self.audience,
-            "iat": issued,
-            "exp": issued + int(TOKEN_LIFETIME.total_seconds()),
+            "iat": issued_at,
+            "exp": issued_at + int(ASSERTION_LIFETIME.total_seconds()),
         }
         assertion = jwt.encode(claims, self.key, algorithm="RS256", headers={"kid": self.key_id})
         return Post(

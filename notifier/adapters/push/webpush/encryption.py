@@ -87,7 +87,7 @@ def build_content(alert: Alert, language: str) -> Content:
 def build_topic(alert: Alert) -> str:
     """Return the topic. A new alert replaces one with the same topic that the push service still stores.
 
-    It has 32 characters, the maximum. Hexadecimal text is valid base64url, whose length Apple checks, and consists of
-    letters and digits, as Mozilla requires. It is a hash, so that a push service cannot learn the browser's tag.
+    A topic has 32 characters, the maximum, and is base64url of a valid length, which Apple checks. Hexadecimal digits
+    satisfy Mozilla, which requires letters and digits. A hash does not reveal the browser's tag to the push service.
     """
     return blake2s(alert.collapse_id.encode(), digest_size=16, person=b"topic").hexdigest()

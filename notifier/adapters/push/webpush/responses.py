@@ -17,7 +17,7 @@ BAD_TOKEN: Mapping[str, str] = {
     "BadVapidPublicKey": "badvapidpublickey",  # Apple
     "InvalidJwt": "invalid jwt",  # Google
 }
-"""Refusals for which the sender is to blame, whatever the subscription: reason, and the phrase in the body."""
+"""Refusals that blame the sender, and no subscription. A phrase in the body identifies each reason."""
 OTHER_KEY: Mapping[str, str] = {
     "VapidPkHashMismatch": "vapidpkhashmismatch",  # Apple
     "OtherKey": "do not correspond to the credentials",  # Google
@@ -67,7 +67,7 @@ def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: date
     blames_key = reason in _KNOWN_PHRASES or reason == MOZILLA_REFUSAL
     if reputation.on_refused(origin, blames_key=blames_key) or reason in BAD_TOKEN:
         return ConfigError(reason=f"{reason}: {origin} rejects the sender; check the key, its subject and the clock.")
-    # The key is valid for other subscriptions. So this subscription never works, and the browser must subscribe again.
+    # The key is valid for other subscriptions. This subscription never works with it: the browser must subscribe again.
     if reason in OTHER_KEY:
         return DropToken(reason=reason)
     return RetryAt(at=retry_at, reason=reason, is_device_only=True)

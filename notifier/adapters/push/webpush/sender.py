@@ -24,7 +24,7 @@ IMMEDIATE, DEFERRABLE = "high", "normal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPushSender:
-    """Implementation of Provider for browsers.
+    """Provider of alerts for browsers.
 
     Its `transport` must only use addresses from a guarded resolver, and must not follow redirects.
     """
@@ -37,6 +37,7 @@ class WebPushSender:
     pair: Callable[[], MessageKeyPair] = MessageKeyPair.new
     """Source of a new key pair for each message."""
     salt: Callable[[int], bytes] = os.urandom
+    """Source of random bytes, for the salt of each message."""
     reputation: KeyReputation = field(default_factory=KeyReputation)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
@@ -47,7 +48,7 @@ class WebPushSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WebPushRequests:
-    """Implementation of RequestBuilder for one alert."""
+    """Requests of one alert to browsers."""
 
     web: WebPushSender
     alert: Alert

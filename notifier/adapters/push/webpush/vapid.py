@@ -43,7 +43,7 @@ class Vapid:
     public: str
     """Public key with which browsers subscribe, as `applicationServerKey`."""
     _headers: dict[str, tuple[datetime, str]] = field(default_factory=dict, repr=False)
-    """Cached header by origin, with the start of its token on the grid."""
+    """Cached header by origin, with the start time of its token."""
 
     @classmethod
     def read(cls, pem: bytes, *, subject: str) -> Self:
@@ -63,7 +63,9 @@ class Vapid:
         cached_start, header = self._headers.get(origin, (None, ""))
         if cached_start != start:
             header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public}"
-            if len(self._headers) >= MAX_CACHED_TOKENS:  # there are fewer push services: a client invents names
+            if (
+                len(self._headers) >= MAX_CACHED_TOKENS
+            ):  # there are fewer push services: a client registers invented names
                 self._headers.clear()
             self._headers[origin] = start, header
         return header
@@ -170,11 +172,11 @@ class MessageKeyPairs:
 #
 # Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
 # of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong evidence.
-# There are two: a refusal that names a key, from a service that never accepted ours; and more consecutive refusals than
-# one user has browsers.
+# Two facts are strong enough: a service that never accepted our key refuses and blames the key; or there are more
+# consecutive refusals than one user may have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
-"""Maximum number of remembered origins. Invented origins accept no key, so they take no space."""
+"""Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""
 
 
 @dataclass(slots=True)
@@ -183,11 +185,11 @@ class KeyReputation:
 
     accepting_origins: set[str] = field(default_factory=set)
     """Origins that have accepted the key."""
-    refusals: int = 0
+    consecutive_refusals: int = 0
     """Consecutive refusals, at any origin."""
 
     def on_accepted(self, origin: str) -> None:
-        self.refusals = 0
+        self.consecutive_refusals = 0
         if len(self.accepting_origins) < MAX_ACCEPTING_ORIGINS:
             self.accepting_origins.add(origin)
 
@@ -196,5 +198,5 @@ class KeyReputation:
 
         With `blames_key`, the response explicitly blames a token or its key.
         """
-        self.refusals += 1
-        return (blames_key and origin not in self.accepting_origins) or self.refusals > MAX_DEVICES
+        self.consecutive_refusals += 1
+        return (blames_key and origin not in self.accepting_origins) or self.consecutive_refusals > MAX_DEVICES

@@ -1,4 +1,4 @@
--- Puts a placeholder, the name of a change, in place of the version of each scope.
+-- Adds the placeholder of one change to scopes of viewers' facts. Until it is removed, they have no version.
 --
 -- KEYS     version keys of the scopes
 -- ARGV[1]  name of the change

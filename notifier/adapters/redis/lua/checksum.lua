@@ -9,10 +9,10 @@ end
 local function wrap(field, value) return checksum(field, value) .. value end
 
 -- Returns nil for absent values and for garbage. Garbage is counted.
-local function unwrap(field, held)
-  if not held then return nil end
-  local value = string.sub(held, 9)
-  if string.sub(held, 1, 8) == checksum(field, value) then return value end
+local function unwrap(field, stored)
+  if not stored then return nil end
+  local value = string.sub(stored, 9)
+  if string.sub(stored, 1, 8) == checksum(field, value) then return value end
   garbage = garbage + 1
   return nil
 end

@@ -9,8 +9,8 @@ local type = redis.call('TYPE', KEYS[1]).ok
 local garbled = type ~= 'none' and type ~= ARGV[1]
 for at = 2, #ARGV, 2 do
   if type == ARGV[1] then
-    local held = type == 'hash' and redis.call('HGET', KEYS[1], ARGV[at]) or type == 'string' and redis.call('GET', KEYS[1])
-    garbled = garbled or held and redis.sha1hex(held) == ARGV[at + 1]
+    local stored = type == 'hash' and redis.call('HGET', KEYS[1], ARGV[at]) or type == 'string' and redis.call('GET', KEYS[1])
+    garbled = garbled or stored and redis.sha1hex(stored) == ARGV[at + 1]
   end
 end
 if garbled then redis.call('UNLINK', KEYS[1]) end

@@ -1,4 +1,4 @@
--- Removes the placeholder of one change from each scope. Removing the last placeholder deletes the key.
+-- Removes the placeholder of one change from scopes of viewers' facts. Removing the last one deletes the key.
 --
 -- KEYS     version keys of the scopes
 -- ARGV[1]  name of the change

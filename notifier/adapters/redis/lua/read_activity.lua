@@ -6,8 +6,8 @@
 -- Returns the count of garbage, which is deleted, and the bitmaps, each without trailing zeros that were never written.
 
 local header, size = checksum('', ''), tonumber(ARGV[1])
-local held = redis.call('GETRANGE', KEYS[1], 0, #header - 1)
-if held ~= header and redis.call('EXISTS', KEYS[1]) == 1 then
+local stored = redis.call('GETRANGE', KEYS[1], 0, #header - 1)
+if stored ~= header and redis.call('EXISTS', KEYS[1]) == 1 then
   garbage = 1
   redis.call('UNLINK', KEYS[1])
 end

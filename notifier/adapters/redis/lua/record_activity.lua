@@ -7,9 +7,9 @@
 
 local header = checksum('', '')
 local bits = 8 * #header
-local held = redis.call('GETRANGE', KEYS[1], 0, #header - 1)
-if held ~= header then
-  if held ~= '' then garbage = 1 end
+local stored = redis.call('GETRANGE', KEYS[1], 0, #header - 1)
+if stored ~= header then
+  if stored ~= '' then garbage = 1 end
   redis.call('SET', KEYS[1], header)
 end
 for first = 1, #ARGV[1], 4 do

@@ -2,10 +2,10 @@
 --
 -- KEYS[1]    the part
 -- ARGV[1..]  subjects
--- A list whose newest burst opened before `since` is deleted: having no list claims the same. Two kinds of list become
--- complete from `since`. A list created during the rebuild without proof: the store had no other burst of the subject
--- from there on. A list complete from a page of the rebuild (a fraction of a millisecond marks it): no later page had
--- more bursts of the subject.
+-- A list whose newest burst opened before `since` is deleted: a subject without a list claims the same.
+-- Two kinds of lists become complete from `since` on:
+--  - a list that was created during the rebuild without proof: the store had no other burst of the subject since then;
+--  - a list from a page of the rebuild, marked by a fraction of a millisecond: no later page had more of its bursts.
 -- Returns the count of garbage, and 1, or 0 if the part is not complete, or garbage was found.
 
 local proven = tonumber(get('since') or nil)

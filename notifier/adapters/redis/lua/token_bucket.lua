@@ -12,8 +12,8 @@
 local capacity, refill, count, debt = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
-local held, at = string.match(unwrap('', redis.call('GET', KEYS[1])) or '', '^(%S+) (%S+)$')
-local tokens = tonumber(held) or capacity
+local stored_tokens, at = string.match(unwrap('', redis.call('GET', KEYS[1])) or '', '^(%S+) (%S+)$')
+local tokens = tonumber(stored_tokens) or capacity
 -- No refill if the clock was set back.
 tokens = math.min(capacity, tokens + math.max(0, now - (tonumber(at) or now)) / refill)
 if debt == 0 and tokens < count then return {garbage, false} end

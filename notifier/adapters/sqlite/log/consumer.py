@@ -16,7 +16,7 @@ from notifier.ports.event_log import Logged, Record
 # Partition leases of a consumer group, in log.db. Partitions are shared evenly among the live consumers.
 
 LEASE_TERM = timedelta(seconds=5)
-"""A consumer that hasn't polled for this long is replaced."""
+"""Term of a lease. The partitions of a consumer that hasn't polled for this long go to other consumers."""
 
 _LEASE_MS = LEASE_TERM // timedelta(milliseconds=1)
 
@@ -34,7 +34,7 @@ _FREE_PARTITION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """A consumer's membership in its group."""
+    """Identity of one consumer in a group that reads one stream."""
 
     group: str
     stream: str
@@ -45,14 +45,17 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionShare:
+    """Leases of one consumer after a renewal."""
+
     epochs: Mapping[str, int]
-    """Epochs of the partitions that the consumer holds."""
+    """Epochs of the partitions that the consumer owns."""
     until: int
+    """Expiry of the leases, in milliseconds."""
     is_complete: bool
-    """False while other consumers still hold partitions of its share."""
+    """False while other consumers still own partitions that belong to its share."""
 
 
-def take_share(c: sqlite3.Connection, member: GroupMember, held: Mapping[str, int], now: int) -> PartitionShare:
+def take_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapping[str, int], now: int) -> PartitionShare:
     """Renew the consumer's leases, free those above its share, and take free partitions up to its share.
 
     A partition that another consumer has taken has another epoch, and is missing from the result.
@@ -60,10 +63,10 @@ def take_share(c: sqlite3.Connection, member: GroupMember, held: Mapping[str, in
     until = now + _LEASE_MS
     share_size = _share_size(c, member, now, until)
     leases = _leases(c, member)
-    still_held = [p for p in held if p in leases and leases[p][:2] == (member.owner, held[p])]
-    epochs = {partition: held[partition] for partition in still_held[:share_size]}
-    for partition in still_held[share_size:]:
-        c.execute(_FREE_PARTITION, (member.group, partition, member.owner, held[partition]))
+    still_owned = [p for p in owned_epochs if p in leases and leases[p][:2] == (member.owner, owned_epochs[p])]
+    epochs = {partition: owned_epochs[partition] for partition in still_owned[:share_size]}
+    for partition in still_owned[share_size:]:
+        c.execute(_FREE_PARTITION, (member.group, partition, member.owner, owned_epochs[partition]))
     for partition in member.partitions:
         _, epoch, leased_until = leases.get(partition, ("", 0, 0))
         if len(epochs) < share_size and partition not in epochs and leased_until <= now:
@@ -74,10 +77,10 @@ def take_share(c: sqlite3.Connection, member: GroupMember, held: Mapping[str, in
     return PartitionShare(epochs=epochs, until=until, is_complete=len(epochs) == share_size)
 
 
-def release_share(c: sqlite3.Connection, member: GroupMember, held: Mapping[str, int], now: int) -> None:
+def release_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapping[str, int], now: int) -> None:
     c.execute(_DELETE_CONSUMERS, (member.group, member.stream, member.owner, now))
     c.executemany(
-        _FREE_PARTITION, [(member.group, partition, member.owner, epoch) for partition, epoch in held.items()]
+        _FREE_PARTITION, [(member.group, partition, member.owner, epoch) for partition, epoch in owned_epochs.items()]
     )
 
 
@@ -101,13 +104,17 @@ def _leases(c: sqlite3.Connection, member: GroupMember) -> dict[str, tuple[str, 
 _MS = timedelta(milliseconds=1)
 
 RENEWAL_INTERVAL_MS = LEASE_TERM / 3 // _MS
+"""Milliseconds between two renewals by a consumer that owns its whole share."""
 RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
-"""Milliseconds between renewals. The second applies while other consumers hold partitions of this one's share."""
+"""Milliseconds between two renewals while other consumers own partitions of this one's share."""
 
 FIRST_PAUSE, BUSY_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two polls: right after new records, within half a second of them, and later. Each poll wakes a
-thread, which takes 0.15 ms on a busy machine: with a constant 5 ms, three consumers of a process used a tenth of a
-core."""
+"""Seconds between two looks at the file: the first pause after new records, the pause above which pauses grow slowly,
+and the longest pause, which is reached after half a second.
+
+Each look wakes a thread, which takes 0.15 ms on a busy machine. With constant pauses of 5 ms, three consumers of a
+process used a tenth of a core.
+"""
 
 _SELECT_FILE_VERSION = "PRAGMA data_version"
 _SELECT_RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
@@ -117,6 +124,8 @@ _SELECT_LAG = load_statement("count_lag")
 
 
 class SqliteConsumer:
+    """Consumer of one stream in a group."""
+
     def __init__(
         self, db: Database, clock: Clock, member: GroupMember, sleep: Callable[[float], None] = time.sleep
     ) -> None:
@@ -125,9 +134,9 @@ class SqliteConsumer:
         self._member = member
         self._sleep = sleep
         self._epochs: dict[str, int] = {}
-        """Epochs of the held partitions, in the order in which they are read next."""
+        """Epochs of the owned partitions, in the order in which they are read next."""
         self._polled: dict[str, int] = {}
-        """Offset of the last record that `poll` returned, by partition."""
+        """Offset of the last record that `poll` returned, by partition; at first, that of the last committed record."""
         self._leased_until = self._renew_at = 0
         self._pause = FIRST_PAUSE
 
@@ -145,7 +154,7 @@ class SqliteConsumer:
                 return ()
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        # A partition that was lost has no epoch here, or an old one: the statement then changes nothing.
+        # For a lost partition the epoch is missing here or outdated, and the statement changes nothing.
         commits = [
             {
                 "group": self._member.group,
@@ -160,16 +169,17 @@ class SqliteConsumer:
             c.executemany(_COMMIT_OFFSET, commits)
 
     def owns_polled(self) -> bool:
-        names = json.dumps(list(self._epochs))
+        partitions = json.dumps(list(self._epochs))
         with self._db.read() as c:
-            holders = {
-                p: (owner, epoch) for p, owner, epoch, _ in c.execute(_SELECT_LEASES, (self._member.group, names))
+            owners = {
+                p: (owner, epoch) for p, owner, epoch, _ in c.execute(_SELECT_LEASES, (self._member.group, partitions))
             }
             committed = {
                 p: _offset(c.execute(_SELECT_COMMITTED, (self._member.group, p)).fetchone()) for p in self._epochs
             }
-        if self._epochs and all(holders.get(p) == (self._member.owner, epoch) for p, epoch in self._epochs.items()):
+        if self._epochs and all(owners.get(p) == (self._member.owner, epoch) for p, epoch in self._epochs.items()):
             return True
+        # Read again from the commits, with new leases.
         self._polled, self._renew_at = committed, 0
         return False
 

@@ -15,7 +15,7 @@ from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITION_COUNTS
 
 RECORDS_PER_DELETE = 1_000
-"""Records per transaction. Transactions are short, because appends wait for them."""
+"""Records deleted per transaction. The transactions are short, because appends wait for them."""
 
 RECORDS_PER_READ = 100
 """Uncommitted records that are read at a time. A record has a few kilobytes."""
@@ -28,7 +28,7 @@ _SELECT_UNCOMMITTED = load_statement("read_pending_records")
 
 
 class SqliteLog:
-    """Event log. It raises the error that the database was created with, which should be LogUnavailable."""
+    """Event log. Its database must be created with `unavailable_error=LogUnavailable`."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db

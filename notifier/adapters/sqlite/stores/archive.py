@@ -34,6 +34,7 @@ _SELECT_ROWS_AFTER = load_statement("read_rows_after")
 _SELECT_ROWS_OF_BURST = load_statement("read_burst_rows")
 
 ArchivedRow = tuple[int, int, str, int, int, str, bytes]
+"""Range, inbox window, subject, opening time, seq, tier and members of an inbox row."""
 
 
 class SqliteArchive:
@@ -69,14 +70,13 @@ class SqliteArchive:
         return map(_stored_row, chain.from_iterable(rows))
 
     def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[ArchivedRow]:
-        # If publishing takes long, a burst gets a new opening after it was planned and partly written. Read the rows of
-        # both openings.
-        openings = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
+        # A restamp moves the opening time of a burst, maybe after rows were written. Read the rows of both times.
+        opening_times = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
-        openings += [unpack(Burst, blob).opened_at for (blob,) in _fetch_all(self._core, _SELECT_BURST, *key)]
-        if not openings:
+        opening_times += [unpack(Burst, blob).opened_at for (blob,) in _fetch_all(self._core, _SELECT_BURST, *key)]
+        if not opening_times:
             return
-        first, last = min(openings), max(openings)
+        first, last = min(opening_times), max(opening_times)
         for window in range(window_of(first), window_of(last) + 1):
             parameters = window, str(burst.subject), to_ms(first), to_ms(last), burst.seq
             for member_range in _ranges(inbox):
@@ -91,7 +91,7 @@ def _rows(inbox: Database) -> Iterator[ArchivedRow]:
 
 
 def _ranges(inbox: Database) -> Iterator[int]:
-    """Yield the ranges. Each query jumps to the next one."""
+    """Yield the ranges that have rows. Each query jumps to the next one."""
     member_range: int | None = -1
     while (member_range := _fetch_all(inbox, _SELECT_NEXT_RANGE, member_range)[0][0]) is not None:
         yield member_range

@@ -13,14 +13,14 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 MAX_KEPT_CHANGES = 50_000
-"""Changes that are kept. A reader that is further behind gets None anyway: more than MAX_CHANGED_BURSTS have
-changed."""
+"""Number of changes that are kept. A reader that is further behind must read everything again anyway, because more
+than MAX_CHANGED_BURSTS bursts have changed."""
 ROWS_PER_PRUNE = 1_000
-"""Rows deleted together, in 0.3 ms. Most transactions then leave the oldest page of the table alone."""
+"""Old rows are deleted in groups of this size, in 0.3 ms. Most transactions don't touch the table's oldest page."""
 ROWS_BETWEEN_PRUNES = 64
 """Rows that a process writes between two attempts to delete old rows."""
 LAPSE_KEY = ("", 0)
-"""Subject and seq of a lapse. No burst has the number 0."""
+"""Subject and seq of the row of a lapse. No burst has the number 0."""
 
 _INSERT_CHANGE = "INSERT INTO burst_changes (subject, seq) VALUES (?, ?)"
 _DELETE_OLD_CHANGES = load_statement("prune_burst_changes")
@@ -32,10 +32,11 @@ _SELECT_BURSTS = load_statement("read_bursts")
 @dataclass(frozen=True, slots=True)
 class SqlitePosition(FeedPosition):
     id: int
+    """Number of the last change that was read."""
 
 
 class BurstChangeWriter:
-    """Writes changes, and deletes old ones. After a crash a few old rows stay, which another process deletes."""
+    """Writer of the change feed. It also deletes old changes, including those that a crashed process left."""
 
     def __init__(self) -> None:
         self._rows_since_prune = ROWS_BETWEEN_PRUNES
@@ -86,6 +87,7 @@ class SqliteBurstChanges:
             # next id, changes after the position were deleted.
             if newest < position.id or oldest > position.id + 1:
                 return None
+            # Two more rows: one for a lapse, and one that shows that too many bursts have changed.
             rows = c.execute(_SELECT_CHANGES, (position.id, MAX_CHANGED_BURSTS + 2)).fetchall()
             entries = [(subject, seq) for _, subject, seq in sorted(rows)]
             changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in entries if seq]

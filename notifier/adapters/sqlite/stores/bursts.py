@@ -89,9 +89,9 @@ class SqliteRecentBursts:
         self._db = db
 
     def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        end = (to_ms(after.opened_at), str(after.burst.subject), after.burst.seq) if after else (MAX_TIME, "", 0)
+        position = (to_ms(after.opened_at), str(after.burst.subject), after.burst.seq) if after else (MAX_TIME, "", 0)
         with self._db.read() as c:
-            blobs = c.execute(_SELECT_RECENT, (to_ms(moment), *end, limit)).fetchall()
+            blobs = c.execute(_SELECT_RECENT, (to_ms(moment), *position, limit)).fetchall()
         return [unpack(Burst, blob) for (blob,) in blobs]
 
 

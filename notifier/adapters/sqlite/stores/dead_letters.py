@@ -1,4 +1,4 @@
-"""Stores dead letters and lane tallies in core.db."""
+"""Stores dead letters, and their tallies by processing lane, in core.db."""
 
 import json
 import sqlite3

@@ -1,6 +1,6 @@
 """Stores devices in core.db.
 
-A device is one row, so that a registration also removes the device from its former owner.
+A device has one row. If another user registers it, the row gets the new owner.
 """
 
 import json
@@ -17,9 +17,9 @@ from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, Devic
 from notifier.ports.coordination import Clock
 
 UPDATES_PER_TRANSACTION = 1_024
-"""Device updates per transaction, so that other writers get their turn."""
+"""Device updates in one transaction. Between two transactions other writers get their turn."""
 MAX_EXPIRED_PER_TRANSACTION = 64
-"""Expired rows deleted per transaction: more than expire between two transactions."""
+"""Maximum number of expired rows that a transaction deletes. Fewer expire between two transactions."""
 
 _PUT_DEVICE = load_statement("put_device")
 _DELETE_EXPIRED = "DELETE FROM devices WHERE rowid IN (SELECT rowid FROM devices WHERE at <= ? LIMIT ?)"

@@ -1,6 +1,6 @@
 """Stores the user directory and account flags in core.db.
 
-A range of numeric ids needs only one row.
+Users whose ids end in consecutive numbers share one row, an id range.
 """
 
 import json
@@ -40,10 +40,10 @@ _SELECT_NEXT_NUMBER = "SELECT next_number FROM counters WHERE name = 'members'"
 _RAISE_NEXT_NUMBER = "UPDATE counters SET next_number = max(next_number, ?) WHERE name = 'members'"
 
 USERS_PER_TRANSACTION = 16_384
-"""Users that get numbers in one transaction, which takes some tenths of a second. Then other writers get their turn."""
+"""Users that get numbers in one transaction. It takes some tenths of a second; then other writers get their turn."""
 
 DEFAULT_ACCOUNT = b""
-"""Stored account data of a user with default values. Most users have these, and then need a fifth of the space."""
+"""Stored account data of a user with default values. Most users have these; their rows take a fifth of the space."""
 
 
 class SqliteDirectory:
@@ -59,7 +59,7 @@ class SqliteDirectory:
             return _users(c, members)
 
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        # Read first: a number never changes, so that a call that needs no new number needn't wait for the write lock.
+        # Read first: a number never changes, so a call that needs no new number needn't wait for the write lock.
         with self._db.read() as c:
             members = _members(c, users)
         if all(user in members for user in users if user):
@@ -72,11 +72,11 @@ class SqliteDirectory:
 
     def _assign_numbers(self, users: Sequence[UserId]) -> Mapping[UserId, Member]:
         with self._db.write() as c:
-            first, before = _lease(c, len(users)), c.total_changes
+            first, changes_before = _lease(c, len(users)), c.total_changes
             assigned = {user: Member(first + n) for n, user in enumerate(users)}
             # Insert in the order of the table, so that each of its pages is changed once.
             c.executemany(_INSERT_NUMBER, [(user, assigned[user], DEFAULT_ACCOUNT) for user in sorted(assigned)])
-            if c.total_changes - before < len(assigned):
+            if c.total_changes - changes_before < len(assigned):
                 # Another process has numbered some of the users. Our numbers for them stay unused.
                 stored = _members(c, users)
                 assigned = {user: member for user, member in assigned.items() if stored[user] == member}
@@ -122,14 +122,14 @@ def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId
     """Return the accounts, within the caller's transaction. Single accounts override ranges."""
     rows = c.execute(_SELECT_ACCOUNTS, (json.dumps(list(users)),))
     accounts = {UserId(user): _account(UserId(user), member, blob) for user, member, blob in rows}
-    ranged = members_in_ranges((user for user in users if user not in accounts), partial(_ranges, c))
+    ranged = members_in_ranges((user for user in users if user not in accounts), partial(_ranges_of_ids, c))
     return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in ranged.items()}
 
 
 def _members(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Member]:
     """Return the numbers of the users, within the caller's transaction. Single accounts override ranges."""
     members = dict[UserId, Member](c.execute(_SELECT_MEMBERS, (json.dumps(list(users)),)).fetchall())
-    return members | members_in_ranges((user for user in users if user not in members), partial(_ranges, c))
+    return members | members_in_ranges((user for user in users if user not in members), partial(_ranges_of_ids, c))
 
 
 def _account(user: UserId, member: int, blob: bytes) -> DirectoryEntry:
@@ -138,7 +138,9 @@ def _account(user: UserId, member: int, blob: bytes) -> DirectoryEntry:
 
 def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
     users = {Member(member): UserId(user) for member, user in c.execute(_SELECT_USERS, (json.dumps(list(members)),))}
-    return users | users_in_ranges((member for member in members if member not in users), partial(_ranges_of, c))
+    return users | users_in_ranges(
+        (member for member in members if member not in users), partial(_ranges_of_members, c)
+    )
 
 
 def _lease(c: sqlite3.Connection, count: int) -> Member:
@@ -155,16 +157,16 @@ def _write_entries(c: sqlite3.Connection, accounts: Collection[DirectoryEntry]) 
 def range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
     if (parts := split_id(user)) is None:
         return None
-    [range_] = _ranges(c, [parts])
+    [range_] = _ranges_of_ids(c, [parts])
     return range_ if range_ and range_.member_of(parts[1]) is not None else None
 
 
-def _ranges(c: sqlite3.Connection, id_parts: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
+def _ranges_of_ids(c: sqlite3.Connection, id_parts: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
     rows = [c.execute(_SELECT_RANGE_OF_ID, parts).fetchone() for parts in id_parts]
     return [row and _range(row) for row in rows]
 
 
-def _ranges_of(c: sqlite3.Connection, members: Sequence[Member]) -> Sequence[IdRange | None]:
+def _ranges_of_members(c: sqlite3.Connection, members: Sequence[Member]) -> Sequence[IdRange | None]:
     rows = [c.execute(_SELECT_RANGE_OF_MEMBER, (member,)).fetchone() for member in members]
     return [row and _range(row) for row in rows]
 
@@ -189,7 +191,7 @@ class SqliteAccountFlags:
         self._db = db
 
     def write(self, rows: Iterable[FlagRow]) -> None:
-        for batch in batches(map(_row, rows), FLAGS_PER_TRANSACTION):
+        for batch in batches(map(_flag_values, rows), FLAGS_PER_TRANSACTION):
             with self._db.write() as c:
                 c.executemany(_PUT_FLAG, batch)
 
@@ -210,5 +212,5 @@ class SqliteAccountFlags:
         )
 
 
-def _row(flagged: FlagRow) -> tuple[object, ...]:
-    return str(flagged.flag), shard_of(flagged.member), flagged.member, flagged.is_set, flagged.sequence
+def _flag_values(row: FlagRow) -> tuple[object, ...]:
+    return str(row.flag), shard_of(row.member), row.member, row.is_set, row.sequence

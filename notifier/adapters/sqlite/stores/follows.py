@@ -21,6 +21,7 @@ _SELECT_BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND s
 _SELECT_FOLLOWS = """
     SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?) AND subject = ?
 """
+# A shard has 128 blocks.
 _SELECT_FOLLOWS_OF_SHARD = (
     "SELECT block, slot, visible_from, members FROM follows WHERE subject = ? AND block / 128 = ?"
 )

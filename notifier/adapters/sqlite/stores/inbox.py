@@ -28,7 +28,7 @@ _DELETE_ROWS = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
 
 
 class ExpirySweep:
-    """Scans all ranges once for each inbox window that expires, and remembers how far it is.
+    """Sweep of one file. For each inbox window that expires, it scans all ranges once, over several calls.
 
     After a restart the sweep begins at the first range again, which only costs time.
     """
@@ -40,8 +40,8 @@ class ExpirySweep:
 
     def __call__(self, now: datetime, limit: int) -> int:
         """Delete up to about `limit` rows and snapshots, in short transactions, and return their number."""
-        if (cut := window_of(now - RETENTION)) != self._first_kept_window:
-            self._first_kept_window, self._next_range = cut, 0
+        if (first_kept := window_of(now - RETENTION)) != self._first_kept_window:
+            self._first_kept_window, self._next_range = first_kept, 0
         swept = self._sweep_snapshots(now, limit)
         while swept < limit and self._next_range is not None:
             swept += self._sweep_ranges(self._next_range, limit - swept)
@@ -76,13 +76,15 @@ class ExpirySweep:
 
 
 SHARDS_PER_TRANSACTION = 16
-"""Shards per transaction, which has at most 512 rows and takes a few milliseconds: an urgent tier gets its turn
-soon."""
+"""Shards whose rows are written in one transaction: at most 512 rows, in a few milliseconds.
 
-# OR IGNORE, not OR REPLACE: a repeated row then changes no page.
+Then another writer gets its turn, such as one of an urgent tier.
+"""
+
+# OR IGNORE, not OR REPLACE: a row that is written again changes no page.
 _INSERT_ROW = "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
 
-Values = tuple[int, int, str, int, int, str, bytes]
+RowValues = tuple[int, int, str, int, int, str, bytes]
 """Values of the columns: range, inbox window, subject, opened at, seq, tier, members."""
 
 
@@ -95,7 +97,7 @@ class SqliteInbox:
         for file, group in _by_file(rows, len(self._inboxes)).items():
             for batch in _batches(group):
                 on_progress()
-                # Insert in the order of the key, so that each page of the tree is found and changed once.
+                # Insert in the order of the key, so that each page of the B-tree is found and changed once.
                 with self._inboxes[file].write() as c:
                     c.executemany(_INSERT_ROW, chain.from_iterable(map(_row_values, batch)))
 
@@ -120,7 +122,7 @@ def _batches(rows: Sequence[InboxRows]) -> Iterator[Sequence[InboxRows]]:
         yield rows[start : start + SHARDS_PER_TRANSACTION]
 
 
-def _row_values(rows: InboxRows) -> Iterator[Values]:
+def _row_values(rows: InboxRows) -> Iterator[RowValues]:
     return zip(
         rows.ranges,
         repeat(window_of(rows.opened_at)),
@@ -153,7 +155,7 @@ def append_to_audit(
 
 
 def audit_entries(db: Database) -> Iterator[tuple[bytes, bool]]:
-    """Yield the bodies, oldest first, each with whether its content and position are unchanged."""
+    """Yield each body, oldest first, and whether its content and position are unchanged."""
     number, previous = 0, b""
     while page := _read_page(db, number):
         for _, stored_hash, body in page:
@@ -162,10 +164,10 @@ def audit_entries(db: Database) -> Iterator[tuple[bytes, bool]]:
         number = page[-1][0]
 
 
-def _read_page(db: Database, number: int) -> list[tuple[int, bytes, bytes]]:
+def _read_page(db: Database, after_number: int) -> list[tuple[int, bytes, bytes]]:
     with db.read() as c:
-        return c.execute(_SELECT_AUDIT_ROWS_AFTER, (number, ROWS_PER_PAGE)).fetchall()
+        return c.execute(_SELECT_AUDIT_ROWS_AFTER, (after_number, ROWS_PER_PAGE)).fetchall()
 
 
-def _chain_hash(before: bytes, body: bytes) -> bytes:
-    return hashlib.sha256(before + body).digest()
+def _chain_hash(previous_hash: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(previous_hash + body).digest()

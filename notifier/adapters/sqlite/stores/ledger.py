@@ -1,6 +1,6 @@
-"""Stores the delivery ledger in core.db: plans, open bursts, cells, claims and deferred bursts.
+"""Stores the delivery ledger in core.db: plans, open bursts, entries, claims and deferred bursts.
 
-The progress of a burst is assembled from three reads.
+The progress of a burst is assembled from three queries: of its plan, entries and claims.
 """
 
 import sqlite3
@@ -22,12 +22,12 @@ from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Subject
 
 BURSTS_PER_READ = 256
-"""Bursts per read, which takes about ten milliseconds: a long read would delay a checkpoint of the write-ahead log."""
+"""Bursts per read. It takes about ten milliseconds: a long read would delay a checkpoint of the write-ahead log."""
 
 _SELECT_PLANS = load_statement("read_plans")
-_SELECT_CELLS = load_statement("read_slices")
+_SELECT_ENTRIES = load_statement("read_slices")
 _SELECT_CLAIMS = load_statement("read_claims")
-_INSERT_CELL = load_statement("record_cell")
+_INSERT_ENTRY = load_statement("record_ledger_entry")
 _INSERT_PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
 _INSERT_OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
 _SELECT_OPEN = "SELECT subject, seq FROM open_bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
@@ -47,9 +47,9 @@ class SqliteLedger:
                     c.execute(_INSERT_OPEN, (subject, seq, to_ms(plan.opened_at)))
 
     def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
-        first = to_ms(since) if since else 0
+        since_ms = to_ms(since) if since else 0
         with self._db.read() as c:
-            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_SELECT_OPEN, (first,))]
+            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_SELECT_OPEN, (since_ms,))]
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         keys = list(bursts)
@@ -61,7 +61,7 @@ class SqliteLedger:
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         with self._db.write() as c:
-            return [c.execute(_INSERT_CELL, _cell_row(entry)).rowcount == 1 for entry in entries]
+            return [c.execute(_INSERT_ENTRY, _entry_row(entry)).rowcount == 1 for entry in entries]
 
     def close(self, bursts: Collection[BurstKey]) -> None:
         with self._db.write() as c:
@@ -82,7 +82,9 @@ def _progress_of(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstK
 
 def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[LedgerEntry]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, fact, number, at, people, rows, phones, note in c.execute(_SELECT_CELLS, (keys_json,)):
+    for subject, seq, text, fact, number, at, people, rows, alert_count, note in c.execute(
+        _SELECT_ENTRIES, (keys_json,)
+    ):
         yield LedgerEntry(
             slice=_parse_slice(bursts[subject, seq], text),
             fact=Fact(fact),
@@ -90,40 +92,40 @@ def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) ->
             at=from_ms(at),
             people=people,
             rows=rows,
-            alert_count=phones,
+            alert_count=alert_count,
             note=note,
         )
 
 
 def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[Claim]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, attempt, owner, at, until, reached in c.execute(_SELECT_CLAIMS, (keys_json,)):
+    for subject, seq, text, attempt, owner, at, until, checkpoint in c.execute(_SELECT_CLAIMS, (keys_json,)):
         yield Claim(
             slice=_parse_slice(bursts[subject, seq], text),
             attempt=attempt,
             owner=owner,
             claimed_at=from_ms(at),
             until=from_ms(until),
-            checkpoint=reached,
+            checkpoint=checkpoint,
         )
 
 
 def _parse_slice(burst: BurstKey, text: str) -> Slice:
-    return Slice(burst, *_parse_shape(text[text.rindex("#") :].partition("/")[2]))
+    return Slice(burst, *_parse_slice_shape(text[text.rindex("#") :].partition("/")[2]))
 
 
 @lru_cache(maxsize=4096)  # all bursts of a celebrity are sliced in the same few ways
-def _parse_shape(text: str) -> tuple[Step, Tier, int, int]:
-    """Parse a shape such as `rows/p1/0-63`."""
+def _parse_slice_shape(text: str) -> tuple[Step, Tier, int, int]:
+    """Parse the step, tier and shards of a slice, such as `rows/p1/0-63`."""
     step, tier, shards = text.split("/")
     first, last = shards.split("-")
     return Step(step), Tier(tier), int(first), int(last)
 
 
-def _cell_row(entry: LedgerEntry) -> tuple[object, ...]:
+def _entry_row(entry: LedgerEntry) -> tuple[object, ...]:
     burst = entry.slice.burst
-    cell = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.number
-    return *cell, to_ms(entry.at), entry.people, entry.rows, entry.alert_count, entry.note
+    key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.number
+    return *key, to_ms(entry.at), entry.people, entry.rows, entry.alert_count, entry.note
 
 
 # Claims in core.db: each change is one conditional statement, so that only one of two workers gets the slice.
@@ -142,8 +144,8 @@ class SqliteClaims:
             claimed = c.execute(_CLAIM_SLICE, row).fetchall()
         if not claimed:
             return None
-        attempt, reached = claimed[0]
-        return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=reached)
+        attempt, checkpoint = claimed[0]
+        return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=checkpoint)
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
         return replace(claim, until=until) if self._extend(claim, until) else None

@@ -12,7 +12,16 @@ import numpy as np
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.directory import accounts_of
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of, union_by_shard
+from notifier.domain.audience.bitmap import (
+    SHARD_MEMBERS,
+    Bits,
+    decode,
+    encode,
+    from_offsets,
+    no_members,
+    shard_of,
+    union_by_shard,
+)
 from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.fencing import FencingToken
@@ -23,7 +32,7 @@ BITMAPS_PER_TRANSACTION = 256
 """Bitmaps per transaction, at most 4 MB: an import of any size needs little memory, and other writers get their
 turn."""
 
-COUNT = np.dtype("<u4")
+STORED_COUNT = np.dtype("<u4")
 """Stored type of a shard's follower count."""
 
 _ACCOUNT_WIDE = ""
@@ -75,7 +84,7 @@ class SqliteMemberSets:
         if row is None:
             return NO_FOLLOWERS
         total, by_shard = row
-        return FollowerCounts(total=total, by_shard=np.frombuffer(by_shard, COUNT).tolist())
+        return FollowerCounts(total=total, by_shard=np.frombuffer(by_shard, STORED_COUNT).tolist())
 
     def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
         stored_token = token or 0
@@ -85,7 +94,7 @@ class SqliteMemberSets:
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         stored_token = token or 0
         rows = (
-            (str(subject), count.total, np.array(count.by_shard, dtype=COUNT).tobytes(), stored_token)
+            (str(subject), count.total, np.array(count.by_shard, dtype=STORED_COUNT).tobytes(), stored_token)
             for subject, count in counts.items()
         )
         self._put(_PUT_COUNTS, rows)
@@ -98,7 +107,7 @@ class SqliteMemberSets:
 
 def _read_set(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> Bits:
     row = c.execute(_SELECT_SET, (owner, shard, str(kind))).fetchone()
-    return decode(row[0] if row else b"N")
+    return decode(row[0]) if row else no_members()
 
 
 def _personal_sets(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, Bits]:

@@ -30,7 +30,7 @@ from notifier.ports.push import PushSuppression
 BATCH_KEPT_FOR = SNAPSHOT_KEPT_FOR + timedelta(days=1)
 """How long a batch is kept: a day longer than its burst can be delivered."""
 MAX_EXPIRED_PER_BATCH = 2
-"""Expired batches deleted per batch written: more than expire in the same time."""
+"""Maximum number of expired batches that are deleted for each batch written. Fewer expire in the same time."""
 
 _WHERE_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND number = ?"
 _INSERT_BATCH = """
@@ -49,7 +49,8 @@ _DELETE_EXPIRED = """
     )
 """
 
-Key = tuple[str, int, int, str, str, int]
+BatchKey = tuple[str, int, int, str, str, int]
+"""Subject, seq, shard, platform, tier and number of a batch."""
 
 
 class SqliteSendLog:
@@ -82,7 +83,7 @@ class SqliteSendLog:
             c.executemany(_UPDATE_OUTCOME, rows)
 
 
-def _key(log_key: SendLogKey, window: SendWindow) -> Key:
+def _key(log_key: SendLogKey, window: SendWindow) -> BatchKey:
     burst = log_key.burst
     return str(burst.subject), burst.seq, log_key.shard, str(log_key.platform), str(log_key.tier), window.number
 
@@ -90,8 +91,9 @@ def _key(log_key: SendLogKey, window: SendWindow) -> Key:
 # Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.
 
 _SELECT_NEVER_ALERTED = load_statement("read_push_suppression")
-_SELECT_NEW_BLOCK_FOLLOWS = load_statement("read_late_block_follows")
+_SELECT_LATE_BLOCK_FOLLOWS = load_statement("read_late_block_follows")
 _SELECT_EARLY_FOLLOWS = load_statement("read_early_follows")
+# A shard has 128 blocks of 1,024 members. Slot 1,024 is a row of the whole block.
 _SELECT_OWN_VOLUMES = """
     SELECT block * 1024 + slot, volume FROM subject_preferences
     WHERE subject = :subject AND block / 128 = :shard AND slot < 1024 AND volume_at >= 0
@@ -136,28 +138,30 @@ def _parameters(burst: Burst, shard: int) -> Parameters:
     }
 
 
-def _never_alerted(c: sqlite3.Connection, values: Parameters) -> Iterator[Member]:
-    yield from (Member(member) for (member,) in c.execute(_SELECT_NEVER_ALERTED, values))
-    yield from _new_block_followers(c, values)
+def _never_alerted(c: sqlite3.Connection, parameters: Parameters) -> Iterator[Member]:
+    yield from (Member(member) for (member,) in c.execute(_SELECT_NEVER_ALERTED, parameters))
+    yield from _late_block_followers(c, parameters)
 
 
-def _new_block_followers(c: sqlite3.Connection, values: Parameters) -> Collection[Member]:
-    """Return the members of blocks that were imported after the opening.
+def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Collection[Member]:
+    """Return the members who follow by a block that was imported after the opening.
 
-    Members with a row of their own that says that they followed before are left out.
+    Members whose own rows say that they followed before are left out.
     """
-    members = {member for row in c.execute(_SELECT_NEW_BLOCK_FOLLOWS, values) for member in _members(*row)}
+    members = {
+        member for row in c.execute(_SELECT_LATE_BLOCK_FOLLOWS, parameters) for member in _members_of_block(*row)
+    }
     if not members:
         return members
-    return members - {Member(member) for (member,) in c.execute(_SELECT_EARLY_FOLLOWS, values)}
+    return members - {Member(member) for (member,) in c.execute(_SELECT_EARLY_FOLLOWS, parameters)}
 
 
 def _own_volumes(c: sqlite3.Connection, shard_parameters: Iterable[Parameters]) -> Mapping[Member, Volume]:
-    """Return the volumes that members set for the subject. They override account preferences."""
+    """Return the volumes that members set for the subject. These override account preferences."""
     rows = chain.from_iterable(c.execute(_SELECT_OWN_VOLUMES, parameters) for parameters in shard_parameters)
     return {Member(member): Volume(volume) for member, volume in rows}
 
 
-def _members(block: int, members: bytes) -> Iterator[Member]:
-    base = block * BLOCK_MEMBERS
-    return (Member(base + slot) for slot in range(BLOCK_MEMBERS) if members[slot // 8] >> slot % 8 & 1)
+def _members_of_block(block: int, bitmap: bytes) -> Iterator[Member]:
+    first = block * BLOCK_MEMBERS
+    return (Member(first + slot) for slot in range(BLOCK_MEMBERS) if bitmap[slot // 8] >> slot % 8 & 1)

@@ -31,15 +31,18 @@ class SqliteAudienceSnapshots:
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
         return {shard: unpack_snapshot(shard, blob) for shard, blob in self._read_blobs(burst, shards)}
 
-    # Read the whole blob: reading a part would be no faster. Only one tier's bitmap is decoded, which takes most time.
+    # Read the whole blob, because a part of it would be no faster. Decoding takes most of the time, and is done for one
+    # tier only.
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
         return {shard: unpack_tier_snapshot(shard, blob, tier) for shard, blob in self._read_blobs(burst, shards)}
 
     def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         # Read bitmaps only of shards with users to alert: mostly there are none.
         facts = self._read_facts(burst, shards)
-        alerting = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
-        alerted = {shard: snapshot.members_to_alert(tier) for shard, snapshot in self.read(burst, alerting).items()}
+        shards_to_alert = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
+        alerted = {
+            shard: snapshot.members_to_alert(tier) for shard, snapshot in self.read(burst, shards_to_alert).items()
+        }
         return dict.fromkeys(facts, no_members()) | alerted
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:

@@ -31,15 +31,18 @@ _SELECT_ROWS = load_statement("read_inbox_rows")
 _SELECT_NEWEST_ROW_TIMES = load_statement("read_newest_row_times")
 _SELECT_NEXT_WINDOW = "SELECT max(inbox_window) FROM inbox WHERE member_range = ? AND inbox_window <= ?"
 
-NewestRow = tuple[int, str, int, bytes, str]
-"""Opening, subject, seq, blob and restriction of a burst; sorts as its position does."""
+StoredBurst = tuple[int, str, int, bytes, str]
+"""Opening time, subject, seq, blob and restriction of a burst. Its sort order is that of positions.
+
+The restriction is the protected author, or empty.
+"""
 StoredInboxRow = tuple[int, str, int, str, bytes]
-"""Opening, subject, seq, tier and members of an inbox row; sorts as its position does."""
+"""Opening time, subject, seq, tier and members of an inbox row. Its sort order is that of positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _WantedRows:
-    """The member whose rows are read, the subjects, and the position."""
+class _RowQuery:
+    """Query for the rows of some subjects that reach a member and come after a position."""
 
     member: Member
     subjects_json: str
@@ -84,11 +87,16 @@ class SqliteTimeline:
         authors: Collection[UserId] | None,
         since: datetime | None,
     ) -> Sequence[Burst]:
-        admitted = None if authors is None else {"", *authors}
-        floor = 0 if since is None else to_ms(since)
+        visible_restrictions = None if authors is None else {"", *authors}
+        opened_since = 0 if since is None else to_ms(since)
         with self._core.read() as c:
             newest = _newest_bursts(
-                c, {str(subject) for subject in subjects}, position, limit, admitted=admitted, opened_since=floor
+                c,
+                {str(subject) for subject in subjects},
+                position,
+                limit,
+                visible_restrictions=visible_restrictions,
+                opened_since=opened_since,
             )
         return [unpack(Burst, blob) for *_, blob, _ in newest]
 
@@ -97,12 +105,12 @@ class SqliteTimeline:
     ) -> Sequence[InboxRow]:
         rows = list[InboxRow]()
         subjects_json = json.dumps([*dict.fromkeys(map(str, subjects))])
-        wanted = _WantedRows(member=member, subjects_json=subjects_json, position=position)
+        query = _RowQuery(member=member, subjects_json=subjects_json, position=position)
         with self._inboxes[shard_of(member) % len(self._inboxes)].read() as c:
             for window in _windows(c, range_of(member), position):
                 if len(rows) >= limit:
                     break
-                rows += _newest_rows(c, wanted, window, limit - len(rows))
+                rows += _newest_rows(c, query, window, limit - len(rows))
         return rows
 
 
@@ -112,19 +120,19 @@ def _newest_bursts(
     position: InboxPosition | None,
     limit: int,
     *,
-    admitted: Collection[str] | None,
+    visible_restrictions: Collection[str] | None,
     opened_since: int,
-) -> Sequence[NewestRow]:
+) -> Sequence[StoredBurst]:
     """Return the newest bursts of all subjects.
 
     `best` is a heap of the newest bursts so far. Once it is full, its oldest burst limits how far back the next
     subjects are read.
     """
-    best: list[NewestRow] = []
+    best: list[StoredBurst] = []
     for subject in subjects:
-        floor = max(opened_since, best[0][0]) if len(best) == limit and best else opened_since
-        for burst in c.execute(_SELECT_BURSTS_BEFORE, (subject, *_upper_bound(subject, position), floor)):
-            if admitted is not None and burst[-1] not in admitted:
+        oldest_useful = max(opened_since, best[0][0]) if len(best) == limit and best else opened_since
+        for burst in c.execute(_SELECT_BURSTS_BEFORE, (subject, *_upper_bound(subject, position), oldest_useful)):
+            if visible_restrictions is not None and burst[-1] not in visible_restrictions:
                 continue
             if len(best) < limit:
                 heapq.heappush(best, burst)
@@ -138,7 +146,7 @@ def _newest_bursts(
 def _upper_bound(subject: str, position: InboxPosition | None) -> tuple[int, int]:
     """Return the exclusive upper bound, as time and number, of this subject's bursts after the position.
 
-    At one time the page order is by descending subject: the bursts of a lower subject come after the position.
+    Pages list bursts of the same time by descending subject, so those of a lower subject come after the position.
     """
     if position is None:
         return MAX_INT64, MAX_INT64
@@ -156,22 +164,23 @@ def _windows(c: sqlite3.Connection, member_range: int, position: InboxPosition |
         window -= 1
 
 
-def _newest_rows(c: sqlite3.Connection, wanted: _WantedRows, window: int, limit: int) -> Iterator[InboxRow]:
+def _newest_rows(c: sqlite3.Connection, query: _RowQuery, window: int, limit: int) -> Iterator[InboxRow]:
     """Return the newest rows of an inbox window that reach the member, over all subjects.
 
     Subjects are read one after another, the subject with the newest row first. The loop ends at the first subject whose
-    newest row is older than all rows of a full page. A statement for each of thousands of subjects would take 0.2 s.
+    newest row is older than all rows of a full page. So most subjects need no statement of their own: thousands of
+    statements would take 0.2 s.
     """
     best: list[StoredInboxRow] = []
-    position, key = wanted.position, (range_of(wanted.member), window)
-    until = MAX_INT64 if position is None else to_ms(position.opened_at)
-    for newest, subject in c.execute(_SELECT_NEWEST_ROW_TIMES, (wanted.subjects_json, *key, until)).fetchall():
+    position, key = query.position, (range_of(query.member), window)
+    latest = MAX_INT64 if position is None else to_ms(position.opened_at)
+    for newest, subject in c.execute(_SELECT_NEWEST_ROW_TIMES, (query.subjects_json, *key, latest)).fetchall():
         if newest is None or (len(best) == limit and newest < best[0][0]):
             break
         for stored in c.execute(_SELECT_ROWS, (*key, subject, *_upper_bound(subject, position))):
             if len(best) == limit and stored < best[0]:
                 break
-            if not _row(stored).contains(wanted.member):
+            if not _row(stored).contains(query.member):
                 continue
             if len(best) < limit:
                 heapq.heappush(best, stored)

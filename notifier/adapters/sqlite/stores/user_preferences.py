@@ -34,7 +34,7 @@ from notifier.domain.users.subject_preferences import (
 from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
 from notifier.ports.users import Pair
 
-# Account preferences in core.db: a row per field. A shard is one range of keys.
+# Account preferences in core.db: a row per field. The rows of a shard are adjacent.
 
 _WRITE_FIELD = load_statement("put_account_preference")
 _SELECT_FIELDS_OF_MEMBER_RANGE = (
@@ -106,10 +106,11 @@ _WRITE_PREFERENCE = load_statement("put_subject_preference")
 _PUT_MUTE = load_statement("put_block_mute")
 _SELECT_PREFERENCES = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot IN (?, ?)"
 _SELECT_PREFERENCE = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot = ? AND subject = ?"
+# A shard has 128 blocks.
 _SELECT_PREFERENCES_OF_SHARD = f"SELECT {_COLUMNS} FROM subject_preferences WHERE subject = ? AND block / 128 = ?"
 
-NOT_SET = -1
-"""Time of a field that was never set."""
+NEVER_SET = -1
+"""Time of a field that was never set: earlier than the time of any change."""
 
 StoredPreference = tuple[int, int, str, str, int, int, int, bytes | None]
 
@@ -143,11 +144,11 @@ class SqliteSubjectPreferences:
 
 
 def _preference_parameters(change: PreferenceChange) -> tuple[object, ...]:
-    """Return the row of a change. A field that the change doesn't set gets a time before all others."""
+    """Return the row of a change. A field that the change doesn't set gets the time NEVER_SET."""
     block, slot = divmod(change.member, BLOCK_MEMBERS)
     at, volume, visible_from = to_ms(change.at), change.volume, change.visible_from
-    volume_and_time = (str(Volume.DEFAULT), NOT_SET) if volume is None else (str(volume), at)
-    visible_from_and_time = (to_ms(ALWAYS), NOT_SET) if visible_from is None else (to_ms(visible_from), at)
+    volume_and_time = (str(Volume.DEFAULT), NEVER_SET) if volume is None else (str(volume), at)
+    visible_from_and_time = (to_ms(ALWAYS), NEVER_SET) if visible_from is None else (to_ms(visible_from), at)
     return block, slot, str(change.subject), *volume_and_time, *visible_from_and_time
 
 
@@ -179,6 +180,8 @@ def _preference(row: StoredPreference) -> SubjectPreference:
 
 
 class SqlitePreferences:
+    """Preferences of single users, read and written without blocking the event loop."""
+
     def __init__(self, db: Database, reader: SqliteReader | None = None, writer: SqliteWriter | None = None) -> None:
         self._db = db
         self._subject_preferences = SqliteSubjectPreferences(db)
@@ -209,7 +212,7 @@ class SqlitePreferences:
 
 # User blocks in core.db: a row for each side, both in one transaction.
 
-BLOCKS_PER_TRANSACTION = 4_096
+USER_BLOCKS_PER_TRANSACTION = 4_096
 """User blocks per transaction, so that other writers get their turn."""
 
 _WRITE_USER_BLOCK = load_statement("put_user_block")
@@ -229,7 +232,7 @@ class SqliteUserBlocks:
         self._db = db
 
     def write(self, blocks: Collection[UserBlock]) -> None:
-        for batch in batches(blocks, BLOCKS_PER_TRANSACTION):
+        for batch in batches(blocks, USER_BLOCKS_PER_TRANSACTION):
             with self._db.write() as c:
                 c.executemany(
                     _WRITE_USER_BLOCK, [_user_block_parameters(side) for block in batch for side in block.sides]
@@ -239,7 +242,8 @@ class SqliteUserBlocks:
 def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
     """Return the user blocks.
 
-    If more than `max_blockers` accounts block the member, return the first of them and those that the member follows.
+    If at least `max_blockers` accounts block the member, return only the first of them by name, and those that the
+    member follows.
     """
     rows = c.execute(_SELECT_BLOCKED_BY_MEMBER, (member,)).fetchall()
     blockers = c.execute(_SELECT_BLOCKERS, (member, max_blockers)).fetchall()

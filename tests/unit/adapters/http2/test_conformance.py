@@ -78,7 +78,7 @@ class H2Server:
 
 def request_of(headers: Sequence[tuple[str, str]], body: bytes) -> RequestInFlight:
     post = Post(origin=ORIGIN, path="/3/device/ab", headers=headers, body=body)
-    return RequestInFlight(post=post, origin=Origin.read(ORIGIN), accepted_at=0.0)
+    return RequestInFlight(post=post, origin=Origin.parse(ORIGIN), accepted_at=0.0)
 
 
 def exchange(connection: Http2Connection, server: H2Server, chunk_size: int = 1 << 20) -> None:

@@ -17,7 +17,7 @@ END_FLAGS = frames.END_HEADERS | frames.END_STREAM
 
 def new_request(body: bytes = b"{}") -> RequestInFlight:
     return RequestInFlight(
-        post=Post(origin=ORIGIN, path="/", headers=[], body=body), origin=Origin.read(ORIGIN), accepted_at=0.0
+        post=Post(origin=ORIGIN, path="/", headers=[], body=body), origin=Origin.parse(ORIGIN), accepted_at=0.0
     )
 
 

@@ -14,8 +14,8 @@ from notifier.adapters.kafka.membership import (
     JOIN_TIMEOUT,
     REJOIN_TIMEOUT,
     STALL_TIMEOUT,
-    ConsumerGroup,
     GroupMembership,
+    KafkaGroupMember,
 )
 from notifier.adapters.kafka.workarounds import AssignmentListener
 from notifier.domain.errors import LogUnavailable
@@ -63,10 +63,10 @@ class FakeMembership(GroupMembership):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FakeGroup(ConsumerGroup):
+class FakeMember(KafkaGroupMember):
     access: Access = field(default_factory=lambda: Access(servers="nowhere:1"))
     stream: str = "mentions"
-    name: str = "router"
+    group: str = "router"
     instance_id: str = "one"
     has_unassigned: bool = False
     memberships: list[FakeMembership] = field(default_factory=list)
@@ -84,18 +84,18 @@ class Stage:
 
     def __init__(self, *, idle_check_interval: float = 5.0, has_unassigned: bool = False) -> None:
         self.now = 1_000.0
-        self.group = FakeGroup(has_unassigned=has_unassigned)
+        self.member = FakeMember(has_unassigned=has_unassigned)
         self.consumer = KafkaLogConsumer(
-            self.group, idle_check_interval=idle_check_interval, monotonic=lambda: self.now
+            self.member, idle_check_interval=idle_check_interval, monotonic=lambda: self.now
         )
 
     @property
     def first(self) -> FakeMembership:
-        return self.group.memberships[0]
+        return self.member.memberships[0]
 
     @property
     def closed(self) -> list[bool]:
-        return [membership.closed for membership in self.group.memberships]
+        return [membership.closed for membership in self.member.memberships]
 
     def poll(self, limit: int = 10) -> int:
         return len(self.consumer.poll(limit, NO_WAIT))

@@ -11,7 +11,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaTimeoutError
 
 from notifier.adapters.kafka.connection import Access
-from notifier.adapters.kafka.membership import ConsumerGroup, GroupMembership
+from notifier.adapters.kafka.membership import GroupMembership, KafkaGroupMember
 from notifier.adapters.kafka.workarounds import RebalanceListener
 from notifier.domain.errors import LogUnavailable
 
@@ -20,7 +20,7 @@ RECORDS = {
     topic_partition: [SimpleNamespace(partition=topic_partition.partition, offset=9, key=b"k", value=b"v")]
     for topic_partition in (RETAINED, ADDED)
 }
-GROUP = ConsumerGroup(access=Access(servers="nowhere:1"), stream="mentions", name="router", instance_id="one")
+MEMBER = KafkaGroupMember(access=Access(servers="nowhere:1"), stream="mentions", group="router", instance_id="one")
 
 
 class Events:
@@ -80,7 +80,7 @@ class FakeKafkaConsumer:
 class FakeConnection(GroupMembership):
     def __init__(self, library: FakeKafkaConsumer, events: Events) -> None:
         self.library = library
-        super().__init__(GROUP, events)
+        super().__init__(MEMBER, events)
 
     def _connect(self) -> Any:
         return self.library

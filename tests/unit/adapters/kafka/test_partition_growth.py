@@ -1,6 +1,6 @@
 """New partitions of a grown topic are held until the older partitions are read."""
 
-from notifier.adapters.kafka.partition_growth import SETTLE_TIME, PartitionGrowth, has_begun
+from notifier.adapters.kafka.partition_growth import PRODUCER_SWITCH_SECONDS, PartitionGrowth, any_committed
 
 INITIAL: dict[int, int | None] = {0: 5, 1: 9}
 GROWN: dict[int, int | None] = {**INITIAL, 2: None, 3: None}
@@ -11,13 +11,13 @@ def settled(commits: dict[int, int | None] = GROWN) -> PartitionGrowth:
     """Return a partition growth that has just recorded the end offsets of the older partitions."""
     growth = PartitionGrowth()
     growth.update(commits, now=0.0)
-    assert list(growth.release(commits, BOUNDS, SETTLE_TIME)) == []
+    assert list(growth.check_holds(commits, BOUNDS, PRODUCER_SWITCH_SECONDS)) == []
     return growth
 
 
-def test_group_has_begun_once_it_has_any_commit() -> None:
-    assert not has_begun({0: None, 1: None})
-    assert has_begun({0: 0, 1: None})
+def test_group_without_any_commit_is_recognized() -> None:
+    assert not any_committed({0: None, 1: None})
+    assert any_committed({0: 0, 1: None})
 
 
 def test_no_partition_is_held_if_all_have_commits() -> None:
@@ -29,42 +29,46 @@ def test_no_partition_is_held_if_all_have_commits() -> None:
 def test_new_partition_is_released_after_older_ones_are_read() -> None:
     growth = settled()
     later_bounds = {**BOUNDS, 0: (0, 100), 1: (0, 100)}
-    assert list(growth.release({**GROWN, 0: 7}, later_bounds, SETTLE_TIME + 1)) == []
-    assert sorted(growth.release({**GROWN, 0: 8}, later_bounds, SETTLE_TIME + 1)) == [2, 3]
+    assert list(growth.check_holds({**GROWN, 0: 7}, later_bounds, PRODUCER_SWITCH_SECONDS + 1)) == []
+    assert sorted(growth.check_holds({**GROWN, 0: 8}, later_bounds, PRODUCER_SWITCH_SECONDS + 1)) == [2, 3]
 
 
-def test_no_partition_is_released_before_the_settle_time() -> None:
+def test_no_partition_is_released_before_all_producers_switch() -> None:
     growth = PartitionGrowth()
     growth.update(GROWN, now=0.0)
     commits = {**GROWN, 0: 8}
-    assert [list(growth.release(commits, BOUNDS, now)) for now in (0.0, 1.0, SETTLE_TIME - 0.1)] == [[], [], []]
+    assert [list(growth.check_holds(commits, BOUNDS, now)) for now in (0.0, 1.0, PRODUCER_SWITCH_SECONDS - 0.1)] == [
+        [],
+        [],
+        [],
+    ]
     assert all(hold.older_ends is None for hold in growth.holds.values())
 
 
 def test_expired_unread_records_do_not_delay_release() -> None:
-    assert sorted(settled().release(GROWN, {**BOUNDS, 0: (8, 8)}, SETTLE_TIME + 1)) == [2, 3]
+    assert sorted(settled().check_holds(GROWN, {**BOUNDS, 0: (8, 8)}, PRODUCER_SWITCH_SECONDS + 1)) == [2, 3]
 
 
 def test_repeated_update_keeps_recorded_end_offsets() -> None:
     growth = settled()
-    growth.update(GROWN, now=SETTLE_TIME + 1)
-    assert sorted(growth.release({**GROWN, 0: 8}, BOUNDS, SETTLE_TIME + 2)) == [2, 3]
+    growth.update(GROWN, now=PRODUCER_SWITCH_SECONDS + 1)
+    assert sorted(growth.check_holds({**GROWN, 0: 8}, BOUNDS, PRODUCER_SWITCH_SECONDS + 2)) == [2, 3]
 
 
 def test_partition_released_by_another_consumer_is_not_held() -> None:
     growth = settled()
-    growth.update({**GROWN, 2: 0}, now=SETTLE_TIME + 1)
+    growth.update({**GROWN, 2: 0}, now=PRODUCER_SWITCH_SECONDS + 1)
     assert list(growth.holds) == [3]
 
 
 def test_second_growth_waits_for_partitions_of_the_first() -> None:
     growth = settled()
-    growth.update({**GROWN, 4: None}, now=SETTLE_TIME + 1)
+    growth.update({**GROWN, 4: None}, now=PRODUCER_SWITCH_SECONDS + 1)
     bounds = {**BOUNDS, 4: (0, 3)}
     commits: dict[int, int | None] = {**GROWN, 0: 8, 4: None}
-    assert sorted(growth.release(commits, bounds, 2 * SETTLE_TIME + 1)) == [2, 3]
+    assert sorted(growth.check_holds(commits, bounds, 2 * PRODUCER_SWITCH_SECONDS + 1)) == [2, 3]
     assert list(growth.older_partitions()) == [0, 1, 2, 3]
     commits |= {2: 0, 3: 0}
-    growth.update(commits, now=2 * SETTLE_TIME + 2)
-    assert list(growth.release(commits, bounds, 2 * SETTLE_TIME + 3)) == []
-    assert list(growth.release({**commits, 2: 4}, bounds, 2 * SETTLE_TIME + 4)) == [4]
+    growth.update(commits, now=2 * PRODUCER_SWITCH_SECONDS + 2)
+    assert list(growth.check_holds(commits, bounds, 2 * PRODUCER_SWITCH_SECONDS + 3)) == []
+    assert list(growth.check_holds({**commits, 2: 4}, bounds, 2 * PRODUCER_SWITCH_SECONDS + 4)) == [4]

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from notifier.adapters.redis.address import Host
 from notifier.adapters.redis.cluster import AsyncClusterClient
-from notifier.adapters.redis.lookups import ClusterConnections
+from notifier.adapters.redis.lookups import ClusterLookupConnection
 
 
 class EmptyMap:
@@ -28,7 +28,7 @@ def test_new_map_counts_as_a_new_connection() -> None:
 
     async def connection_count() -> list[int]:
         client = Client()
-        exchange, counts = ClusterConnections(cast(AsyncClusterClient, cast(Any, client)), 1.0), list[int]()
+        exchange, counts = ClusterLookupConnection(cast(AsyncClusterClient, cast(Any, client)), 1.0), list[int]()
         for renewed in (False, False, True, False):
             if renewed:
                 client.map = EmptyMap()

@@ -7,18 +7,18 @@ from typing import Any, cast
 import pytest
 import redis
 
-from notifier.adapters.redis.kept_connection import Command, PersistentConnection, SharedConnection
+from notifier.adapters.redis.kept_connection import CommandWords, PersistentConnection, SharedConnection
 
 
 class Server:
     """Returns the name in each command once it is released, or fails."""
 
     def __init__(self) -> None:
-        self.exchanges: list[Sequence[Command]] = []
+        self.exchanges: list[Sequence[CommandWords]] = []
         self.released = asyncio.Event()
         self.fails = False
 
-    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+    async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
         self.exchanges.append(commands)
         await self.released.wait()
         if self.fails:

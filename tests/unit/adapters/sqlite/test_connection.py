@@ -148,7 +148,7 @@ def test_file_locked_by_another_thread_is_unavailable(db: Database) -> None:
 
 
 def test_folder_created_later_is_used_without_restart(tmp_path: Path) -> None:
-    db = Database(tmp_path / "later" / "log.db", unavailable=LogUnavailable)
+    db = Database(tmp_path / "later" / "log.db", unavailable_error=LogUnavailable)
     with pytest.raises(LogUnavailable), db.write():
         pass
     db.path.parent.mkdir()

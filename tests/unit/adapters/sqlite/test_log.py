@@ -151,7 +151,7 @@ def test_full_disk_refuses_appends_until_space_is_freed(files: Files, log: Sqlit
 
 
 def test_locked_log_is_unavailable_until_released(files: Files) -> None:
-    db = Database(files.log.path, unavailable=LogUnavailable, lock_timeout=timedelta(milliseconds=50))
+    db = Database(files.log.path, unavailable_error=LogUnavailable, lock_timeout=timedelta(milliseconds=50))
     log = SqliteLog(db, ManualClock())
     with files.log.write(), pytest.raises(LogUnavailable):
         log.append([record("a")])
@@ -239,7 +239,7 @@ def test_waiting_items_share_one_write_and_its_failure() -> None:
     first_write_started.wait(10)
     for thread in threads[1:]:
         thread.start()
-    while batcher.waiting < 3:
+    while batcher.queued_count < 3:
         pass
     rest_queued.set()
     for thread in threads:

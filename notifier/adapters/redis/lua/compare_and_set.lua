@@ -1,4 +1,4 @@
--- Compares and swaps fields of a hash: sets each field only if it still has the value that was read.
+-- Sets each field of a hash only if it still has the value that was read.
 --
 -- KEYS[1]  the hash
 -- ARGV[1]  TTL in milliseconds, from now on

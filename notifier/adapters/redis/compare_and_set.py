@@ -1,8 +1,8 @@
-"""Compare-and-swap updates of Redis hash fields (cells).
+"""Compare-and-set updates of Redis hash fields (cells).
 
-The update rules stay in Python, where they are tested; a Lua script would have to repeat each rule. A cell is read,
-the rule computes the next value, and a script writes it if the cell is unchanged. If it has changed, the update is
-retried with the current value.
+The update rules stay in Python, where they are tested; a Lua script would have to repeat each rule. An update reads a
+cell and applies the rule, and a script writes the new value if the cell is unchanged. If the cell has changed, the
+update starts again with the current value.
 """
 
 from collections import defaultdict
@@ -16,17 +16,19 @@ from notifier.adapters.redis.keys import LuaScript, kind_of, unwrap, wrap
 from notifier.domain.errors import CacheUnavailable
 
 MAX_ATTEMPTS = 64
-"""Attempts to swap a cell. Each round of conflicts has one winner, so this suffices for 64 concurrent writers."""
+"""Maximum number of attempts to set a cell. Each round of conflicts has a winner, so 64 writers can be concurrent."""
 
 T = TypeVar("T")
 
 
-class HashField(NamedTuple):
+class HashCell(NamedTuple):
+    """One field of one hash."""
+
     hash: str
     field: str
 
 
-UpdateRule = Callable[[HashField, bytes], tuple[bytes | None, T]]
+UpdateRule = Callable[[HashCell, bytes], tuple[bytes | None, T]]
 """Update rule. It receives a cell and its current value (empty if absent).
 
 It returns the new value (None leaves the cell unchanged) and a result for the caller.
@@ -34,32 +36,32 @@ It returns the new value (None leaves the cell unchanged) and a result for the c
 
 
 class CasHashes:
-    """Hashes whose fields change by compare-and-swap. Thread-safe."""
+    """Hashes whose fields change by compare-and-set. Thread-safe."""
 
     def __init__(self, client: RedisClient, ttl: timedelta) -> None:
-        """Create the hashes with a TTL of `ttl` after their last change."""
+        """Use `client`; each hash expires `ttl` after its last change."""
         self._client = client
         self._ttl_ms = ttl // timedelta(milliseconds=1)
-        self._swap_script = LuaScript.load("compare_and_swap")
+        self._set_script = LuaScript.load("compare_and_set")
 
-    def change(self, cells: Collection[HashField], rule: UpdateRule[T]) -> Mapping[HashField, T]:
+    def change(self, cells: Collection[HashCell], rule: UpdateRule[T]) -> Mapping[HashCell, T]:
         """Apply the rule to each cell independently, and return its results.
 
         This takes two round trips, and two more after each conflict with a concurrent change. The rule sees a cell with
         garbage as empty, and its new value replaces the garbage. Raises CacheUnavailable.
         """
-        answers, remaining = dict[HashField, T](), cells
+        answers, remaining = dict[HashCell, T](), cells
         for _ in range(MAX_ATTEMPTS):
             current = self._read(remaining)
             results = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
             answers |= {cell: answer for cell, (_, answer) in results.items()}
             changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in results.items() if new}
-            remaining = self._swap_cells({cell: (current[cell] or b"", new) for cell, new in changes.items()})
+            remaining = self._set_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not remaining:
                 return answers
         raise CacheUnavailable("Other processes keep changing the value.")
 
-    def _read(self, cells: Collection[HashField]) -> Mapping[HashField, bytes | None]:
+    def _read(self, cells: Collection[HashCell]) -> Mapping[HashCell, bytes | None]:
         fields = _by_hash(cells)
         commands = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in fields.items()]
         answers = run_calls(self._client, commands)
@@ -69,7 +71,7 @@ class CasHashes:
             for cell, stored in zip(group, answer, strict=True)
         }
 
-    def _value(self, cell: HashField, stored: bytes | None) -> bytes:
+    def _value(self, cell: HashCell, stored: bytes | None) -> bytes:
         if stored is None:
             return b""
         value = unwrap(cell.hash, stored, cell.field)
@@ -77,23 +79,23 @@ class CasHashes:
             self._client.garbage.add(kind_of(cell.hash))
         return value or b""
 
-    def _swap_cells(self, changes: Mapping[HashField, tuple[bytes, bytes]]) -> Sequence[HashField]:
-        """Swap the cells, and return those that failed because a concurrent writer changed them first."""
+    def _set_unchanged(self, changes: Mapping[HashCell, tuple[bytes, bytes]]) -> Sequence[HashCell]:
+        """Set the unchanged cells, and return those that a concurrent writer has changed."""
         if not changes:
             return []
         fields = _by_hash(changes)
         calls = []
         for name, group in fields.items():
             arguments: list[Argument] = [argument for cell in group for argument in (cell.field, *changes[cell])]
-            calls.append(ScriptCall(self._swap_script, name, (self._ttl_ms, *arguments)))
+            calls.append(ScriptCall(self._set_script, name, (self._ttl_ms, *arguments)))
         answers = run_calls(self._client, calls)
         return [
-            HashField(name, field.decode()) for name, answer in zip(fields, answers, strict=True) for field in answer
+            HashCell(name, field.decode()) for name, answer in zip(fields, answers, strict=True) for field in answer
         ]
 
 
-def _by_hash(cells: Collection[HashField]) -> Mapping[str, Sequence[HashField]]:
-    by_hash = defaultdict[str, list[HashField]](list)
+def _by_hash(cells: Collection[HashCell]) -> Mapping[str, Sequence[HashCell]]:
+    by_hash = defaultdict[str, list[HashCell]](list)
     for cell in cells:
         by_hash[cell.hash].append(cell)
     return by_hash
