@@ -151,7 +151,7 @@ def schema_inspection(nodes: cassandra.CassandraStatus) -> Inspection:
         return Inspection(
             name="cassandra schema", level="fail", detail=detail, remedy="Check the nodes and their copies."
         )
-    missing, unknown = cassandra.missing(nodes.migrations)
+    missing, unknown = cassandra.migration_differences(nodes.migrations)
     if unknown:
         is_harmless = all(name.startswith("pre/") for name in unknown)
         return Inspection(

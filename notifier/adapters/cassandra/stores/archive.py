@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.inbox import row_of
-from notifier.adapters.cassandra.stores.snapshots import chosen_names, read_snapshots
+from notifier.adapters.cassandra.stores.snapshots import chosen_snapshot_names, read_snapshots
 from notifier.codec import unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
@@ -44,20 +44,28 @@ class CassandraArchive:
         self._bursts = bursts
 
     def bursts(self) -> Iterator[Burst]:
-        return (unpack(Burst, row.blob) for row in self._cluster.query_lazily(_SELECT_BURSTS, page=ROWS_PER_PAGE))
+        return (
+            unpack(Burst, row.blob) for row in self._cluster.query_lazily(_SELECT_BURSTS, rows_per_page=ROWS_PER_PAGE)
+        )
 
     def burst_progress(self) -> Iterator[BurstProgress]:
-        for page in _pages(self._cluster.query_lazily(_SELECT_PLANS, page=ROWS_PER_PAGE), ROWS_PER_PAGE):
+        for page in _pages(self._cluster.query_lazily(_SELECT_PLANS, rows_per_page=ROWS_PER_PAGE), ROWS_PER_PAGE):
             keys = [BurstKey(Subject.parse(row.subject), row.seq) for row in page]
             progress = self._ledger.read(keys)
             yield from (progress[key] for key in keys if key in progress)
 
     def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
         for shards in _pages(_shards(self._plan(burst)), SHARDS_PER_READ):
-            yield from read_snapshots(self._cluster, burst, chosen_names(self._cluster, burst, shards)).values()
+            yield from read_snapshots(
+                self._cluster, burst, chosen_snapshot_names(self._cluster, burst, shards)
+            ).values()
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        rows = self._cluster.query_lazily(_SELECT_ROWS, page=ROWS_PER_PAGE) if burst is None else self._rows_of(burst)
+        rows = (
+            self._cluster.query_lazily(_SELECT_ROWS, rows_per_page=ROWS_PER_PAGE)
+            if burst is None
+            else self._rows_of(burst)
+        )
         return map(_stored_row, rows)
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_inserts, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
@@ -18,14 +18,14 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import FEED_CLOCK_SKEW, MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 BUCKET_MS = 10_000
-"""Length of a partition in milliseconds. A reader that polls every second reads one or two partitions."""
+"""Length of a partition in milliseconds. A async_queries that polls every second reads one or two partitions."""
 MAX_WRITE_DURATION = timedelta(seconds=1)
 """Maximum duration of a write. Readers may have passed the time of a slower row, which is then written again with the
 current time."""
 MAX_ATTEMPTS = 3
 """Attempts to write a row within that time."""
 READ_OVERLAP = FEED_CLOCK_SKEW + MAX_WRITE_DURATION
-"""How old the time in a row may be, by a reader's clock, when the row becomes readable."""
+"""How old the time in a row may be, by a async_queries's clock, when the row becomes readable."""
 MAX_POSITION_AGE = timedelta(minutes=5)
 """Maximum age of a position. Rows live for ten minutes, so that a valid position misses no expired row."""
 MAX_ROWS_PER_READ = 20_000
@@ -66,7 +66,7 @@ class BurstChangeEntry:
         return at // BUCKET_MS, at, self.subject, self.seq, self.version
 
 
-def put_entries(
+def put_change_entries(
     cluster: Cluster, clock: Clock, entries: Sequence[BurstChangeEntry], other_inserts: Iterable[tuple[str, Row]] = ()
 ) -> None:
     """Write the entries, and other rows in the same batches. Call it once the bursts are durable.
@@ -91,12 +91,12 @@ class CassandraViewerLapses:
         self._nonces = nonces
 
     def record(self) -> None:
-        put_entries(self._cluster, self._clock, [_lapse_entry(self._nonces)])
+        put_change_entries(self._cluster, self._clock, [_lapse_entry(self._nonces)])
 
 
 class CassandraBurstChanges:
-    def __init__(self, reader: CassandraReader, clock: Clock, nonces: Nonces) -> None:
-        self._reader = reader
+    def __init__(self, async_queries: AsyncQueries, clock: Clock, nonces: Nonces) -> None:
+        self._async_queries = async_queries
         self._clock = clock
         self._nonces = nonces
 
@@ -115,7 +115,7 @@ class CassandraBurstChanges:
         if len(rows) == MAX_ROWS_PER_READ or len(changed) > MAX_CHANGED_BURSTS:
             return None
         # Read the bursts after the rows: each burst is then at least as new as the version in its row.
-        bursts = await bursts_of(self._reader, changed)
+        bursts = await bursts_of(self._async_queries, changed)
         floor = to_ms(now - READ_OVERLAP)
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
@@ -129,7 +129,7 @@ class CassandraBurstChanges:
         entry = _lapse_entry(self._nonces)
         for _ in range(MAX_ATTEMPTS):
             began = self._clock.now()
-            await self._reader(_PUT_CHANGE, entry.row(to_ms(began)))
+            await self._async_queries(_PUT_CHANGE, entry.row(to_ms(began)))
             if _is_in_time(began, self._clock.now()):
                 return
         raise _too_slow()
@@ -138,7 +138,7 @@ class CassandraBurstChanges:
         """Return the rows from `first` on, oldest first. `last` only bounds the buckets."""
         since = to_ms(first)
         buckets = [*range(since // BUCKET_MS, to_ms(last) // BUCKET_MS + 1)]
-        return sorted(await self._reader(_SELECT_CHANGES, (buckets, since, MAX_ROWS_PER_READ)))
+        return sorted(await self._async_queries(_SELECT_CHANGES, (buckets, since, MAX_ROWS_PER_READ)))
 
 
 def _new_changes(rows: Iterable[Any], returned: ReturnedChanges) -> tuple[Sequence[ChangeKey], ReturnedChanges]:

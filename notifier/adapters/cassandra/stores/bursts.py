@@ -30,7 +30,7 @@ from notifier.adapters.cassandra.schema.partitioning import (
     run_of,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, put_entries
+from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, put_change_entries
 from notifier.adapters.cassandra.stores.retractions import (
     BLANK_MENTION,
     CHANGE_MENTION,
@@ -109,7 +109,7 @@ class CassandraBursts:
         self._remember_openings(burst for burst, _ in new)
         self._cluster.query_each(_PUT_BURST, [_burst_row(burst, ttl) for burst, ttl in kept])
         ids = ((_PUT_MENTION_ID, _mention_id_row(sequenced, ttl)) for sequenced, ttl in kept_mentions)
-        put_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in kept], ids)
+        put_change_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in kept], ids)
         self._cluster.query_each(CHANGE_MENTION, changed_rows(changed, bursts, now))
         self._cluster.query_each(BLANK_MENTION, blanked_rows(changed, bursts, now))
 

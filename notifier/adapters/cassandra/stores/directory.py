@@ -10,7 +10,7 @@ from operator import itemgetter
 from threading import Lock
 from typing import Any
 
-from notifier.adapters.cassandra.driver.batching import BUFFERED_ROWS, Row, batched_rows, batches, put_in_subject_table
+from notifier.adapters.cassandra.driver.batching import BUFFERED_ROWS, Row, batched_rows, batches, put_by_partition
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
@@ -292,7 +292,7 @@ class CassandraAccountFlags:
 
     def write(self, rows: Iterable[FlagRow]) -> None:
         for batch in batches(map(_flag_parameters, rows), BUFFERED_ROWS):
-            put_in_subject_table(self._cluster, _WRITE_FLAG, batch)
+            put_by_partition(self._cluster, _WRITE_FLAG, batch)
 
     def read_current(self, keys: Collection[FlagKey]) -> Mapping[FlagKey, FlagRow]:
         by_shard: defaultdict[tuple[Flag, int], list[Member]] = defaultdict(list)

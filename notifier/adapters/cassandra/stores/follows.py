@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from notifier.adapters.cassandra.driver.batching import Row, put_in_both_tables, put_in_subject_table
+from notifier.adapters.cassandra.driver.batching import Row, put_by_partition, put_in_both_tables
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, Subject
@@ -54,13 +54,13 @@ class CassandraFollows:
         existing |= self._read_blocks(not_inserted, SERIAL)
         if any(key not in existing for key in not_inserted):
             raise StoreUnavailable("Unknown whether a row of a block was written.")
-        put_in_subject_table(
+        put_by_partition(
             self._cluster, _PUT_BLOCK_BY_SUBJECT, [_subject_row(existing.get(follow.key, follow)) for follow in follows]
         )
         return existing
 
     def _read_blocks(self, keys: Sequence[BlockKey], profile: object = PLAIN) -> dict[BlockKey, BlockFollows]:
-        queries = [(block, BLOCK_SLOT, str(subject)) for subject, block in keys]
+        queries = [(block, WHOLE_BLOCK_SLOT, str(subject)) for subject, block in keys]
         results = zip(keys, self._cluster.query_each(_SELECT_BLOCK, queries, profile=profile), strict=True)
         return {key: _block_follows(key, row) for key, rows in results for row in rows}
 
@@ -69,7 +69,7 @@ class CassandraFollows:
         for subject, member in pairs:
             by_block[member // BLOCK_MEMBERS, subject].append(member)
         queries = [
-            (block, [*sorted(member % BLOCK_MEMBERS for member in members), BLOCK_SLOT], str(subject))
+            (block, [*sorted(member % BLOCK_MEMBERS for member in members), WHOLE_BLOCK_SLOT], str(subject))
             for (block, subject), members in by_block.items()
         ]
         states: dict[Pair, bool] = {}
@@ -104,7 +104,7 @@ def _row_pair(follow: BlockFollows) -> tuple[Row, Row]:
 
 def _block_row(follow: BlockFollows) -> Row:
     """Return the row of the block table."""
-    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
+    return follow.block, WHOLE_BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
 def _subject_row(follow: BlockFollows) -> Row:

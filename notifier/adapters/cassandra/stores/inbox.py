@@ -10,9 +10,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
+from notifier.adapters.cassandra.bulk.encoding import RowMessage, messages
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
@@ -41,7 +41,7 @@ class CassandraInbox:
         """Do nothing: rows and audience snapshots expire by TTL."""
         return 0
 
-    def _messages(self, rows: Sequence[InboxRows], on_progress: Callable[[], None]) -> Iterator[RowBatch]:
+    def _messages(self, rows: Sequence[InboxRows], on_progress: Callable[[], None]) -> Iterator[RowMessage]:
         query_id = self._bulk.query_id()
         for group in rows:
             on_progress()
@@ -90,7 +90,7 @@ class WantedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRowReader:
-    reader: CassandraReader
+    async_queries: AsyncQueries
 
     async def rows(self, wanted: WantedRows, windows: range) -> list[InboxRow]:
         """Return the rows of these inbox windows, which are given newest first.
@@ -107,7 +107,7 @@ class InboxRowReader:
         return rows[: wanted.limit]
 
     async def _filled_windows(self, member_range: int, windows: range) -> list[int]:
-        rows = await self.reader(_SELECT_FILLED_WINDOWS, (member_range, list(windows)))
+        rows = await self.async_queries(_SELECT_FILLED_WINDOWS, (member_range, list(windows)))
         return sorted((row.inbox_window for row in rows), reverse=True)
 
     async def _read_windows(self, wanted: WantedRows, windows: Sequence[int]) -> list[InboxRow]:
@@ -152,9 +152,9 @@ class InboxRowReader:
         self, statement: str, wanted: WantedRows, window: int, queries: Sequence[tuple[object, ...]]
     ) -> list[list[InboxRow]]:
         partition = range_of(wanted.member), window
-        # One call of the reader, because it limits the queries in flight per call. A member who follows thousands of
-        # subjects must not use up the limit of all calls.
-        results = await self.reader.query_each(statement, [(*partition, *query) for query in queries])
+        # One call of the async_queries, because it limits the queries in flight per call. A member who follows
+        # thousands of subjects must not use up the limit of all calls.
+        results = await self.async_queries.query_each(statement, [(*partition, *query) for query in queries])
         return [[row_of(row) for row in rows] for rows in results]
 
 
@@ -275,8 +275,8 @@ class _NewestCursor:
 class NewestBursts:
     """One backward scan from a position over any number of subjects."""
 
-    def __init__(self, reader: CassandraReader, wanted: BurstQuery) -> None:
-        self._reader = reader
+    def __init__(self, async_queries: AsyncQueries, wanted: BurstQuery) -> None:
+        self._async_queries = async_queries
         self._wanted = wanted
         self._floor = wanted.floor
         self._best: list[NewestRow] = []
@@ -306,7 +306,7 @@ class NewestBursts:
             for batch in batches(group, SUBJECTS_PER_QUERY)
         ]
         opened_by = self._wanted.opened_by
-        results = await self._reader.query_each(
+        results = await self._async_queries.query_each(
             _SELECT_RUNS, [(_names(batch), run, opened_by, RUNS_PER_QUERY) for run, batch in queries]
         )
         for (_, batch), rows in zip(queries, results, strict=True):
@@ -324,7 +324,7 @@ class NewestBursts:
             for batch in batches(group, SUBJECTS_PER_QUERY)
         ]
         opened_by = self._wanted.opened_by
-        results = await self._reader.query_each(
+        results = await self._async_queries.query_each(
             _SELECT_BURSTS, [(_names(batch), run, below, opened_by, size) for run, below, batch in queries]
         )
         bursts: list[NewestRow] = []

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, run_of, seconds_until
 from notifier.adapters.cassandra.stores.directory import (
@@ -18,9 +18,9 @@ from notifier.adapters.cassandra.stores.directory import (
     id_range,
 )
 from notifier.adapters.cassandra.stores.user_preferences import (
-    SELECT_BLOCKS,
-    SELECT_FIELDS,
+    SELECT_ACCOUNT_PREFERENCES,
     SELECT_PREFERENCES,
+    SELECT_USER_BLOCKS,
     block_query_limit,
     member_account_preferences,
     subject_preferences_of,
@@ -28,7 +28,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
 )
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, block_of, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.audience.id_ranges import RangeCache, bucket_of, split_id
 from notifier.domain.bursts.burst import expires_at
@@ -64,8 +64,8 @@ _MICROSECONDS_PER_MS = 1_000
 class CassandraPeople:
     """State of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
 
-    def __init__(self, reader: CassandraReader, clock: Clock, *, max_blockers: int = MAX_BLOCKERS) -> None:
-        self._reader = reader
+    def __init__(self, async_queries: AsyncQueries, clock: Clock, *, max_blockers: int = MAX_BLOCKERS) -> None:
+        self._async_queries = async_queries
         self._clock = clock
         self._max_blockers = max_blockers
         self._ranges = RangeCache()
@@ -73,7 +73,7 @@ class CassandraPeople:
     async def member(self, user: UserId) -> Member | None:
         if not user:
             return None
-        return await self._member_by(user, await self._reader(SELECT_ACCOUNT, (bucket_of(user), user)))
+        return await self._member_by(user, await self._async_queries(SELECT_ACCOUNT, (bucket_of(user), user)))
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return (await self._viewer(user, member))[0]
@@ -92,12 +92,12 @@ class CassandraPeople:
             seen,
             marks,
             *more_results,
-        ) = await self._reader.query_all(
+        ) = await self._async_queries.query_all(
             [
-                (_SELECT_FOLLOWS, (block, [slot, BLOCK_SLOT])),
-                (SELECT_PREFERENCES, (block, [slot, BLOCK_SLOT])),
-                (SELECT_FIELDS, shard_key),
-                (SELECT_BLOCKS, (*block_key, block_query_limit(self._max_blockers))),
+                (_SELECT_FOLLOWS, (block, [slot, WHOLE_BLOCK_SLOT])),
+                (SELECT_PREFERENCES, (block, [slot, WHOLE_BLOCK_SLOT])),
+                (SELECT_ACCOUNT_PREFERENCES, shard_key),
+                (SELECT_USER_BLOCKS, (*block_key, block_query_limit(self._max_blockers))),
                 (_SELECT_SEEN, shard_key),
                 (_SELECT_MARKS, block_key),
                 *more_queries,
@@ -106,7 +106,7 @@ class CassandraPeople:
         own_preferences = subject_preferences_of(member, preferences)
         account_preferences = member_account_preferences(member, account_preference_rows)
         subjects = _follows(slot, follows)
-        blocks = await user_blocks_of(self._reader, member, user_block_rows, subjects, self._max_blockers)
+        blocks = await user_blocks_of(self._async_queries, member, user_block_rows, subjects, self._max_blockers)
         viewer = Viewer(
             user=user,
             follows=visible_after_unblock(visible_from(subjects, own_preferences, account_preferences), blocks),
@@ -121,7 +121,7 @@ class CassandraPeople:
         return self._ranges.member_of(user)
 
     async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
-        async with self._reader.deadline():
+        async with self._async_queries.deadline():
             if expected is None or not user:
                 member = await self.member(user)
             else:
@@ -143,13 +143,13 @@ class CassandraPeople:
         # An interruption leaves only some bursts of the page marked as seen. That is true of them, and the client
         # repeats the request.
         at, ttls = to_ms(seen_at), await self._ttls(dict.fromkeys(newer))
-        await self._reader.query_each(
+        await self._async_queries.query_each(
             _PUT_ALSO_SEEN_BY_BURST, [(*_key_by_burst(burst, member), True) for burst in ttls]
         )
-        await self._reader.query_each(
+        await self._async_queries.query_each(
             _PUT_ALSO_SEEN, [(*_key_by_member(burst, member), True, ttl) for burst, ttl in ttls.items()]
         )
-        await self._reader(_ADVANCE_SEEN, (shard_of(member), member, at, at * _MICROSECONDS_PER_MS))
+        await self._async_queries(_ADVANCE_SEEN, (shard_of(member), member, at, at * _MICROSECONDS_PER_MS))
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         # Write by burst first: once the inbox shows a burst as marked, no alert of it may be sent. After an
@@ -160,8 +160,8 @@ class CassandraPeople:
         rows_by_member = [
             (*_key_by_member(burst, member), str(mark), ttl, timestamps[burst]) for burst, ttl in ttls.items()
         ]
-        await self._reader.query_each(_PUT_MARK_BY_BURST, rows_by_burst)
-        await self._reader.query_each(_PUT_MARK, rows_by_member)
+        await self._async_queries.query_each(_PUT_MARK_BY_BURST, rows_by_burst)
+        await self._async_queries.query_each(_PUT_MARK, rows_by_member)
 
     async def _member_by(self, user: UserId, accounts: Sequence[Any]) -> Member | None:
         """Return the member by the result of SELECT_ACCOUNT, which overrides the ranges."""
@@ -176,7 +176,7 @@ class CassandraPeople:
         parts = split_id(user)
         if parts is None:
             return None
-        rows = await self._reader(SELECT_RANGE_OF_ID, parts)
+        rows = await self._async_queries(SELECT_RANGE_OF_ID, parts)
         if not rows:
             return None
         range_ = id_range(rows)
@@ -190,7 +190,7 @@ class CassandraPeople:
 
         Marks may come from a clock that is ahead of this one, and the user's latest action wins.
         """
-        results = await self._reader.query_each(
+        results = await self._async_queries.query_each(
             _SELECT_MARK_TIMESTAMP, [_key_by_member(burst, member) for burst in bursts]
         )
         current = [max((row.at or 0 for row in rows), default=0) for rows in results]
@@ -203,7 +203,7 @@ class CassandraPeople:
         A burst that isn't stored gets the longest TTL that it could need.
         """
         keys, now = list(bursts), self._clock.now()
-        opened = await self._reader.query_each(
+        opened = await self._async_queries.query_each(
             _SELECT_OPENING, [(str(key.subject), run_of(key.seq), key.seq) for key in keys]
         )
         ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + ROW_LIFETIME for rows in opened]

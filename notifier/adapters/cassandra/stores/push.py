@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_rows
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.user_preferences import (
-    SELECT_BLOCKS_OF_ACCOUNT,
-    SELECT_FIELDS_OF_SHARD,
+    SELECT_ACCOUNT_PREFERENCES_OF_SHARD,
+    SELECT_USER_BLOCKS_OF_ACCOUNT,
     account_fields_of,
 )
 from notifier.codec.preferences import suppressions_by_member
 from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
@@ -206,9 +206,9 @@ class CassandraPushSuppressions:
         queries: list[tuple[str, Sequence[Row]]] = [
             (_SELECT_NEW_FOLLOWS, [(subject, shard, opened_at) for shard in shards]),
             (_SELECT_PREFERENCES, [(subject, shard) for shard in shards]),
-            (SELECT_FIELDS_OF_SHARD, [(shard,) for shard in shards]),
-            (SELECT_BLOCKS_OF_ACCOUNT, [(burst.opener, shard) for shard in shards]),
-            (SELECT_BLOCKS_OF_ACCOUNT, [(burst.key.subject.owner, shard) for shard in shards]),
+            (SELECT_ACCOUNT_PREFERENCES_OF_SHARD, [(shard,) for shard in shards]),
+            (SELECT_USER_BLOCKS_OF_ACCOUNT, [(burst.opener, shard) for shard in shards]),
+            (SELECT_USER_BLOCKS_OF_ACCOUNT, [(burst.key.subject.owner, shard) for shard in shards]),
             (_SELECT_MARKED, [(subject, burst.key.seq, shard) for shard in shards]),
             (_SELECT_SEEN, [(shard, opened_at) for shard in shards]),
             (_SELECT_DELETED, [(shard,) for shard in shards]),
@@ -231,15 +231,15 @@ class CassandraPushSuppressions:
             deleted,
             *unfollowed,
         ) = self._read_rows(queries)
-        member_preferences = [row for row in preferences if row.slot != BLOCK_SLOT]
+        member_preferences = [row for row in preferences if row.slot != WHOLE_BLOCK_SLOT]
         suppressed = chain(
             (Member(row.member) for row in (*marked, *seen, *deleted)),
             (_member(row) for row in member_preferences if _is_suppressed(row, burst)),
             # A user block hides the opener now, or the account now or at the opening.
             (Member(row.member) for row in opener_blocks if row.until == to_ms(NEVER)),
             (Member(row.member) for row in owner_blocks if row.until > opened_at),
-            (_member(row) for row in chain(new_follows, *unfollowed) if row.slot != BLOCK_SLOT),
-            self._new_block_followers(subject, opened_at, [row for row in new_follows if row.slot == BLOCK_SLOT]),
+            (_member(row) for row in chain(new_follows, *unfollowed) if row.slot != WHOLE_BLOCK_SLOT),
+            self._new_block_followers(subject, opened_at, [row for row in new_follows if row.slot == WHOLE_BLOCK_SLOT]),
         )
         # Subject preferences override account preferences.
         volumes = {_member(row): Volume(row.volume) for row in member_preferences if row.volume}
@@ -262,7 +262,7 @@ class CassandraPushSuppressions:
         queries = [(subject, block // SHARD_BLOCKS, block) for block in members]
         for rows in self._cluster.query_each(_SELECT_BLOCK_FOLLOWS, queries):
             for row in rows:
-                if row.slot < BLOCK_SLOT and row.visible_from <= opened_at:
+                if row.slot < WHOLE_BLOCK_SLOT and row.visible_from <= opened_at:
                     members[row.block].discard(_member(row))
         return chain.from_iterable(members.values())
 

@@ -73,7 +73,7 @@ class CassandraRetractions:
         )
         for key in keys:
             for subject, seq, source, id in self._cluster.query_lazily(
-                query, (key, *burst_values), page=MENTIONS_PER_PAGE
+                query, (key, *burst_values), rows_per_page=MENTIONS_PER_PAGE
             ):
                 yield MentionLocation(BurstKey(Subject.parse(subject), seq), EventId(source, id))
 
@@ -91,7 +91,7 @@ class CassandraRetractions:
     def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
         for bucket in range(BUCKETS):
             rows = self._cluster.query_lazily(
-                _SELECT_MENTIONS_OF_BUCKET, (str(burst.subject), burst.seq, bucket), page=MENTIONS_PER_PAGE
+                _SELECT_MENTIONS_OF_BUCKET, (str(burst.subject), burst.seq, bucket), rows_per_page=MENTIONS_PER_PAGE
             )
             yield from (_mention(row) for row in rows if row.blob)
 
@@ -168,7 +168,7 @@ class CassandraErasureTargets:
         self._cluster.query_each(PUT_EVENT, [_blank_event_row(held, now) for held in held_mentions if held.event])
 
     def dead_letters(self) -> Iterator[DeadLetter]:
-        rows = self._cluster.query_lazily(_SELECT_LETTERS, page=LETTERS_PER_PAGE)
+        rows = self._cluster.query_lazily(_SELECT_LETTERS, rows_per_page=LETTERS_PER_PAGE)
         return (letter_of(row) for row in rows if row.body and row.at is not None)
 
     def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:

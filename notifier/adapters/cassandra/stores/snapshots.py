@@ -53,14 +53,14 @@ class CassandraAudienceSnapshots:
         self._clock = clock
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
-        return read_snapshots(self._cluster, burst, self._chosen_names(burst, shards))
+        return read_snapshots(self._cluster, burst, self._chosen_snapshot_names(burst, shards))
 
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        rows = _read_rows(self._cluster, _SELECT_TIER[tier], burst, self._chosen_names(burst, shards))
+        rows = _read_rows(self._cluster, _SELECT_TIER[tier], burst, self._chosen_snapshot_names(burst, shards))
         return {row.shard: _tier_snapshot(row, tier) for row in rows}
 
     def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        names = self._chosen_names(burst, shards)
+        names = self._chosen_snapshot_names(burst, shards)
         facts = {
             row.shard: unpack(SnapshotFacts, row.facts)
             for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
@@ -77,7 +77,7 @@ class CassandraAudienceSnapshots:
         return dict.fromkeys(facts.keys() - alerting.keys(), no_members()) | alerted
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        rows = _read_rows(self._cluster, _SELECT_FACTS, burst, self._chosen_names(burst, shards))
+        rows = _read_rows(self._cluster, _SELECT_FACTS, burst, self._chosen_snapshot_names(burst, shards))
         return {row.shard: unpack(SnapshotFacts, row.facts).counts(row.shard) for row in rows}
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
@@ -90,9 +90,9 @@ class CassandraAudienceSnapshots:
             raise StoreUnavailable(f"Audience snapshots of {burst} can't be read yet.")
         return [existing.get(snapshot.shard, snapshot) for snapshot in snapshots]
 
-    def _chosen_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
+    def _chosen_snapshot_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
         # Check the age by our own clock, too: the TTL runs on the node's clock.
-        return chosen_names(self._cluster, burst, shards, self._clock.now() - SNAPSHOT_KEPT_FOR)
+        return chosen_snapshot_names(self._cluster, burst, shards, self._clock.now() - SNAPSHOT_KEPT_FOR)
 
     def _choose(
         self, burst: BurstKey, shards: Collection[int], name: SnapshotName, now: int
@@ -116,7 +116,7 @@ class CassandraAudienceSnapshots:
             refused = [shard for (_, group), won in zip(runs, applied, strict=True) if not won for shard in group]
             if not refused:
                 break
-            names = chosen_names(self._cluster, burst, refused)
+            names = chosen_snapshot_names(self._cluster, burst, refused)
             if not names:
                 raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
             chosen_elsewhere |= names
@@ -125,7 +125,7 @@ class CassandraAudienceSnapshots:
         return chosen_elsewhere
 
 
-def chosen_names(
+def chosen_snapshot_names(
     cluster: Cluster, burst: BurstKey, shards: Collection[int], since: datetime | None = None
 ) -> Mapping[int, SnapshotName]:
     """Return the chosen name of each shard.

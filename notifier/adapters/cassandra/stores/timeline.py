@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.schema.partitioning import run_of
 from notifier.adapters.cassandra.stores.inbox import (
     SUBJECTS_PER_QUERY,
@@ -31,13 +31,13 @@ _SELECT_BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq
 
 
 class CassandraTimeline:
-    def __init__(self, reader: CassandraReader, clock: Clock) -> None:
-        self._reader = reader
-        self._inboxes = InboxRowReader(reader=reader)
+    def __init__(self, async_queries: AsyncQueries, clock: Clock) -> None:
+        self._async_queries = async_queries
+        self._inboxes = InboxRowReader(async_queries=async_queries)
         self._clock = clock
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        return await bursts_of(self._reader, keys)
+        return await bursts_of(self._async_queries, keys)
 
     async def before(
         self,
@@ -50,7 +50,9 @@ class CassandraTimeline:
         if limit < 1:
             return []
         floor = 0 if since is None else to_ms(since)
-        newest = NewestBursts(self._reader, BurstQuery(position=after, limit=limit, authors=authors, floor=floor))
+        newest = NewestBursts(
+            self._async_queries, BurstQuery(position=after, limit=limit, authors=authors, floor=floor)
+        )
         return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
 
     async def rows(
@@ -67,11 +69,13 @@ class CassandraTimeline:
         return await self._inboxes.rows(wanted, range(newest, oldest - 1, -1))
 
 
-async def bursts_of(reader: CassandraReader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
     """Return the bursts that exist."""
     wanted = set(keys)
     bursts = [
-        unpack(Burst, row.blob) for rows in await reader.query_each(_SELECT_BURSTS, _queries_of(wanted)) for row in rows
+        unpack(Burst, row.blob)
+        for rows in await async_queries.query_each(_SELECT_BURSTS, _queries_of(wanted))
+        for row in rows
     ]
     return {burst.key: burst for burst in bursts if burst.key in wanted}
 

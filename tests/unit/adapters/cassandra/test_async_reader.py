@@ -9,7 +9,7 @@ import pytest
 from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
-from notifier.adapters.cassandra.driver.async_reader import ConcurrentQueries
+from notifier.adapters.cassandra.driver.async_queries import ConcurrentQueries
 from notifier.mailbox import Mailbox
 
 
