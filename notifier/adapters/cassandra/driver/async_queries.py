@@ -27,7 +27,10 @@ class ConcurrentQueries:
 
     def __init__(self, session: Session, queries: Sequence[BoundQuery], mailbox: Mailbox) -> None:
         self.results: asyncio.Future[list[list[Any]]] = mailbox.loop.create_future()
-        """Rows of each query. Only the event loop's thread uses this future; the driver's uses all other attributes, too."""
+        """Rows of each query.
+
+        Only the event loop's thread uses this future. The driver's thread uses all other attributes, too.
+        """
         self._session = session
         self._queries = queries
         self._mailbox = mailbox

@@ -87,7 +87,10 @@ def account_preferences_of(rows: Iterable[Any]) -> Mapping[Member, AccountPrefer
 
 
 def account_fields_of(rows: Iterable[Any]) -> Iterator[tuple[Member, EncodedPreferences]]:
-    """Yield members and their account preferences from the rows of SELECT_ACCOUNT_PREFERENCES_OF_SHARD, which are by member."""
+    """Yield each member of a shard with the member's account preferences.
+
+    `rows` are those of SELECT_ACCOUNT_PREFERENCES_OF_SHARD, in which the rows of a member are adjacent.
+    """
     for member, group in groupby(rows, attrgetter("member")):
         yield Member(member), tuple((row.field, row.value) for row in group)
 
