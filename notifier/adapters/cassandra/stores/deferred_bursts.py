@@ -1,6 +1,6 @@
 """Stores the list of deferred bursts, in quarter-hour slots of their wake-up time.
 
-A scan for due bursts starts at the time up to which the last scan has found them all.
+A scan for due bursts skips the earlier wake-up times, whose bursts are all woken.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
 WAKE_SLOT_MS = 900_000
-"""Length of a slot in milliseconds. Slot and bucket are the partition key, so neither length nor number may change."""
+"""Length of a slot in milliseconds. It must not change, because slot and bucket are the partition key."""
 WAKE_BUCKETS = range(4)
-"""Buckets of a slot. A burst is in the bucket of its subject."""
+"""Buckets of a slot. A burst is in the bucket of its subject. Their number must not change either."""
 SLOTS_PER_QUERY = 16
 """Slots in one query. With their buckets these are 64 partitions, and nearly all of them are empty."""
 MIN_SCAN_LIMIT = 1_024

@@ -35,7 +35,7 @@ MEMBERS_PER_QUERY = 100
 """Members of a partition per query. A node warns about many more."""
 
 _MICROSECONDS_PER_MS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
+"""Cassandra counts write timestamps in microseconds."""
 _PLATFORMS = [str(platform) for platform in Platform]
 
 _INSERT_OWNERSHIP = (

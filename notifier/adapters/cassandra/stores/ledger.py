@@ -28,12 +28,12 @@ from notifier.ports.coordination import Clock
 ROWS_PER_ROUND = 100
 """Maximum ledger rows of a burst per Paxos round: about 20 kB."""
 LAST_OCCURRENCE = -1
-"""Value of the column `number` in the row of a repeating fact. The column `last_number` has the occurrence's number.
+"""Value of the column `number` in the row of a repeating fact. Its column `last_number` has the occurrence's number.
 
 If each occurrence had a row, the progress of a slice that waited a thousand times would be read from a thousand rows.
 """
 REPEATING_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
-"""Facts of which only the last occurrence is kept. A slice is parked once by each throttle, and all of these count."""
+"""Facts of which only the last occurrence is kept. PARKED is not among them: a slice has an entry for each throttle."""
 
 _INSERT_ROW, _UPDATE_ROW = load_statement("insert_ledger_row"), load_statement("update_ledger_row")
 _SELECT_ROWS = (

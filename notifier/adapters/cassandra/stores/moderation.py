@@ -153,7 +153,7 @@ _SELECT_VERDICTS_OF_USERS = "SELECT verdict FROM author_verdicts WHERE bucket = 
 _SELECT_VERDICTS_OF_BUCKET = "SELECT verdict FROM author_verdicts WHERE bucket = ?"
 
 _MICROSECONDS_PER_MS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
+"""Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraReachLimits:

@@ -32,7 +32,7 @@ from notifier.domain.users.subject_preferences import (
 from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
 from notifier.ports.users import Pair
 
-# Account preferences: a row per field. A shard is a partition.
+# Account preferences: a row for each field of a member. The rows of a shard share a partition.
 
 # The write timestamp is the time of the change: the latest change of a field wins, regardless of arrival order.
 _WRITE_FIELD = "INSERT INTO account_preferences (shard, member, field, value) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
@@ -47,7 +47,7 @@ SELECT_ACCOUNT_PREFERENCES_OF_SHARD = (
 )
 
 _MICROSECONDS_PER_MS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
+"""Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraAccountPreferences:
@@ -73,7 +73,10 @@ class CassandraAccountPreferences:
 
 
 def account_preferences_statement(change: AccountPreferencesChange) -> tuple[str, Row] | None:
-    """Return a statement that writes the change atomically, in one partition, or None if the change is empty."""
+    """Return a statement that writes the change, or None if the change is empty.
+
+    The write is atomic, because all rows are in one partition.
+    """
     key, at = (shard_of(change.member), change.member), to_ms(change.at) * _MICROSECONDS_PER_MS
     rows = [(*key, field, value, at) for field, value in encode_change(change).items()]
     return batched_rows(_WRITE_FIELD, rows) if rows else None
@@ -135,8 +138,8 @@ class CassandraSubjectPreferences:
         self._cluster = cluster
 
     def write(self, changes: Collection[PreferenceChange]) -> None:
-        # Write the subject table first: alerts must stop no later than the inbox hides bursts. After an interruption
-        # the caller writes both tables again.
+        # Write the subject table first: once the inbox hides bursts of a subject, no alert of it may be sent. After an
+        # interruption the caller writes both tables again.
         for statements in zip(*(preference_statements(change) for change in changes), strict=True):
             self._cluster.query_all(statements)
 
@@ -223,7 +226,7 @@ class CassandraPreferences:
         )
 
     async def write(self, change: PreferenceChange) -> None:
-        # Write the subject table first, as in CassandraSubjectPreferences. After an interruption the client or the
+        # The subject table comes first, as in CassandraSubjectPreferences. After an interruption the client or the
         # indexer writes the change again.
         for statement, row in preference_statements(change):
             await self._async_queries(statement, row)
@@ -238,15 +241,15 @@ class CassandraPreferences:
             await self._async_queries(*statement)
 
 
-# User blocks: each side is stored by the member's block and by the other account. The highest sequence wins.
+# User blocks. Both users have a row in the table by member, and a row in the table by the other account.
 
 ACCOUNTS_PER_QUERY = 100
-"""Accounts per query. A node warns about many more."""
+"""Accounts in one query. A node warns about many more."""
 FIRST_QUERY_ROWS = 200
-"""Maximum rows of a member, in both directions, in the first query. Hardly any user has more."""
+"""Maximum rows of a member that the first query reads, in both directions together. Hardly any user has more."""
 
-# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
-# which is the block.
+# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins: the
+# end of a block that is in force is later than any other.
 _WRITE_USER_BLOCK = (
     "INSERT INTO user_blocks (block, member, other_account, direction, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
 )
@@ -273,8 +276,8 @@ class CassandraUserBlocks:
         self._cluster = cluster
 
     def write(self, blocks: Collection[UserBlock]) -> None:
-        # Write by account first: a user must not be alerted of what the inbox hides. After an interruption the caller
-        # writes all rows again.
+        # Write the table by account first: once the inbox hides an account, no alert of it may be sent. After an
+        # interruption the caller writes all rows again.
         sides = [side for block in blocks for side in block.sides]
         self._cluster.query_each(_WRITE_USER_BLOCK_BY_ACCOUNT, [_account_row(side) for side in sides])
         self._cluster.query_each(_WRITE_USER_BLOCK, [_member_row(side) for side in sides])
@@ -283,25 +286,25 @@ class CassandraUserBlocks:
 async def user_blocks_of(
     async_queries: AsyncQueries, member: Member, rows: Sequence[Any], follows: Iterable[Subject], max_blockers: int
 ) -> BlockEnds:
-    """Return the user blocks from the rows of SELECT_USER_BLOCKS. Query again if these rows reach the limit.
+    """Return the user blocks of the member, by the rows of SELECT_USER_BLOCKS.
 
-    The limit of that query is `block_query_limit(max_blockers)`. If more than `max_blockers` accounts block the member,
-    return the first of them and those that the member follows.
+    If there are as many rows as the limit of that query allows, query all blocks. If more than `max_blockers` accounts
+    block the member, return the first of them by name, and those that the member follows.
     """
     if len(rows) == block_query_limit(max_blockers):
         key = block_of(member), member
         own, blockers = await async_queries.query_all(
             [(_SELECT_BLOCKED_BY_MEMBER, key), (_SELECT_BLOCKERS, (*key, max_blockers))]
         )
-        by_name: list[Row] = []
+        followed: list[Row] = []
         if len(blockers) == max_blockers:
-            by_name = [(*key, batch) for batch in batches(subject_owners(follows), ACCOUNTS_PER_QUERY)]
-        rows = [*own, *blockers, *chain(*await async_queries.query_each(_SELECT_BLOCKERS_BY_NAME, by_name))]
+            followed = [(*key, batch) for batch in batches(subject_owners(follows), ACCOUNTS_PER_QUERY)]
+        rows = [*own, *blockers, *chain(*await async_queries.query_each(_SELECT_BLOCKERS_BY_NAME, followed))]
     return block_ends((UserId(row.other_account), from_ms(row.until)) for row in rows)
 
 
 def block_query_limit(max_blockers: int) -> int:
-    """Return the row limit for SELECT_USER_BLOCKS."""
+    """Return the row limit of SELECT_USER_BLOCKS."""
     return min(FIRST_QUERY_ROWS, max_blockers)
 
 

@@ -57,10 +57,10 @@ class SqlitePeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return await self._reader(self._viewer, user, member)
 
-    async def expected(self, user: UserId) -> Member | None:
+    async def cached_member(self, user: UserId) -> Member | None:
         return self._ranges.member_of(user)
 
-    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
+    async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:
         return await self._reader(self._open, user)
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
