@@ -1,4 +1,4 @@
-"""Change feed of bursts, ordered by the writers' clocks; readers poll it with an overlap."""
+"""Stores the change feed of bursts, ordered by the writers' clocks. Readers poll it with an overlap."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,20 +18,21 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import FEED_CLOCK_SKEW, MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 BUCKET_MS = 10_000
-"""Length of a partition in milliseconds. A async_queries that polls every second reads one or two partitions."""
+"""Time that a partition covers, in milliseconds. A process that polls every second reads one or two partitions."""
 MAX_WRITE_DURATION = timedelta(seconds=1)
-"""Maximum duration of a write. Readers may have passed the time of a slower row, which is then written again with the
-current time."""
+"""Maximum duration of a write. If a write takes longer, readers may have read past the time in its rows. The rows are
+then written again with the current time."""
 MAX_ATTEMPTS = 3
-"""Attempts to write a row within that time."""
+"""Attempts to write rows within MAX_WRITE_DURATION."""
 READ_OVERLAP = FEED_CLOCK_SKEW + MAX_WRITE_DURATION
-"""How old the time in a row may be, by a async_queries's clock, when the row becomes readable."""
+"""How far each read goes back behind the start of the last one. When a row becomes readable, the time in it may be so
+old by the clock of a reader."""
 MAX_POSITION_AGE = timedelta(minutes=5)
-"""Maximum age of a position. Rows live for ten minutes, so that a valid position misses no expired row."""
+"""Maximum age of a position. Rows live for ten minutes, so no row after a valid position has expired."""
 MAX_ROWS_PER_READ = 20_000
 """Maximum rows per read. A growing burst has a row for each write."""
 LAPSE_SEQ = 0
-"""The seq in the row of a lapse. No burst has this number."""
+"""Value of `seq` in the row of a lapse. No burst has this number."""
 
 _PUT_CHANGE = "INSERT INTO burst_changes (bucket, at, subject, seq, version) VALUES (?, ?, ?, ?, ?)"
 _SELECT_CHANGES = load_statement("read_burst_changes")
@@ -39,7 +40,7 @@ _SELECT_CHANGES = load_statement("read_burst_changes")
 ChangeKey = tuple[str, int]
 """Subject and seq of a burst, or nonce and LAPSE_SEQ of a lapse."""
 ReturnedChanges = Mapping[ChangeKey, tuple[int, int]]
-"""Maps a change to the version that was returned, and to the time of the newest row."""
+"""For each change, the highest version that was returned, and the time in its newest row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def put_change_entries(
         cluster.query_all(batched_inserts(batch) for batch in batches(rows, MAX_ROWS_PER_BATCH))
         if _is_in_time(began, clock.now()):
             return
-        extra_rows = []
+        extra_rows = []  # they are written; only the time in the entries is too old
     raise _too_slow()
 
 
@@ -135,7 +136,7 @@ class CassandraBurstChanges:
         raise _too_slow()
 
     async def _rows(self, first: datetime, last: datetime) -> list[Any]:
-        """Return the rows from `first` on, oldest first. `last` only bounds the buckets."""
+        """Return the rows from `first` on, oldest first, in the buckets up to that of `last`."""
         since = to_ms(first)
         buckets = [*range(since // BUCKET_MS, to_ms(last) // BUCKET_MS + 1)]
         return sorted(await self._async_queries(_SELECT_CHANGES, (buckets, since, MAX_ROWS_PER_READ)))
@@ -155,9 +156,9 @@ def _new_changes(rows: Iterable[Any], returned: ReturnedChanges) -> tuple[Sequen
 
 
 def _is_in_time(began: datetime, ended: datetime) -> bool:
-    """Return whether readers have not passed the time in the row.
+    """Return whether the write was fast enough, so no reader has read past the time in its rows.
 
-    A negative duration means that the clock was set back.
+    Return False if the clock was set back during the write.
     """
     return timedelta(0) <= ended - began <= MAX_WRITE_DURATION
 

@@ -74,7 +74,7 @@ _SELECT_FILLED_WINDOWS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedRows:
+class InboxRowQuery:
     """The member whose rows are read, the subjects, the position and the limit."""
 
     member: Member
@@ -92,7 +92,7 @@ class WantedRows:
 class InboxRowReader:
     async_queries: AsyncQueries
 
-    async def rows(self, wanted: WantedRows, windows: range) -> list[InboxRow]:
+    async def rows(self, wanted: InboxRowQuery, windows: range) -> list[InboxRow]:
         """Return the rows of these inbox windows, which are given newest first.
 
         The first window nearly always has enough rows. Other windows are queried concurrently, in growing groups and
@@ -110,11 +110,11 @@ class InboxRowReader:
         rows = await self.async_queries(_SELECT_FILLED_WINDOWS, (member_range, list(windows)))
         return sorted((row.inbox_window for row in rows), reverse=True)
 
-    async def _read_windows(self, wanted: WantedRows, windows: Sequence[int]) -> list[InboxRow]:
+    async def _read_windows(self, wanted: InboxRowQuery, windows: Sequence[int]) -> list[InboxRow]:
         pages = await asyncio.gather(*(self._read_window(wanted, window) for window in windows))
         return [row for rows in pages for row in rows]
 
-    async def _read_window(self, wanted: WantedRows, window: int) -> list[InboxRow]:
+    async def _read_window(self, wanted: InboxRowQuery, window: int) -> list[InboxRow]:
         groups = [
             wanted.subjects[start : start + SUBJECTS_PER_QUERY]
             for start in range(0, len(wanted.subjects), SUBJECTS_PER_QUERY)
@@ -135,7 +135,7 @@ class InboxRowReader:
         return sorted(result, key=_position, reverse=True)[: wanted.limit]
 
     async def _read_by_subject(
-        self, wanted: WantedRows, window: int, cursors: Sequence["_SubjectRowCursor"]
+        self, wanted: InboxRowQuery, window: int, cursors: Sequence["_SubjectRowCursor"]
     ) -> list[InboxRow]:
         """Read subjects separately, page by page, until each has enough rows that reach the member, or no more rows."""
         all_cursors, size = cursors, min(MAX_ROWS_PER_QUERY, max(MIN_FIRST_PAGE_ROWS, len(TIERS) * wanted.limit))
@@ -149,7 +149,7 @@ class InboxRowReader:
         return [row for cursor in all_cursors for row in cursor.rows.values()]
 
     async def _query(
-        self, statement: str, wanted: WantedRows, window: int, queries: Sequence[tuple[object, ...]]
+        self, statement: str, wanted: InboxRowQuery, window: int, queries: Sequence[tuple[object, ...]]
     ) -> list[list[InboxRow]]:
         partition = range_of(wanted.member), window
         # One call of the async_queries, because it limits the queries in flight per call. A member who follows
@@ -177,7 +177,7 @@ class _SubjectRowCursor:
             self.read_from = to_ms(rows[-1].opened_at), rows[-1].burst.seq
 
 
-def _reaching(wanted: WantedRows, rows: Sequence[InboxRow]) -> list[InboxRow]:
+def _reaching(wanted: InboxRowQuery, rows: Sequence[InboxRow]) -> list[InboxRow]:
     """Return the rows after the position that reach the member."""
     older = rows if wanted.position is None else [row for row in rows if _position(row) < wanted.position]
     return [row for row in older if row.contains(wanted.member)]
