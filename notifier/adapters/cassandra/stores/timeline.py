@@ -81,10 +81,10 @@ async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> 
 
 
 def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
-    """Yield queries: subjects, a run, and burst numbers. A query returns each burst that has one of both.
+    """Yield queries: subjects, a run, and burst numbers.
 
-    A subject is added to a query while the query returns few superfluous rows. A query costs the client 90 us, and a
-    row 2 us.
+    A query returns each stored burst that has one of the subjects and one of the numbers. A subject is added to a query
+    while the query returns few superfluous rows. A query costs the client 90 us, and a row 2 us.
     """
     numbers: dict[tuple[int, str], list[int]] = {}  # by run and subject
     for key in sorted(keys, key=attrgetter("seq")):
