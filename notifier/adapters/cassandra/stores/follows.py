@@ -36,8 +36,8 @@ class CassandraFollows:
         self._cluster = cluster
 
     def write(self, follows: Collection[Follow]) -> None:
-        # Write the subject table first, as an import does: push suppression then sees a new follow no later than the
-        # inbox does. After an interruption the caller writes both again.
+        # Write the subject table first, as `put_in_both_tables` does: push suppression then sees a new follow no later
+        # than the inbox does. After an interruption the caller writes both tables again.
         self._cluster.query_each(_WRITE_FOLLOW_BY_SUBJECT, [_subject_parameters(follow) for follow in follows])
         self._cluster.query_each(_WRITE_FOLLOW, [_block_parameters(follow) for follow in follows])
 
@@ -45,8 +45,9 @@ class CassandraFollows:
         put_in_both_tables(self._cluster, (_PUT_BLOCK_BY_SUBJECT, _PUT_BLOCK), map(_row_pair, follows))
 
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
-        # A compare-and-set on the block table decides which row exists. That row is then written to the subject table.
-        # After an interruption the caller inserts the rows again, and gets the existing ones.
+        # Insert the rows into the block table, where a compare-and-set keeps the first row of each member block. Then
+        # write the kept rows to the subject table. After an interruption the caller inserts the rows again, and gets
+        # the kept ones.
         existing = self._read_blocks([follow.key for follow in follows])
         new = [follow for follow in follows if follow.key not in existing]
         applied = self._cluster.compare_and_set_each((_INSERT_BLOCK, _block_row(follow)) for follow in new)

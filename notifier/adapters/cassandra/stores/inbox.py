@@ -155,8 +155,8 @@ class InboxRowReader:
         self, statement: str, row_query: InboxRowQuery, window: int, queries: Sequence[tuple[object, ...]]
     ) -> list[list[InboxRow]]:
         partition = range_of(row_query.member), window
-        # Send all queries in one call, because the queries in flight are limited per call. A member who follows thousands
-        # of subjects must not use up the limit of all calls.
+        # Send all queries in one call, because the queries in flight are limited per call. A member who follows
+        # thousands of subjects must not use up the limit of all calls.
         results = await self.async_queries.query_each(statement, [(*partition, *query) for query in queries])
         return [[row_of(row) for row in rows] for rows in results]
 
