@@ -45,7 +45,7 @@ from notifier.adapters.cassandra import (
     Cluster,
     Phase,
     migrate,
-    pending,
+    pending_migrations,
     require_schema,
 )
 from notifier.adapters.cassandra.driver import warmup
@@ -101,7 +101,7 @@ class ClusterProfile:
 
     def pending(self) -> Sequence[str]:
         kafka.check_access(self._kafka)
-        steps = [step for phase in Phase for step in pending(self._cluster, phase)]
+        steps = [step for phase in Phase for step in pending_migrations(self._cluster, phase)]
         return [*steps, *kafka.pending(self._kafka)]
 
     def migrate(self, phase: str | None = None) -> int:
