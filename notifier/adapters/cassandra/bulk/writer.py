@@ -42,7 +42,7 @@ MIN_WINDOW = 256 * 1024
 MAX_WINDOW = 8 * 1024 * 1024
 """Largest window in bytes."""
 WINDOW_STEP = 128 * 1024
-"""Bytes by which the window grows after a full window of accepted messages. Until it first shrinks, it doubles."""
+"""Growth of the window in bytes, after a full window of accepted messages. Until it first shrinks, it doubles."""
 FULL_SHARE = 0.75
 """Share of the window above which it counts as full.
 

@@ -1,4 +1,4 @@
-"""Joins rows into CQL batches, and writes them. A batch costs hardly more than a single row."""
+"""Joins rows into CQL batches, which cost hardly more than single rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice

@@ -387,7 +387,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         driver.shutdown()
         raise Environment(f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it.") from error
     except BaseException:
-        # Without a shutdown the driver's threads would try to reconnect for ever.
+        # Without a shutdown the driver's threads would never stop to reconnect.
         with suppress(Exception):
             driver.shutdown()
         raise

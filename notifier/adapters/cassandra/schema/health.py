@@ -25,7 +25,7 @@ class NodeStatus:
     version: str = ""
     """Empty if the node doesn't respond."""
     clock_lead: float = 0.0
-    """Seconds by which its clock is at least ahead of ours. Negative if it is behind."""
+    """Smallest possible lead of its clock over ours, in seconds. Negative if it is behind."""
     settings: Mapping[str, str]
 
     @property
@@ -90,7 +90,7 @@ def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
 
 
 def clock_lead_of(theirs: float, before: float, after: float) -> float:
-    """Return the seconds by which another clock is at least ahead of ours. Negative if it is behind.
+    """Return the smallest possible lead of another clock over ours, in seconds. Negative if it is behind.
 
     The other clock was read between our readings `before` and `after`. If its time is between them, return 0.
     """

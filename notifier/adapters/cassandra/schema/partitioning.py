@@ -1,4 +1,4 @@
-"""Computes partition keys and TTLs. The keys must not change, because existing keyspaces depend on them."""
+"""Computes partition keys, which must not change once a keyspace exists, and TTLs."""
 
 from datetime import UTC, datetime, timedelta
 from zlib import crc32

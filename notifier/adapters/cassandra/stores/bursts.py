@@ -71,8 +71,8 @@ _PARTITION_KEY = itemgetter(0, 1, 2)
 IDS_PER_QUERY = 16
 """Ids per query. Most are unknown: the nodes' Bloom filters find that out more cheaply than another query would."""
 MAX_REMEMBERED_BURSTS = 4_096
-"""Most bursts of which a process remembers that their run and hour rows are written. Under load each burst is written
-again and again for a minute."""
+"""Most bursts whose run and hour rows a process remembers to have written. Under load each burst is written again and
+again for a minute."""
 
 TtlSeconds = int
 """TTL in seconds."""

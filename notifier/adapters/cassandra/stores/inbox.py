@@ -93,7 +93,7 @@ class InboxRowReader:
     async_queries: AsyncQueries
 
     async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
-        """Return the rows of these inbox windows, of which `windows` has the newest first.
+        """Return the rows of these inbox windows, which are given newest first.
 
         The first window nearly always has enough rows. Otherwise the other windows follow, without the empty ones. They
         are read in groups of growing size, and the windows of a group concurrently.

@@ -175,8 +175,8 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
 # Active sets: a partition per set and shard, with a row for each hour at which entries expire. A TTL removes the row.
 
 KEPT_AFTER_EXPIRY = timedelta(days=2)
-"""How long a row stays after its hour. Without this margin a process whose clock was set back might not find a valid
-row, and a node whose clock is ahead would remove rows too early."""
+"""How long a row stays after its hour. A process whose clock was set back still needs it. A node whose
+clock is ahead must not remove it too early."""
 NO_TTL = 0
 """TTL of a row that never expires."""
 

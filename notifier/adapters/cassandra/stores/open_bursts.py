@@ -36,7 +36,7 @@ minute."""
 
 @dataclass(frozen=True, slots=True)
 class OpenBurstScan:
-    """What a full scan reads, decided when it starts."""
+    """Plan of a full scan, made when it starts."""
 
     started_at: int
     """Time before the first query, in milliseconds. The scan may miss bursts that are listed later."""

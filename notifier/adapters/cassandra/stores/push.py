@@ -172,7 +172,7 @@ def _key(log_key: SendLogKey, window: SendWindow) -> LogRowKey:
     )
 
 
-# Push suppression: several queries for each shard, all of which run concurrently.
+# Push suppression: several queries for each shard. All of them run concurrently.
 
 _SELECT_MARKED = "SELECT member FROM marks_by_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SELECT_SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
