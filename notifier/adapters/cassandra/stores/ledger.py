@@ -33,7 +33,7 @@ LAST_OCCURRENCE = -1
 If each occurrence had a row, the progress of a slice that waited a thousand times would be read from a thousand rows.
 """
 REPEATING_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
-"""Repeating facts: only the last occurrence is kept. PARKED is not among them: a slice has an entry for each throttle."""
+"""Repeating facts: only the last occurrence is kept. PARKED is not among them: each throttle has an entry."""
 
 _INSERT_ROW, _UPDATE_ROW = load_statement("insert_ledger_row"), load_statement("update_ledger_row")
 _SELECT_ROWS = (
