@@ -1,4 +1,4 @@
-"""Stores the change feed of bursts, ordered by the writers' clocks; readers poll it with overlap."""
+"""Stores the change feed of bursts by the writers' clocks; readers poll with an overlap."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
