@@ -26,7 +26,14 @@ from notifier.codec.storage import to_ms
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor
 from notifier.devkit.check.finding import at_least
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, encode, from_offsets, shard_of
+from notifier.domain.audience.bitmap import (
+    BLOCK_MEMBERS,
+    SHARD_MEMBERS,
+    WHOLE_BLOCK_SLOT,
+    encode,
+    from_offsets,
+    shard_of,
+)
 from notifier.domain.audience.follow_import import HALF_KEY_BITS, FollowRowChunk, Keys, cut_follow_rows, edge_keys
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import SetKind
@@ -70,7 +77,7 @@ def lean_import(files: Files, file: Path) -> None:
 
 def _follows(crowds: FollowRowChunk, names: Mapping[Member, UserId]) -> list[tuple[object, ...]]:
     since = to_ms(ALWAYS)
-    shared = [(block, BLOCK_SLOT, _subject(names[of]), since, bits) for of, block, bits in crowds.block_rows]
+    shared = [(block, WHOLE_BLOCK_SLOT, _subject(names[of]), since, bits) for of, block, bits in crowds.block_rows]
     own = [(m // BLOCK_MEMBERS, m % BLOCK_MEMBERS, _subject(names[of]), since, None) for of, m in crowds.member_rows]
     return [*shared, *own]
 

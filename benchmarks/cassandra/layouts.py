@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.cassandra.history import InboxHistory
 from benchmarks.cassandra.writers import BATCH, Delivery, DriverDefaults, Values, grouped, values
-from notifier.adapters.cassandra import CassandraInbox, CassandraReader, CassandraTimeline, Cluster
+from notifier.adapters.cassandra import AsyncQueries, CassandraInbox, CassandraTimeline, Cluster
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
@@ -64,7 +64,7 @@ def fill(cluster: Cluster, history: InboxHistory, windows: int, tell: Callable[[
         stock.close()
 
 
-def layouts(cluster: Cluster, reader: CassandraReader, history: InboxHistory, windows: int) -> Sequence[TableLayout]:
+def layouts(cluster: Cluster, reader: AsyncQueries, history: InboxHistory, windows: int) -> Sequence[TableLayout]:
     """Return a reader for each layout. The last two query one inbox window after another until the page is full."""
     clock = SystemClock()
     timeline = CassandraTimeline(reader, clock)
@@ -85,7 +85,7 @@ def layouts(cluster: Cluster, reader: CassandraReader, history: InboxHistory, wi
     return [TableLayout(name=read.__name__, read=read) for read in (inbox_rows, member_rows, one_per_partition)]
 
 
-async def _newest(reader: CassandraReader, statement: str, places: Sequence[Values]) -> Sequence[RowFound]:
+async def _newest(reader: AsyncQueries, statement: str, places: Sequence[Values]) -> Sequence[RowFound]:
     rows: list[RowFound] = []
     for place in places:
         rows += [(row.opened_at, row.subject, row.seq) for row in await reader(statement, place)]

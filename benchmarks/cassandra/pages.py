@@ -14,7 +14,7 @@ from benchmarks.cassandra.history import InboxHistory
 from benchmarks.cassandra.layouts import PEOPLE, READERS, Read, TableLayout, fill, layouts
 from benchmarks.cassandra.node import BenchNode, running_node
 from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.adapters.cassandra import CassandraReader, Cluster
+from notifier.adapters.cassandra import AsyncQueries, Cluster
 from notifier.devkit.check.finding import at_most, quantile
 from notifier.domain.ids import Member
 
@@ -50,7 +50,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         node.restart()
         with closing(Cluster(node.cluster.access)) as cluster:
             tell("reading pages")
-            table_layouts = layouts(cluster, CassandraReader(cluster), history, windows)
+            table_layouts = layouts(cluster, AsyncQueries(cluster), history, windows)
             rounds_by_layout = asyncio.run(_measure(node, table_layouts, quick=quick))
     figures = [figure for name, rounds in rounds_by_layout.items() for figure in _figures(name, rounds, windows)]
     return [*figures, _ratio(rounds_by_layout[OURS], rounds_by_layout[BASELINE])]

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from notifier.adapters.cassandra.bulk.encoding import RowBatch
+from notifier.adapters.cassandra.bulk.encoding import RowMessage
 
 HEADER = struct.Struct(">BBhBi")
 """Version, flags, stream, opcode, length of the body."""
@@ -81,13 +81,13 @@ class FrameConnection:
             self._incomplete = data[at:]
 
 
-def batches(messages: Sequence[RowBatch]) -> list[bytes]:
+def batches(messages: Sequence[RowMessage]) -> list[bytes]:
     """Encode the messages as frames, several in a chunk, ready to be sent."""
     frames = [_batch(number % STREAMS, message) for number, message in enumerate(messages)]
     return [b"".join(frames[at : at + CHUNK]) for at in range(0, len(frames), CHUNK)]
 
 
-def _batch(stream: int, message: RowBatch) -> bytes:
+def _batch(stream: int, message: RowMessage) -> bytes:
     body = struct.pack(">BH", UNLOGGED, len(message)) + message.body + struct.pack(">HB", LOCAL_QUORUM, 0)
     return HEADER.pack(VERSION, 0, stream, BATCH, len(body)) + body
 

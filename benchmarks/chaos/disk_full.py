@@ -50,7 +50,7 @@ def _fill(stage: Stage) -> bool:
     access = replace(cassandra_access(stage.settings), keyspace="filler")
     with closing(Cluster(access)) as cluster:
         try:
-            cluster.create()
+            cluster.create_keyspace()
             cluster.change_schema("CREATE TABLE IF NOT EXISTS filler (id int PRIMARY KEY, piece blob)")
             rows = ((number, bytes(CHUNK)) for number in range(CHUNKS))
             cluster.query_each("INSERT INTO filler (id, piece) VALUES (?, ?)", rows)

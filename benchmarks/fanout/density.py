@@ -24,7 +24,15 @@ from notifier.adapters.sqlite.files import Files
 from notifier.codec.storage import to_ms
 from notifier.devkit.check.finding import Finding, at_least, at_most
 from notifier.devkit.check.run import Report
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, SHARD_MEMBERS, Bits, count, offsets
+from notifier.domain.audience.bitmap import (
+    BLOCK_MEMBERS,
+    SHARD_BLOCKS,
+    SHARD_MEMBERS,
+    WHOLE_BLOCK_SLOT,
+    Bits,
+    count,
+    offsets,
+)
 from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
@@ -240,7 +248,7 @@ def _former(burst: Burst, shard: int, bits: Bits) -> Iterator[Values]:
     by_block = bits.reshape(SHARD_BLOCKS, -1)
     reached = np.bitwise_count(by_block).sum(axis=1, dtype=np.int64)
     for block in np.flatnonzero(reached >= FORMER_FROM).tolist():
-        yield shard * SHARD_BLOCKS + block, window, BLOCK_SLOT, *tail, by_block[block].tobytes()
+        yield shard * SHARD_BLOCKS + block, window, WHOLE_BLOCK_SLOT, *tail, by_block[block].tobytes()
     few = np.flatnonzero((reached > 0) & (reached < FORMER_FROM))
     number, slot = np.divmod(offsets(by_block[few].reshape(-1)), BLOCK_MEMBERS)
     for block, place in zip((few[number] + shard * SHARD_BLOCKS).tolist(), slot.tolist(), strict=True):

@@ -39,7 +39,7 @@ class People(Protocol):
         """
         ...
 
-    async def expected(self, user: UserId) -> Member | None:
+    async def cached_member(self, user: UserId) -> Member | None:
         """Return the member number according to the user's ID range, if this process has cached the range.
 
         The call reads no store and proves nothing: the account may be deleted or may have another number. `open`
@@ -47,11 +47,11 @@ class People(Protocol):
         """
         ...
 
-    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
+    async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:
         """Return `member` and `viewer` in one call; None if the user does not exist or was deleted.
 
-        The result does not depend on `expected`. A right guess only saves time: the account is read in parallel with
-        the rest.
+        The result does not depend on `cached_member`. If it is right, the call is faster: it reads the account
+        concurrently with everything else.
         """
         ...
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import (
+    AsyncQueries,
     CassandraAccountFlags,
     CassandraAccountPreferences,
     CassandraActiveSets,
@@ -33,7 +34,6 @@ from notifier.adapters.cassandra import (
     CassandraPreferences,
     CassandraPushSuppressions,
     CassandraReachLimits,
-    CassandraReader,
     CassandraRecentBursts,
     CassandraRetractions,
     CassandraSendLog,
@@ -45,8 +45,8 @@ from notifier.adapters.cassandra import (
     Cluster,
     Phase,
     migrate,
-    pending,
-    require,
+    pending_migrations,
+    require_schema,
 )
 from notifier.adapters.cassandra.driver import warmup
 from notifier.adapters.celery import CeleryQueue, application, check_connection
@@ -93,7 +93,7 @@ class ClusterProfile:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._run_folder = settings.data / "run"
-        self._cluster = Cluster(cassandra_access(settings), require)
+        self._cluster = Cluster(cassandra_access(settings), require_schema)
         self._kafka_access = kafka_access(settings)
         self._clock = SystemClock()
         self._closing, self._closing_async = ExitStack(), AsyncExitStack()
@@ -113,7 +113,7 @@ class ClusterProfile:
 
     def prepare(self) -> None:
         with suppress(StoreUnavailable):  # in an outage roles start anyway, and serve what they can
-            require(self._cluster)
+            require_schema(self._cluster)
 
     def require_log(self) -> None:
         kafka.require_access(self._kafka_access)
@@ -239,15 +239,15 @@ class ClusterProfile:
         return versioned(ports)
 
     def read_ports(self, metrics: Metrics | None = None) -> ReadPorts:
-        cache, reader = connect_async(self.redis_url(), metrics), CassandraReader(self._cluster)
+        cache, async_queries = connect_async(self.redis_url(), metrics), AsyncQueries(self._cluster)
         self._closing_async.push_async_callback(cache.aclose)
         versions = RedisViewerVersionReader(cache)
         self._closing_async.push_async_callback(versions.close)
         return ReadPorts(
-            people=CassandraPeople(reader, self._clock),
-            preferences=CassandraPreferences(reader),
-            timeline=CassandraTimeline(reader, self._clock),
-            burst_changes=CassandraBurstChanges(reader, self._clock, UuidNonces()),
+            people=CassandraPeople(async_queries, self._clock),
+            preferences=CassandraPreferences(async_queries),
+            timeline=CassandraTimeline(async_queries, self._clock),
+            burst_changes=CassandraBurstChanges(async_queries, self._clock, UuidNonces()),
             pull=RedisPullReader(cache, self._clock),
             activity=RedisActivity(cache),
             live=RedisLiveReader(cache),

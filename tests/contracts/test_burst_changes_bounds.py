@@ -7,7 +7,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.burst_changes import MAX_POSITION_AGE, MAX_WRITE_DURATION, CassandraBurstChanges
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts
@@ -41,7 +41,7 @@ class SlowWrites:
 
 
 def feed_of(cluster: Cluster, clock: ManualClock) -> CassandraBurstChanges:
-    return CassandraBurstChanges(CassandraReader(cluster), clock, UuidNonces())
+    return CassandraBurstChanges(AsyncQueries(cluster), clock, UuidNonces())
 
 
 @pytest.mark.parametrize("offset", [FEED_CLOCK_SKEW, -FEED_CLOCK_SKEW])
@@ -83,7 +83,7 @@ def test_write_fails_when_each_row_is_slow(cluster: Cluster) -> None:
     with pytest.raises(StoreUnavailable, match="change feed"):
         CassandraBursts(cluster, SlowWrites(LATE)).write([burst()], [])
     with pytest.raises(StoreUnavailable, match="change feed"):
-        run(CassandraBurstChanges(CassandraReader(cluster), SlowWrites(LATE), UuidNonces()).record_viewer_lapse())
+        run(CassandraBurstChanges(AsyncQueries(cluster), SlowWrites(LATE), UuidNonces()).record_viewer_lapse())
 
 
 def test_position_expires_before_its_rows(cluster: Cluster) -> None:

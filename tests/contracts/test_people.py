@@ -125,8 +125,8 @@ def test_open_ignores_wrong_expected_member(user_store: Store) -> None:
 def test_expected_member_comes_from_range_or_is_unknown(user_store: Store) -> None:
     user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     run(user_store.people.open(UserId("u3")))
-    assert run(user_store.people.expected(UserId("u7"))) in (None, 507)
-    assert [run(user_store.people.expected(user)) for user in (ADA, UserId("u10"), UserId(""))] == [None] * 3
+    assert run(user_store.people.cached_member(UserId("u7"))) in (None, 507)
+    assert [run(user_store.people.cached_member(user)) for user in (ADA, UserId("u10"), UserId(""))] == [None] * 3
 
 
 def test_new_user_follows_and_has_seen_nothing(user_store: Store) -> None:

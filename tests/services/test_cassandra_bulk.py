@@ -25,7 +25,7 @@ from notifier.adapters.cassandra import (
     Phase,
     migrate,
 )
-from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
+from notifier.adapters.cassandra.bulk.encoding import RowMessage, messages
 from notifier.adapters.cassandra.bulk.writer import INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW, BulkWriter, CongestionWindow
 from notifier.adapters.cassandra.schema.migrate import FOLDER, split_statements
 from notifier.config import Settings
@@ -47,7 +47,9 @@ pytestmark = [
     ),
 ]
 
-WARNING = "this cassandra-driver does not accept premade messages; rows are written in its own batches, which is slower"
+WARNING = (
+    "this cassandra-driver does not accept pre-encoded messages; rows are written in its own batches, which is slower"
+)
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
@@ -97,11 +99,11 @@ def test_writes_beyond_connection_capacity_wait(cluster: Cluster) -> None:
 
 
 class ChangedDriver(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
-    """A changed driver, which refuses premade messages."""
+    """A changed driver, which refuses pre-encoded messages."""
 
     @classmethod
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
-        if isinstance(getattr(msg, "queries", None), RowBatch):
+        if isinstance(getattr(msg, "queries", None), RowMessage):
             raise AttributeError("queries")
         encoded: bytes = super().encode_message(msg, *args, **options)
         return encoded

@@ -8,7 +8,7 @@ import pytest
 
 from notifier.adapters.cassandra import CassandraDeferredBursts, CassandraLedger, Cluster
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.deferred_bursts import BUCKETS, FULL_SCAN_INTERVAL_MS
+from notifier.adapters.cassandra.stores.deferred_bursts import FULL_SCAN_INTERVAL_MS, WAKE_BUCKETS
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -40,7 +40,7 @@ class CrashingCluster(Cluster):
             raise StoreUnavailable("for a test")
         if "SELECT" in statement and "FROM deferred_bursts" in statement:
             self.partitions_read.append(
-                sum(len(slots) * len(BUCKETS) for slots, *_ in queries if isinstance(slots, list))
+                sum(len(slots) * len(WAKE_BUCKETS) for slots, *_ in queries if isinstance(slots, list))
             )
         return self.shared.query_each(statement, queries, profile=profile)
 
@@ -106,6 +106,6 @@ def test_wake_reads_a_week_once_and_a_day_every_hour(cluster: Cluster, clock: Ma
     clock.advance(timedelta(milliseconds=FULL_SCAN_INTERVAL_MS))
     deferred_bursts.wake_due(clock.now(), MANY)
     week, second_read, third_read, day = counting.partitions_read
-    assert week <= 8 * 96 * len(BUCKETS) + 2 * len(BUCKETS)
-    assert max(second_read, third_read) <= 2 * len(BUCKETS)
-    assert 26 * 4 * len(BUCKETS) <= day <= 26 * 4 * len(BUCKETS) + 2 * len(BUCKETS)
+    assert week <= 8 * 96 * len(WAKE_BUCKETS) + 2 * len(WAKE_BUCKETS)
+    assert max(second_read, third_read) <= 2 * len(WAKE_BUCKETS)
+    assert 26 * 4 * len(WAKE_BUCKETS) <= day <= 26 * 4 * len(WAKE_BUCKETS) + 2 * len(WAKE_BUCKETS)

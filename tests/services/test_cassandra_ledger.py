@@ -202,12 +202,12 @@ def test_failed_read_keeps_start_of_open_bursts(cluster: Cluster, clock: ManualC
     counting = CountingCluster(cluster)
     opened = OpenBursts(counting, clock)
     opened.all()
-    known = dict(opened._cache.scan_from)
+    known = dict(opened._cache.start_by_slot)
     counting.refusing = failing_part
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             opened.all()
-    assert opened._cache.scan_from == known
+    assert opened._cache.start_by_slot == known
     counting.refusing = ""
     assert list(opened.all()) == [KEY]
 

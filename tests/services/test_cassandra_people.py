@@ -16,12 +16,12 @@ import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
 
 from notifier.adapters.cassandra import (
+    AsyncQueries,
     CassandraAccess,
     CassandraDirectory,
     CassandraMemberSets,
     CassandraPeople,
     CassandraPushSuppressions,
-    CassandraReader,
     Cluster,
 )
 from notifier.adapters.cassandra.driver.session import MAX_IN_FLIGHT_PER_CALL
@@ -273,8 +273,8 @@ def test_hung_node_is_an_outage_and_does_not_block_the_loop(cluster: Cluster, tm
         return list(await calls), max(np.diff(ticks))
 
     with freezable(cluster.access, tmp_path) as (proxy, hanging):
-        people = CassandraPeople(CassandraReader(hanging, deadline=SOON), ManualClock())
-        patient = CassandraPeople(CassandraReader(hanging, deadline=timedelta(seconds=30)), ManualClock())
+        people = CassandraPeople(AsyncQueries(hanging, deadline=SOON), ManualClock())
+        patient = CassandraPeople(AsyncQueries(hanging, deadline=timedelta(seconds=30)), ManualClock())
         assert not any(isinstance(result, Exception) for result in run(three_calls(patient))[0])
         proxy.freeze()
         began = monotonic()

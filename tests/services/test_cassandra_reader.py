@@ -12,8 +12,8 @@ import pytest
 from cassandra import InvalidRequest
 from cassandra.cluster import ResponseFuture
 
-from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
-from notifier.adapters.cassandra.driver.async_reader import MAX_IN_FLIGHT_PER_CALL, CassandraReader
+from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require_schema
+from notifier.adapters.cassandra.driver.async_queries import MAX_IN_FLIGHT_PER_CALL, AsyncQueries
 from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
@@ -57,11 +57,11 @@ def test_results_have_the_order_of_the_queries(cluster: Cluster) -> None:
 def test_timeout_is_an_outage(cluster: Cluster) -> None:
     cluster.prepare(RANGES)
     with pytest.raises(StoreUnavailable, match="No answer within"):
-        run(CassandraReader(cluster, deadline=timedelta(microseconds=1))(RANGES))
+        run(AsyncQueries(cluster, deadline=timedelta(microseconds=1))(RANGES))
 
 
 def test_query_beyond_queue_limit_is_refused_at_once(cluster: Cluster) -> None:
-    reader = CassandraReader(cluster, max_waiting=2, deadline=timedelta(seconds=WITHIN))
+    reader = AsyncQueries(cluster, max_in_flight=2, deadline=timedelta(seconds=WITHIN))
 
     async def ask_three() -> list[object]:
         return list(await gather(*(reader(RANGES) for _ in range(3)), return_exceptions=True))
@@ -71,7 +71,7 @@ def test_query_beyond_queue_limit_is_refused_at_once(cluster: Cluster) -> None:
 
 
 def test_more_queries_than_slots_are_answered(cluster: Cluster) -> None:
-    reader = CassandraReader(cluster, max_waiting=MAX_IN_FLIGHT_PER_CALL + 1, deadline=timedelta(seconds=30))
+    reader = AsyncQueries(cluster, max_in_flight=MAX_IN_FLIGHT_PER_CALL + 1, deadline=timedelta(seconds=30))
     answers = run(
         reader.query_each(OF_RANGE, [(member_range, 0) for member_range in range(4 * MAX_IN_FLIGHT_PER_CALL)])
     )
@@ -80,13 +80,13 @@ def test_more_queries_than_slots_are_answered(cluster: Cluster) -> None:
 
 
 def test_deadline_covers_all_queries_of_its_block(cluster: Cluster) -> None:
-    async def ask_for_ever(reader: CassandraReader) -> None:
+    async def ask_for_ever(reader: AsyncQueries) -> None:
         async with reader.deadline():
             while True:
                 await reader(RANGES)
 
     with pytest.raises(StoreUnavailable, match="No answer within"):
-        run(ask_for_ever(CassandraReader(cluster, deadline=timedelta(milliseconds=100))))
+        run(ask_for_ever(AsyncQueries(cluster, deadline=timedelta(milliseconds=100))))
 
 
 def test_invalid_query_is_not_an_outage(cluster: Cluster) -> None:
@@ -96,8 +96,8 @@ def test_invalid_query_is_not_an_outage(cluster: Cluster) -> None:
 
 def test_query_before_migration_reports_missing_schema(cluster: Cluster) -> None:
     """A process that started while the store was down waits, and dead-letters none of its records."""
-    with closing(Cluster(replace(cluster.access, keyspace=f"early_{uuid4().hex[:12]}"), require)) as early:
-        early.create()
+    with closing(Cluster(replace(cluster.access, keyspace=f"early_{uuid4().hex[:12]}"), require_schema)) as early:
+        early.create_keyspace()
         with pytest.raises(SchemaOlder, match="The keyspace has no tables of this software"):
             early.prepare("SELECT subject FROM sequence_heads")
         migrate(early, Phase.PRE)
@@ -117,7 +117,7 @@ def test_result_is_freed_after_it_is_read(cluster: Cluster) -> None:
     gc.disable()
     try:
         cluster.query_each(OF_RANGE, [(member_range, 0) for member_range in range(100)])
-        run(CassandraReader(cluster).query_each(OF_RANGE, [(member_range, 0) for member_range in range(100)]))
+        run(AsyncQueries(cluster).query_each(OF_RANGE, [(member_range, 0) for member_range in range(100)]))
         deadline = monotonic() + 10  # the driver's thread may still hold the last one
         while [future for future in pending_requests() if future not in before]:
             assert monotonic() < deadline

@@ -88,9 +88,9 @@ def test_message_has_the_bytes_of_the_driver(shared_cluster: Cluster, shape: dic
         for values in expected[: len(message)]:
             driver_batch.add(shared_cluster.prepare(message.statement), values)
         del expected[: len(message)]
-        premade = PreencodedBatch(message)
-        assert encode(PreencodedBatchProtocol, premade) == encode(ProtocolHandler, driver_batch)
-        assert premade.routing_key == driver_batch.routing_key
+        preencoded = PreencodedBatch(message)
+        assert encode(PreencodedBatchProtocol, preencoded) == encode(ProtocolHandler, driver_batch)
+        assert preencoded.routing_key == driver_batch.routing_key
     assert not expected
 
 

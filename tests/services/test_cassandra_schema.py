@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate, pending, require
+from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate, pending_migrations, require_schema
 from notifier.devkit.engines.maven import missing
 from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
 
@@ -109,9 +109,9 @@ def test_migrations_are_applied_in_order_once(cluster: Cluster, folder: Path) ->
     assert tables(cluster) == {"a", "b", "c", "d"}
     assert migrate(cluster, Phase.PRE, folder) == 0
     (folder / "pre" / "0003_third.cql").write_text("CREATE TABLE IF NOT EXISTS e (x int PRIMARY KEY);")
-    assert pending(cluster, Phase.PRE, folder) == ["0003_third"]
+    assert pending_migrations(cluster, Phase.PRE, folder) == ["0003_third"]
     assert migrate(cluster, Phase.PRE, folder) == 1
-    assert pending(cluster, Phase.PRE, folder) == []
+    assert pending_migrations(cluster, Phase.PRE, folder) == []
     assert "e" in tables(cluster)
 
 
@@ -144,7 +144,7 @@ def test_edited_migration_is_refused(cluster: Cluster, folder: Path) -> None:
 def test_next_runner_continues_a_killed_migration(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
     run_killed_migration(access, folder)
     assert tables(cluster) == {"a", "b"}
-    assert pending(cluster, Phase.PRE, folder) == ["0002_second"]
+    assert pending_migrations(cluster, Phase.PRE, folder) == ["0002_second"]
     assert migrate(cluster, Phase.PRE, folder, lock_timeout=LONG) == 1
     assert tables(cluster) == {"a", "b", "c", "d"}
 
@@ -191,7 +191,7 @@ def test_runner_stalled_past_its_lock_records_nothing(access: CassandraAccess, c
         with pytest.raises(StoreUnavailable, match="lost the migration lock"):
             work.result()
     first.close()
-    assert pending(cluster, Phase.PRE, folder) == []
+    assert pending_migrations(cluster, Phase.PRE, folder) == []
 
 
 def test_keyspace_that_lacks_a_migration_is_refused(cluster: Cluster, tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_keyspace_that_lacks_a_migration_is_refused(cluster: Cluster, tmp_path: 
     (tmp_path / "pre" / "0000_older.cql").write_text(FIRST)
     migrate(cluster, Phase.PRE, tmp_path)
     with pytest.raises(SchemaOlder, match="Missing migration: pre/0001_notifier_tables"):
-        require(cluster)
+        require_schema(cluster)
 
 
 def test_missing_keyspace_is_an_error(cluster: Cluster) -> None:
@@ -277,7 +277,7 @@ def _compaction(options: dict[str, str]) -> str:
 
 def test_schema_is_complete_after_both_phases(shipped: Cluster) -> None:
     assert migrate(shipped, Phase.POST) == migrate(shipped, Phase.PRE) == 0
-    assert pending(shipped, Phase.POST) == pending(shipped, Phase.PRE) == []
+    assert pending_migrations(shipped, Phase.POST) == pending_migrations(shipped, Phase.PRE) == []
 
 
 def test_row_without_own_ttl_gets_default(shipped: Cluster) -> None:

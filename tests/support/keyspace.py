@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.adapters.cassandra import CassandraAccess, CassandraReader, Cluster, Phase, migrate
+from notifier.adapters.cassandra import AsyncQueries, CassandraAccess, Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
@@ -41,9 +41,9 @@ def keyspace(access: CassandraAccess) -> Iterator[Cluster]:
         cluster.close()
 
 
-def patient_reader(cluster: Cluster) -> CassandraReader:
+def patient_reader(cluster: Cluster) -> AsyncQueries:
     """Return a reader for tests of what is read: a busy node may need longer than a viewer of an inbox would wait."""
-    return CassandraReader(cluster, deadline=timedelta(seconds=WITHIN))
+    return AsyncQueries(cluster, deadline=timedelta(seconds=WITHIN))
 
 
 def truncated(cluster: Cluster) -> Cluster:

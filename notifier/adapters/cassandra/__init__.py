@@ -1,10 +1,17 @@
 """Cassandra adapters: the durable store for deployments of more than one machine."""
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.errors import security
 from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster
 from notifier.adapters.cassandra.schema.health import CassandraStatus, NodeStatus, cassandra_status
-from notifier.adapters.cassandra.schema.migrate import MigrationEntry, Phase, migrate, missing, pending, require
+from notifier.adapters.cassandra.schema.migrate import (
+    MigrationEntry,
+    Phase,
+    migrate,
+    migration_differences,
+    pending_migrations,
+    require_schema,
+)
 from notifier.adapters.cassandra.stores.archive import CassandraArchive
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
@@ -31,6 +38,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
 )
 
 __all__ = [
+    "AsyncQueries",
     "CassandraAccess",
     "CassandraAccountFlags",
     "CassandraAccountPreferences",
@@ -58,7 +66,6 @@ __all__ = [
     "CassandraPreferences",
     "CassandraPushSuppressions",
     "CassandraReachLimits",
-    "CassandraReader",
     "CassandraRecentBursts",
     "CassandraRetractions",
     "CassandraSendLog",
@@ -74,8 +81,8 @@ __all__ = [
     "Phase",
     "cassandra_status",
     "migrate",
-    "missing",
-    "pending",
-    "require",
+    "migration_differences",
+    "pending_migrations",
+    "require_schema",
     "security",
 ]

@@ -64,7 +64,7 @@ class FollowRow:
 
     block: int
     slot: int
-    """Number of the member within the block; BLOCK_SLOT in the row of a block."""
+    """Number of the member within the block; WHOLE_BLOCK_SLOT in the row of a block."""
     visible_from: datetime
     members: bytes | None
     """The block's bitmap, or None for a member's own row."""

@@ -143,11 +143,11 @@ class VersionedPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return await self.people.viewer(user, member)
 
-    async def expected(self, user: UserId) -> Member | None:
-        return await self.people.expected(user)
+    async def cached_member(self, user: UserId) -> Member | None:
+        return await self.people.cached_member(user)
 
-    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
-        return await self.people.open(user, expected)
+    async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:
+        return await self.people.open(user, cached_member)
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         async with self.invalidation.changing(scopes_of([member])):

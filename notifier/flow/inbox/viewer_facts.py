@@ -121,9 +121,9 @@ class ViewerFacts:
         return None
 
     async def _member(self, user: UserId) -> Member:
-        """Return the expected member, which `_facts` checks, or look it up. Raises NotFound and StoreUnavailable."""
-        if (expected := await self.people.expected(user)) is not None:
-            return expected
+        """Return the cached member, which `_facts` verifies, or look it up. Raises NotFound and StoreUnavailable."""
+        if (cached := await self.people.cached_member(user)) is not None:
+            return cached
         with self.metrics.inbox_store():
             member = await self.people.member(user)
         if member is None:

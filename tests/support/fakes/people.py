@@ -73,11 +73,11 @@ class MemoryPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return self._viewer(user, member)
 
-    async def expected(self, user: UserId) -> Member | None:
+    async def cached_member(self, user: UserId) -> Member | None:
         parts, ids = split_id(user), self._directory.range_of(user)
         return ids.member_of(parts[1]) if parts and ids else None
 
-    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
+    async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:
         if (member := await self.member(user)) is None:
             return None
         vip = self._flags is not None and contains(self._flags.members(Flag.VIP, shard_of(member)), member)

@@ -21,7 +21,7 @@ from benchmarks.cassandra.turns import Turn, cheaper, faster
 from benchmarks.cassandra.writers import LIFE, values
 from benchmarks.kafka import records
 from benchmarks.report import __main__ as report
-from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowBatch, messages
+from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowMessage, messages
 from notifier.consumer_loop import BATCH_SIZE
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
@@ -37,7 +37,7 @@ def rows(share: float) -> list[InboxRows]:
     return SyntheticBursts(shards=range(2), share=share).rows(NOW)
 
 
-def row_messages(share: float) -> list[RowBatch]:
+def row_messages(share: float) -> list[RowMessage]:
     return [message for inbox_rows in rows(share) for message in messages(inbox_rows, LIFE, QUERY_ID)]
 
 

@@ -10,7 +10,7 @@ from benchmarks.fanout.delivery import opened
 from benchmarks.fanout.density import DENSITIES, FORMER, FORMER_FROM, FormerRows, names
 from benchmarks.report.density_plot import curves, density_plot, density_words
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, from_offsets
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, from_offsets
 from notifier.domain.ids import BurstKey
 from tests.support.examples import NOON, OF_NOVA
 
@@ -44,7 +44,7 @@ def test_former_rows_reach_the_same_members(tmp_path: Path) -> None:
     files.close()
     first = 3 * 128
     [(block, slot, members), *single] = rows
-    assert (block, slot) == (first, BLOCK_SLOT)
+    assert (block, slot) == (first, WHOLE_BLOCK_SLOT)
     assert np.unpackbits(np.frombuffer(members, dtype=np.uint8), bitorder="little").nonzero()[0].tolist() == many
     assert single == [(first + 1, 5, None), (first + 1, 9, None)]
 

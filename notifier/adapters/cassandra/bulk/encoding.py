@@ -1,4 +1,4 @@
-"""Encodes inbox rows as CQL BATCH messages; values that all rows share are encoded once."""
+"""Encodes inbox rows as CQL BATCH messages. Values that all rows share are encoded once."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -19,13 +19,14 @@ MAX_ROWS_PER_MESSAGE = 10
 MAX_MESSAGE_BYTES = 5 * 1024
 """Maximum size of a message, as the node counts it.
 
-By default the node warns above it, in its log and in ours, and rejects messages above 50 KiB.
+A node with default settings warns about a larger message, which the driver logs, too. Above 50 KiB it rejects the
+message.
 """
 ROW_OVERHEAD_BYTES = 17
-"""Bytes that the node counts for a row beyond its size on the wire.
+"""Bytes that the node counts for a row in addition to the row's size on the wire.
 
-The node leaves out ids and lengths, and adds the stored write and expiry times. Measured on Cassandra 5.0.8; equal for
-lists and bitmaps.
+The node does not count ids and lengths, but counts the write time and the expiry time, which it stores with each value.
+Measured on Cassandra 5.0.8; equal for rows with lists and with bitmaps.
 """
 
 PUT_INBOX_ROW = load_statement("put_inbox_row")
@@ -35,18 +36,21 @@ _VALUES_PER_ROW = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class RowBatch:
-    """Encoded rows of one BATCH message.
+class RowMessage:
+    """BATCH message of inbox rows, which are already encoded.
 
-    The driver treats this object as the list of a batch's statements. Its length is the number of rows, but iterating
-    over it yields nothing to encode. The protocol handler then inserts the encoded rows.
+    The driver takes this object for the list of a batch's statements. The list has a length, which is the number of
+    rows, but iterating over it yields nothing. So the driver encodes an empty batch, and the protocol handler inserts
+    the encoded rows.
     """
 
     rows: InboxRows
-    first: int
+    first_index: int
     """Index in `rows` of the message's first row."""
     encoded: Sequence[bytes]
+    """The rows of this message, each encoded."""
     ttl: int
+    """TTL in seconds."""
     statement: str = PUT_INBOX_ROW
 
     def __len__(self) -> int:
@@ -55,9 +59,9 @@ class RowBatch:
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
-    def first_row(self) -> "RowBatch":
+    def first_row(self) -> "RowMessage":
         """Return a message with the first row only."""
-        return RowBatch(rows=self.rows, first=self.first, encoded=self.encoded[:1], ttl=self.ttl)
+        return RowMessage(rows=self.rows, first_index=self.first_index, encoded=self.encoded[:1], ttl=self.ttl)
 
     @property
     def size(self) -> int:
@@ -69,33 +73,36 @@ class RowBatch:
 
     @property
     def routing_key(self) -> bytes:
-        """Return the routing key of the first row: its range and inbox window, each with its length and a zero byte."""
-        return struct.pack(">HiBHiB", 4, self.rows.ranges[self.first], 0, 4, window_of(self.rows.opened_at), 0)
+        """Return the routing key of the first row: range and inbox window, each with its length and a zero byte."""
+        return struct.pack(">HiBHiB", 4, self.rows.ranges[self.first_index], 0, 4, window_of(self.rows.opened_at), 0)
 
     def values(self) -> Iterator[tuple[object, ...]]:
-        """Yield the bound values of each row, for the driver's own batches."""
+        """Yield the values of each row in the order of PUT_INBOX_ROW, for a regular batch of the driver."""
         rows = self.rows
         key = window_of(rows.opened_at), str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier)
-        for index in range(self.first, self.first + len(self)):
+        for index in range(self.first_index, self.first_index + len(self)):
             yield rows.ranges[index], *key, rows.members[index], self.ttl
 
 
-def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowBatch]:
-    """Yield messages. `ttl` is in whole seconds and at least 1; `query_id` is the id of the prepared PUT_INBOX_ROW."""
+def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowMessage]:
+    """Divide the rows into messages. A row that is too large for MAX_MESSAGE_BYTES gets a message of its own.
+
+    `ttl` is in whole seconds and at least 1. `query_id` is the id of the prepared PUT_INBOX_ROW.
+    """
     encoded = _encode_rows(rows, ttl, query_id)
     first = message_bytes = 0
     for index, row in enumerate(encoded):
         row_bytes = len(row) + ROW_OVERHEAD_BYTES
         if index - first == MAX_ROWS_PER_MESSAGE or (index > first and message_bytes + row_bytes > MAX_MESSAGE_BYTES):
-            yield RowBatch(rows=rows, first=first, encoded=encoded[first:index], ttl=ttl)
+            yield RowMessage(rows=rows, first_index=first, encoded=encoded[first:index], ttl=ttl)
             first, message_bytes = index, 0
         message_bytes += row_bytes
     if encoded:
-        yield RowBatch(rows=rows, first=first, encoded=encoded[first:], ttl=ttl)
+        yield RowMessage(rows=rows, first_index=first, encoded=encoded[first:], ttl=ttl)
 
 
 def _encode_rows(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
-    """Encode each row as kind, id of the prepared statement, number of values, and each value after its length."""
+    """Encode each row: kind, length and id of the prepared statement, number of values, each value after its length."""
     pack_length_and_int, pack_length = struct.Struct(">ii").pack, struct.Struct(">i").pack
     prefix = b"".join((_PREPARED_KIND, struct.pack(">H", len(query_id)), query_id, struct.pack(">H", _VALUES_PER_ROW)))
     common = (
@@ -113,42 +120,42 @@ def _encode_rows(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
     ]
 
 
-# The code below depends on internals of the driver. It sends a batch whose rows are already encoded.
+# The code below inserts encoded rows into a batch of the driver. It depends on internals of the driver.
 
 _FRAME_HEADER_BYTES = 9
 """Bytes of a frame before its body; the last four are the body's length."""
 _ROWS_OFFSET = _FRAME_HEADER_BYTES + 3
-"""Offset of the rows, after the kind of the batch and the number of its rows."""
+"""Offset of the rows in a frame. Before them are the kind of the batch and the number of its rows."""
 
 
 class PreencodedBatch(BatchStatement):  # type: ignore[misc]  # the driver ships no types
-    """Batch with encoded rows. The driver never retries it; only the bulk writer does."""
+    """Batch with encoded rows. The driver never sends it again; the bulk writer does."""
 
-    def __init__(self, message: RowBatch) -> None:
+    def __init__(self, message: RowMessage) -> None:
         super().__init__(batch_type=BatchType.UNLOGGED)
         self._statements_and_parameters = message
         self._routing_key = message.routing_key
 
 
 class PreencodedBatchProtocol(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
-    """Protocol handler that encodes as the driver does, and inserts the rows of a pre-encoded batch."""
+    """Protocol handler that encodes as the driver does, and inserts the rows of a PreencodedBatch."""
 
     @classmethod
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
         frame: bytes = super().encode_message(msg, *args, **options)
         rows = getattr(msg, "queries", None)
-        return _splice_rows(frame, rows.body) if isinstance(rows, RowBatch) else frame
+        return _splice_rows(frame, rows.body) if isinstance(rows, RowMessage) else frame
 
 
-def driver_batch(message: RowBatch, prepared: PreparedStatement) -> BatchStatement:
-    """Return the rows as a regular driver batch. That uses only the driver's public API, at a fifth of the speed."""
+def driver_batch(message: RowMessage, prepared: PreparedStatement) -> BatchStatement:
+    """Return the rows as a regular batch, by the driver's public API alone. It is sent at a fifth of the speed."""
     batch = BatchStatement(batch_type=BatchType.UNLOGGED)
     for values in message.values():
         batch.add(prepared, values)
     return batch
 
 
-def encoding_matches_driver(handler: type[ProtocolHandler], message: RowBatch, prepared: PreparedStatement) -> bool:
+def encoding_matches_driver(handler: type[ProtocolHandler], message: RowMessage, prepared: PreparedStatement) -> bool:
     """Return whether our encoding of one row equals the driver's byte by byte."""
     first_row = message.first_row()
     try:

@@ -1,4 +1,4 @@
-"""Writes inbox rows in bulk, with premade messages and asynchronous driver requests."""
+"""Writes inbox rows in bulk, with pre-encoded messages and asynchronous requests of the driver."""
 
 import logging
 from collections import deque
@@ -20,7 +20,7 @@ from notifier.adapters.cassandra.bulk.encoding import (
     PUT_INBOX_ROW,
     PreencodedBatch,
     PreencodedBatchProtocol,
-    RowBatch,
+    RowMessage,
     driver_batch,
     encoding_matches_driver,
 )
@@ -29,43 +29,51 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.timing import Backoff
 
-# Congestion control: the window of bytes in flight grows while Cassandra responds soon, and halves when it rejects a
-# message.
+# Congestion control. The congestion window is the number of bytes that may be in flight. It grows while Cassandra
+# responds quickly, and halves when a node rejects a message.
 #
-# Additive increase, multiplicative decrease, as in TCP: independent writers converge to equal shares, and the node's
-# queue stays short enough for an urgent tier. The window is in bytes, because message sizes differ tenfold.
+# As in TCP, the increase is additive and the decrease multiplicative. Independent writers so converge to equal shares,
+# and the node's queue stays short enough for an urgent tier. Bytes are counted, because message sizes differ tenfold.
 
 INITIAL_WINDOW = 512 * 1024
-"""About 100 messages of inbox rows: what one node writes in 30 ms."""
+"""Initial window in bytes: about 100 messages, which one node writes in 30 ms."""
 MIN_WINDOW = 256 * 1024
-"""Keeps one node busy even if this process stalls for a while; half as much does not."""
+"""Smallest window in bytes. It keeps one node busy even if this process stalls for a while; half of it does not."""
 MAX_WINDOW = 8 * 1024 * 1024
+"""Largest window in bytes."""
 WINDOW_STEP = 128 * 1024
-"""Bytes added per window of accepted messages. Before the first slowdown the window doubles instead."""
+"""Growth of the window in bytes, after a full window of accepted messages. Until it first shrinks, it doubles."""
 FULL_SHARE = 0.75
-"""Share of the window. With fewer bytes in flight the window need not grow. With more, a caller is not notified of each
-accepted message, because it could send nothing."""
-SLOW_RESPONSE = 0.1
-"""Seconds. A slower response has waited in the node's queue, together with other requests."""
+"""Share of the window above which it counts as full.
+
+Only a full window grows. While it is full, accepted messages don't wake the callers, because they could send nothing.
+"""
+SLOW_RESPONSE_SECONDS = 0.1
+"""Response time above which the window shrinks: the message has waited in the node's queue with other requests."""
 BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1))
-"""Delay after consecutive rejections, until a message is accepted."""
+"""Pause after a rejection. It grows with each further one, until a message is accepted."""
 
 
 @dataclass(slots=True)
 class CongestionWindow:
+    """Decides when a message may be sent. It is not thread-safe."""
+
     size: float = INITIAL_WINDOW
+    """Bytes that may be in flight."""
     in_flight: int = 0
+    """Bytes that are in flight."""
     consecutive_rejections: int = 0
-    """Consecutive rejections since the last accepted message."""
+    """Rejections since the last accepted message. Those of one congestion count once."""
     paused_until: float = 0.0
-    slowed_at: float = 0.0
+    shrunk_at: float = 0.0
+    """Time at which the window last shrank."""
 
     @property
     def is_full(self) -> bool:
         return self.in_flight > FULL_SHARE * self.size
 
     def delay(self, message_bytes: int, now: float) -> float | None:
-        """Return the seconds until a message of this size may be sent, or None to wait for a response.
+        """Return the seconds until a message of this size may be sent; None if a response must arrive before.
 
         While nothing is in flight, a message of any size may be sent.
         """
@@ -80,11 +88,11 @@ class CongestionWindow:
         was_full = self.is_full
         self.in_flight -= message_bytes
         self.consecutive_rejections = 0
-        if now - sent_at > SLOW_RESPONSE:
+        if now - sent_at > SLOW_RESPONSE_SECONDS:
             self._shrink(0.8, sent_at, now)
         elif was_full:
             self.size = min(
-                MAX_WINDOW, self.size + (WINDOW_STEP * message_bytes / self.size if self.slowed_at else message_bytes)
+                MAX_WINDOW, self.size + (WINDOW_STEP * message_bytes / self.size if self.shrunk_at else message_bytes)
             )
 
     def on_rejected(self, message_bytes: int, sent_at: float, now: float) -> None:
@@ -94,50 +102,52 @@ class CongestionWindow:
             self.consecutive_rejections += 1
 
     def on_lost(self, message_bytes: int) -> None:
-        """Remove a message whose result says nothing about the load of the node."""
+        """Remove a message that failed for another reason than the load of the node."""
         self.in_flight -= message_bytes
 
     def _shrink(self, factor: float, sent_at: float, now: float) -> bool:
-        """Shrink the window by a factor, and return whether it was shrunk.
+        """Shrink the window by a factor, because of a message that was sent at `sent_at`. Return whether it shrank.
 
-        Ignore messages sent before the last slowdown: they report the same congestion.
+        A message that was sent before the window last shrank reports the same congestion, and has no effect.
         """
-        if sent_at < self.slowed_at:
+        if sent_at < self.shrunk_at:
             return False
-        self.size, self.slowed_at = max(MIN_WINDOW, self.size * factor), now
+        self.size, self.shrunk_at = max(MIN_WINDOW, self.size * factor), now
         return True
 
 
-GIVE_UP_AFTER = 3.0
-"""Seconds without an accepted message after which a call fails, so that its slice is handed back."""
+GIVE_UP_AFTER_SECONDS = 3.0
+"""A call of `send` fails if its messages are only rejected for so long. The worker then hands its slice back."""
 
-_BUSY = (vendor.WriteTimeout, protocol.OverloadedErrorMessage, ConnectionBusy, NoConnectionsAvailable)
-"""The node or the connection is busy. Whether a row was written doesn't matter: writes are idempotent."""
+_BUSY_ERRORS = (vendor.WriteTimeout, protocol.OverloadedErrorMessage, ConnectionBusy, NoConnectionsAvailable)
+"""Errors of a busy node or connection. The message is sent again: writing a row twice is harmless."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
 class _SendCall:
-    """State of one caller of `send`."""
+    """State of one call of `send`."""
 
-    rejected: deque[RowBatch] = field(default_factory=deque)
+    rejected: deque[RowMessage] = field(default_factory=deque)
+    """Messages to send again."""
     in_flight: int = 0
+    """Number of messages in flight."""
     error: BaseException | None = None
     rejected_since: float | None = None
     """Time of the first rejection since the last accepted message."""
     last_result_at: float = field(default_factory=monotonic)
-    """Time of the last result of any kind. While nothing is in flight: of the last message sent."""
+    """Time of the last result of any kind. A message that is sent while none is in flight sets it, too."""
 
 
 class BulkWriter:
-    """Bulk writer. All callers share one congestion window."""
+    """Sends messages of inbox rows. Concurrent calls of `send` share one congestion window."""
 
     def __init__(
         self,
         cluster: Cluster,
         *,
-        gives_up_after: float = GIVE_UP_AFTER,
+        gives_up_after: float = GIVE_UP_AFTER_SECONDS,
         window: CongestionWindow | None = None,
         handler: type[protocol.ProtocolHandler] = PreencodedBatchProtocol,
     ) -> None:
@@ -148,33 +158,33 @@ class BulkWriter:
         self._window = window or CongestionWindow()
         self._result_arrived = Condition()
         self._session: Session | None = None
-        self._has_encoder = False
+        self._uses_preencoding = False
 
     def query_id(self) -> bytes:
-        """Return the prepared id of the row statement. Raises StoreUnavailable."""
+        """Return the id of the prepared PUT_INBOX_ROW. Raises StoreUnavailable."""
         query_id: bytes = self._cluster.prepare(PUT_INBOX_ROW).query_id
         return query_id
 
-    def send(self, messages: Iterable[RowBatch]) -> None:
+    def send(self, messages: Iterable[RowMessage]) -> None:
         """Write all messages at a quorum. Messages that a busy node rejects are sent again, more slowly.
 
-        Raises StoreUnavailable if the nodes don't respond, or accept nothing for a while. Some rows are then written,
-        and some may be written later.
+        Raises StoreUnavailable if the nodes don't respond, or only reject messages for a while. Some rows may be
+        written before the error, and some after it.
         """
         call = _SendCall()
         with translate_errors("Writing rows failed"):
             for message in self._sendable(call, iter(messages)):
                 self._send_async(call, message)
 
-    def _sendable(self, call: _SendCall, messages: Iterator[RowBatch]) -> Iterator[RowBatch]:
-        """Yield messages when they may be sent, rejected ones first, until all are accepted."""
+    def _sendable(self, call: _SendCall, messages: Iterator[RowMessage]) -> Iterator[RowMessage]:
+        """Yield each message when it may be sent, rejected ones first, until all are accepted."""
         next_message = next(messages, None)
         while (message := self._next_sendable(call, next_message)) is not None:
             yield message
             if message is next_message:
                 next_message = next(messages, None)
 
-    def _next_sendable(self, call: _SendCall, next_message: RowBatch | None) -> RowBatch | None:
+    def _next_sendable(self, call: _SendCall, next_message: RowMessage | None) -> RowMessage | None:
         with self._result_arrived:
             while call.error is None:
                 message = call.rejected[0] if call.rejected else next_message
@@ -193,20 +203,21 @@ class BulkWriter:
             raise call.error
 
     def _wait(self, call: _SendCall, seconds: float | None) -> None:
-        """Wait for a result. Raises StoreUnavailable if none arrives in time.
+        """Wait for a result, at most for these seconds.
 
-        The driver's own timeout is off: the driver would keep each message in memory until its timeout, even after the
-        result.
+        Raises StoreUnavailable if the call has messages in flight, and no result arrives within the response timeout.
+        This check replaces the driver's timeouts, which would need a timer for each message.
         """
         if call.in_flight:
             remaining = call.last_result_at + self._response_timeout - monotonic()
             if remaining <= 0:
                 raise StoreUnavailable("Writing rows failed: the nodes do not answer.")
             seconds = remaining if seconds is None else min(remaining, seconds)
-        # If other calls fill the window and end without a result, no notification arrives: check again after a timeout.
+        # Other calls may fill the window, and end without a result. Then no notification arrives: check again after a
+        # timeout.
         self._result_arrived.wait(self._response_timeout if seconds is None else seconds)
 
-    def _send_async(self, call: _SendCall, message: RowBatch) -> None:
+    def _send_async(self, call: _SendCall, message: RowMessage) -> None:
         on_response = partial(self._on_result, call, message, monotonic())
         try:
             future = self._session_for(message).execute_async(self._statement(message), timeout=None)
@@ -215,8 +226,8 @@ class BulkWriter:
             raise
         future.add_callbacks(lambda _: on_response(None), on_response)
 
-    def _on_result(self, call: _SendCall, message: RowBatch, sent_at: float, error: BaseException | None) -> None:
-        """Handle the result of a message. It runs in the driver's thread and must not block."""
+    def _on_result(self, call: _SendCall, message: RowMessage, sent_at: float, error: BaseException | None) -> None:
+        """Handle the result of a message. This method runs in the driver's thread and must not block."""
         now = monotonic()
         with self._result_arrived:
             call.in_flight -= 1
@@ -225,7 +236,7 @@ class BulkWriter:
                 self._window.on_accepted(message.size, sent_at, now)
                 call.rejected_since = None
                 if call.in_flight and self._window.is_full:
-                    return  # the window is full: no caller could send more
+                    return  # without waking the callers: none could send more
             elif _is_busy(error):
                 self._window.on_rejected(message.size, sent_at, now)
                 call.rejected.append(message)
@@ -237,29 +248,29 @@ class BulkWriter:
                 call.error = call.error or error
             self._result_arrived.notify_all()
 
-    def _session_for(self, message: RowBatch) -> Session:
-        """Return the session with our encoding installed, or unchanged if the driver's internals have changed."""
+    def _session_for(self, message: RowMessage) -> Session:
+        """Return the session. A new one gets our protocol handler, unless the driver's internals have changed."""
         session = self._cluster.session()
         if session is not self._session:
             if matches := encoding_matches_driver(self._handler, message, self._cluster.prepare(message.statement)):
                 session.client_protocol_handler = self._handler
             else:
                 _log.warning(
-                    "this cassandra-driver does not accept premade messages; rows are written in its own "
+                    "this cassandra-driver does not accept pre-encoded messages; rows are written in its own "
                     "batches, which is slower"
                 )
-            self._session, self._has_encoder = session, matches
+            self._session, self._uses_preencoding = session, matches
         return session
 
-    def _statement(self, message: RowBatch) -> Any:
+    def _statement(self, message: RowMessage) -> Any:
         return (
             PreencodedBatch(message)
-            if self._has_encoder
+            if self._uses_preencoding
             else driver_batch(message, self._cluster.prepare(message.statement))
         )
 
 
 def _is_busy(error: BaseException) -> bool:
-    """Return whether the error means a busy node. NoHostAvailable holds the error of each node's connection."""
+    """Return whether the error means a busy node. NoHostAvailable has the error of each node's connection."""
     errors = list(error.errors.values()) if isinstance(error, NoHostAvailable) else [error]
-    return bool(errors) and all(isinstance(cause, _BUSY) for cause in errors)
+    return bool(errors) and all(isinstance(cause, _BUSY_ERRORS) for cause in errors)

@@ -1,4 +1,4 @@
-"""Joins rows into batches; a batch costs hardly more than a single row."""
+"""Joins rows into CQL batches, which cost hardly more than single rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
@@ -19,13 +19,13 @@ T = TypeVar("T")
 def batched_rows(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
     """Join rows of one table into an unlogged batch.
 
-    The batch is not atomic: after an error some rows may be written, and the caller writes all of them again.
+    The batch is not atomic. After an error some rows may be written, and the caller must write all of them again.
     """
     return batched_inserts([(insert, row) for row in rows])
 
 
 def batched_inserts(inserts: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
-    """Join rows of several tables into an unlogged batch, which is not atomic."""
+    """Do what `batched_rows` does, with rows of several tables."""
     if len(inserts) == 1:
         return inserts[0]
     statements = "".join(f"{insert}; " for insert, _ in inserts)
@@ -38,38 +38,41 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-# Rows of member blocks, each stored by subject and by block. An import writes them a few batches at a time.
+# Writes of many rows, such as those of an import. A row of a whole member block is stored twice: in a table by subject,
+# and in a table by block.
 
 BUFFERED_ROWS = 4_096
-"""Rows buffered at a time: 1 MB, so that an import of any size needs little memory."""
+"""Rows in memory at a time, about 1 MB. An import of any size needs no more."""
 MAX_ROWS_PER_PARTITION_BATCH = SHARD_BLOCKS
-"""Maximum rows of one partition in a batch: all block rows of a shard and subject.
+"""Maximum rows of one partition in a batch: as many as a subject has rows of blocks in a shard.
 
 The server takes half as long per row as with batches of 10.
 """
 MAX_BATCHES_IN_FLIGHT = 8
-"""Batches in flight: enough to keep a node busy, and few enough that none times out when the node pauses."""
+"""Batches in flight: enough to keep a node busy, and few enough that none times out while the node pauses."""
 MAX_ATTEMPTS = 3
-"""Attempts per chunk of batches: a node in garbage collection may time out, and the writes are idempotent."""
+"""Attempts to write a group of batches. A node that collects garbage may not answer in time; the writes are
+idempotent."""
 
 _PARTITION_KEY = itemgetter(0, 1)
 
 
 def put_in_both_tables(cluster: Cluster, inserts: tuple[str, str], rows: Iterable[tuple[Row, Row]]) -> None:
-    """Write each pair of rows to the subject table and the block table. The write is idempotent.
+    """Write each pair of rows: the first row to the subject table, the second to the block table.
 
-    The first two columns of a subject row are its partition key. After an interruption the caller writes all rows
-    again. The subject table comes first: push suppression then sees a new follow or mute no later than the inbox does.
+    The first two columns of a subject row are its partition key. The write is idempotent: after an interruption the
+    caller writes all rows again. The subject table comes first. Push suppression, which reads it, then sees a new
+    follow or mute no later than the inbox does.
     """
     insert_by_subject, insert_by_block = inserts
     for chunk in batches(rows, BUFFERED_ROWS):
-        put_in_subject_table(cluster, insert_by_subject, [row for row, _ in chunk])
+        put_by_partition(cluster, insert_by_subject, [row for row, _ in chunk])
         block_rows = batches((row for _, row in chunk), MAX_ROWS_PER_BATCH)
         put_batches(cluster, [batched_rows(insert_by_block, batch) for batch in block_rows])
 
 
-def put_in_subject_table(cluster: Cluster, insert: str, rows: Iterable[Row]) -> None:
-    """Write the rows in batches of one partition each."""
+def put_by_partition(cluster: Cluster, insert: str, rows: Iterable[Row]) -> None:
+    """Write the rows in batches of one partition each. The first two columns are the partition key."""
     partitions = groupby(sorted(rows, key=_PARTITION_KEY), _PARTITION_KEY)
     put_batches(
         cluster,
@@ -82,7 +85,7 @@ def put_in_subject_table(cluster: Cluster, insert: str, rows: Iterable[Row]) -> 
 
 
 def put_batches(cluster: Cluster, statements: Sequence[tuple[str, Row]]) -> None:
-    """Write batches, and write all of them again after an error. Raises StoreUnavailable after the last attempt."""
+    """Write the batches. After an error write all of them again. Raises StoreUnavailable after MAX_ATTEMPTS."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             cluster.query_all(statements, max_in_flight=MAX_BATCHES_IN_FLIGHT)

@@ -22,33 +22,34 @@ _TRANSIENT_ERRORS = (
     ConnectionBusy,
     protocol.RequestExecutionException,  # the driver exports no class for overloaded and bootstrapping nodes
     protocol.ServerError,
-    vendor.Unauthorized,  # also raised for an authorized user while the node cannot read its permissions
+    vendor.Unauthorized,  # also raised while the node cannot read the permissions of an authorized user
 )
 
 
 @contextmanager
 def translate_errors(action: str) -> Iterator[None]:
-    """Raise StoreUnavailable for transient driver errors. Programming errors (a wrong statement) pass unchanged."""
+    """Raise StoreUnavailable for transient driver errors. Others, such as that of a wrong statement, pass unchanged."""
     try:
         yield
     except _TRANSIENT_ERRORS as error:
         raise StoreUnavailable(f"{action}: {type(error).__name__}.") from error
 
 
-# Authentication and TLS: which connection errors are transient, and which need a changed setting.
+# Authentication and TLS. Some connection errors are transient, and others need a changed setting.
 
 CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authentication")
-"""Error texts of a node that rejects the user, and of the driver if it has no credentials.
+"""Phrases in the error texts of a node that rejects the user, and of the driver if it has no credentials.
 
-A node that cannot read its user table at the moment sends another text. That error is transient.
+A node that can't read its user table at the moment sends another text. That error is transient.
 """
 CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
 
 
 def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
-    """Return the driver options for credentials and TLS.
+    """Return the driver options for credentials and TLS. Raises BadSetting.
 
-    The CA decides which host names are valid. Raises BadSetting.
+    `ca` is the file of the certificate authority. A node's certificate must be issued by it, and name the node's
+    address.
     """
     options: dict[str, Any] = {}
     if user:

@@ -27,8 +27,8 @@ from cassandra.query import BatchStatement, PreparedStatement, Statement, named_
 from notifier.adapters.cassandra.driver.errors import classify_connection_error, translate_errors
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
-# Retry policy: retry reads on the next host. Never retry a write: it may have taken effect, and only its response is
-# lost.
+# Retry policy: retry reads on the next host, and never retry a write. A write may have taken effect although its
+# response was lost.
 
 MAX_READ_RETRIES = 2
 """Maximum retries of a read, each on another node."""
@@ -39,9 +39,10 @@ _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 class NextHostRetryPolicy(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
     """Retry a failed read on the next host, one host at a time.
 
-    Speculative execution is unsafe: the driver accepts the responses of both hosts, and may take a late page of one
-    host for the next page of the other. A retry makes sense: if one node has a broken connection, or sees too few live
-    replicas, another node may still answer.
+    Another node may answer if the first one has a broken connection, or sees too few live replicas.
+
+    Speculative execution sends a read to two hosts at once, and is unsafe. The driver accepts the responses of both,
+    and may take a late page of one host for the next page of the other.
     """
 
     def on_request_error(self, query: Any, consistency: Any, error: Any, retry_num: int) -> tuple[int, Any]:
@@ -62,10 +63,11 @@ def _retry_decision(query: Any, retry_num: int) -> tuple[int, Any]:
     return (RetryPolicy.RETRY_NEXT_HOST if retry else RetryPolicy.RETHROW), None
 
 
-# Request deadlines that release the request once its response has arrived.
+# Deadlines of requests. They release a request once its response has arrived.
 #
-# The driver's timer refers to the request until the deadline, and the request to its response. Bitmaps of several
-# seconds would stay in a reference cycle that only the garbage collector breaks.
+# The driver's own timer refers to its request until the deadline passes. The request refers to the timer and to the
+# response. The garbage collector would have to break this reference cycle, and the bitmaps of all reads of several
+# seconds would stay in memory.
 
 
 class DriverDeadline:
@@ -86,6 +88,8 @@ class DriverDeadline:
 
 
 class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the driver ships no types, and chooses its event loop
+    """Connection whose request timers are DriverDeadlines."""
+
     @classmethod
     def create_timer(cls, timeout: float, callback: Callable[[], object]) -> DriverDeadline:
         deadline = DriverDeadline(callback)
@@ -93,11 +97,12 @@ class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the
         return deadline
 
 
-# Rows with named columns. The driver creates a class per response, which costs more than most responses.
+# Rows with named columns. The driver's own factory creates a class for each response, which costs more than decoding
+# most responses.
 
 
 def named_rows(columns: Sequence[str], raw_rows: Sequence[Sequence[object]]) -> list[Any]:
-    """Return named tuples. This is the row factory of the session's profiles."""
+    """Return the rows as named tuples. This is the row factory of the session's profiles."""
     return list(map(_row_class(tuple(columns))._make, raw_rows))
 
 
@@ -109,24 +114,28 @@ def _row_class(columns: tuple[str, ...]) -> Any:
 
 
 PROTOCOL_VERSION = vendor.ProtocolVersion.V4
-"""Fixed, because the driver would negotiate it through refused connections.
+"""Version of the native protocol. Without a fixed version the driver tries versions until a node accepts one.
 
-Version 5 adds checksums to those of TCP and TLS, and costs the node 10% more per row.
+Version 5 would add checksums to those of TCP and TLS, and costs the node 10% more per row.
 """
 PLAIN = EXEC_PROFILE_DEFAULT
 """Profile for reads and writes at LOCAL_QUORUM."""
 SERIAL = "serial"
-"""Profile for reads that see decided conditional writes, and complete interrupted ones."""
+"""Profile for reads that see all conditional writes that were decided, and that complete interrupted ones."""
 RESPONSE_TIMEOUT = timedelta(seconds=5)
 SCHEMA_CHANGE_TIMEOUT = timedelta(seconds=30)
-"""A schema change waits until all nodes have it."""
+"""Timeout of a schema change, which waits until all nodes have the new schema."""
 RECONNECT_INTERVAL = 1.0
-"""Seconds between reconnection attempts. The driver's own backoff grows to ten minutes, so that a node that was down
-for long would stay unused for as long."""
+"""Seconds between reconnection attempts.
+
+The driver's own backoff grows to ten minutes. A node that was down for long would stay unused for up to ten minutes
+after its return.
+"""
 HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
-"""Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds; by default after a minute."""
+"""Heartbeat interval and timeout in seconds: a hung node is dropped after five seconds. The driver's defaults take a
+minute."""
 MAX_IN_FLIGHT_PER_CALL = 128
-"""Maximum queries in flight per call. More would only queue at the node."""
+"""Maximum queries in flight per call. Further queries would only wait in the node's queue."""
 _KEYSPACE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _SINGLE_REPLICA = {"class": "SimpleStrategy", "replication_factor": "1"}
 
@@ -139,33 +148,33 @@ class CassandraAccess:
     port: int = 9042
     keyspace: str = "notifier"
     datacenter: str = "datacenter1"
-    """Only nodes of this datacenter are queried, and a quorum of them is enough."""
+    """Datacenter whose nodes are queried. A quorum of its replicas is enough."""
     replication: Mapping[str, str] = field(default_factory=lambda: _SINGLE_REPLICA)
     """Replication of a new keyspace. An existing keyspace keeps the replication that its operators set."""
     response_timeout: timedelta = RESPONSE_TIMEOUT
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Options for the driver's cluster (`auth_provider`, `ssl_context`). Empty: plain text without credentials."""
+    """Options for the driver's cluster (`auth_provider`, `ssl_context`). Empty means no TLS and no credentials."""
 
     def __post_init__(self) -> None:
-        """Check the name of the keyspace, which becomes part of statements and cannot be bound. Raises BadSetting."""
+        """Check the keyspace name. It is inserted into statements, because CQL can't bind it. Raises BadSetting."""
         if not _KEYSPACE_NAME.fullmatch(self.keyspace):
             raise BadSetting(f"Invalid keyspace name: {self.keyspace!r}. Use lower-case letters, digits and _.")
 
 
 class Cluster:
-    """Access to Cassandra.
+    """Sends statements to Cassandra and waits for the results.
 
-    It connects on first use, which must come after any fork: the threads of a session don't survive a fork.
+    The first statement connects. A process must fork before that: the threads of a session don't survive a fork.
     """
 
-    def __init__(self, access: CassandraAccess, require: Callable[["Cluster"], None] = lambda _: None) -> None:
+    def __init__(self, access: CassandraAccess, require_schema: Callable[["Cluster"], None] = lambda _: None) -> None:
         """Create the cluster without connecting.
 
-        `require` raises Environment if the keyspace does not fit the code. `prepare` calls it when a node rejects a
-        statement.
+        `require_schema` raises Environment if the keyspace does not fit the code. `prepare` calls it when a node
+        rejects a statement.
         """
         self.access = access
-        self._require = require
+        self._require_schema = require_schema
         self._lock = threading.Lock()
         self._pid = 0
         self._session: Session | None = None
@@ -174,7 +183,7 @@ class Cluster:
     def session(self) -> Session:
         """Return the session of this process in our keyspace.
 
-        Raises StoreUnavailable, and Environment if there is no such keyspace or the nodes reject our credentials.
+        Raises StoreUnavailable, and Environment if the keyspace doesn't exist or the nodes reject our credentials.
         """
         with self._lock:
             if self._session is not None and self._pid != os.getpid():
@@ -183,7 +192,7 @@ class Cluster:
                 self._session, self._pid = _connect(self.access, self.access.keyspace), os.getpid()
             return self._session
 
-    def create(self) -> None:
+    def create_keyspace(self) -> None:
         """Create the keyspace unless it exists."""
         replication = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in self.access.replication.items())
         session = _connect(self.access, None)
@@ -202,25 +211,28 @@ class Cluster:
     def execute(
         self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[Any]:
-        """Run an unprepared statement, for rare use. Raises StoreUnavailable: the statement may have taken effect."""
+        """Run a statement without preparing it, for rare statements.
+
+        Raises StoreUnavailable: the statement may have taken effect or not.
+        """
         session = self.session()
         with translate_errors("A statement failed"):
             return list(session.execute(statement, tuple(values) or None, execution_profile=profile))
 
     def execute_on(self, host: Any, statement: str) -> list[Any]:
-        """Run an unprepared statement on this node only. Raises as `execute` does."""
+        """Run a statement on this node only, without preparing it. Raises as `execute` does."""
         session = self.session()
         with translate_errors("A statement failed"):
             return list(session.execute(statement, host=host))
 
     def cached_statement(self, statement: str) -> PreparedStatement | None:
-        """Return the statement if this process has prepared it, without a request."""
+        """Return the prepared statement if this process has it already. Sends no request."""
         return self._prepared.get(statement)
 
     def prepare(self, statement: str) -> PreparedStatement:
         """Prepare the statement once per process. The driver prepares it again on nodes that have forgotten it.
 
-        Raises StoreUnavailable, and what `require` raises.
+        Raises StoreUnavailable, and what `require_schema` raises.
         """
         session = self.session()
         if (prepared := self._prepared.get(statement)) is None:
@@ -228,7 +240,7 @@ class Cluster:
                 with translate_errors("Preparing a statement failed"):
                     prepared = self._prepared[statement] = session.prepare(statement)
             except vendor.InvalidRequest:
-                self._require(self)  # raises if the schema is outdated: the statement is then correct
+                self._require_schema(self)  # raises if the schema is outdated; else the statement itself is wrong
                 raise
             prepared.is_idempotent = is_read(statement)
         return prepared
@@ -240,20 +252,20 @@ class Cluster:
         with translate_errors("A statement failed"):
             return list(self.session().execute(self.prepare(statement), tuple(values), execution_profile=profile))
 
-    def query_lazily(self, statement: str, values: Sequence[object] = (), *, page: int) -> Iterator[Any]:
-        """Yield row by row and fetch page by page, so that memory is independent of the number of rows.
+    def query_lazily(self, statement: str, values: Sequence[object] = (), *, rows_per_page: int) -> Iterator[Any]:
+        """Yield row by row and fetch page by page. Memory use does not depend on the number of rows.
 
         Raises StoreUnavailable, also between two rows.
         """
         with translate_errors("A statement failed"):
             bound = self.prepare(statement).bind(tuple(values))
-            bound.fetch_size = page
+            bound.fetch_size = rows_per_page
             yield from self.session().execute(bound)
 
     def query_each(
         self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[list[Any]]:
-        """Run one statement for each of the values concurrently.
+        """Run one statement concurrently, once for each item of `parameters`.
 
         Return the results in their order. Raises as `query` does.
         """
@@ -279,36 +291,37 @@ class Cluster:
             return results + [list(future.result()) for future in in_flight]
 
     def compare_and_set(self, statement: str, values: Sequence[object]) -> bool:
-        """Return whether a conditional write was applied.
+        """Run a conditional write, and return whether it was applied.
 
-        Raises StoreUnavailable if the response is lost: the write was applied, is applied later, or never. A read at
-        SERIAL tells which.
+        Raises StoreUnavailable if the response is lost: the write was applied, will be applied, or never will be. A
+        later read at SERIAL shows whether it was.
         """
         return bool(self.query(statement, values)[0].applied)
 
     def compare_and_set_each(self, statements: Iterable[tuple[str, Sequence[object]]]) -> list[bool | None]:
         """Run conditional writes concurrently.
 
-        Return for each whether it was applied, or None if the response was lost.
-
-        Raises StoreUnavailable if none could be sent.
+        Return for each write whether it was applied, or None if its response was lost. Raises StoreUnavailable if a
+        write could not be sent.
         """
-        return self._compare_and_set(self.prepare(statement).bind(tuple(values)) for statement, values in statements)
+        return self._run_conditional_writes(
+            self.prepare(statement).bind(tuple(values)) for statement, values in statements
+        )
 
     def compare_and_set_batches(
         self, statement: str, groups: Iterable[Sequence[Sequence[object]]]
     ) -> list[bool | None]:
         """Run groups of conditional writes concurrently. Each group is applied as a whole or not at all.
 
-        The writes of a group share a partition, and so need only one round of Paxos. Single writes would contend for
-        the partition: 120 rows take 50 ms instead of 500 ms (measured). Results and errors are those of
-        `compare_and_set_each`.
+        The writes of a group share a partition, and need only one round of Paxos. Single writes would contend for the
+        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Results and errors are those of
+        `compare_and_set_each`, per group.
         """
         return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 
     def compare_and_set_groups(self, groups: Iterable[Sequence[tuple[str, Sequence[object]]]]) -> list[bool | None]:
         """Do what `compare_and_set_batches` does, with groups of different statements."""
-        return self._compare_and_set(self._batch(group) for group in groups)
+        return self._run_conditional_writes(self._batch(group) for group in groups)
 
     def _batch(self, group: Sequence[tuple[str, Sequence[object]]]) -> Statement:
         batch = BatchStatement()
@@ -316,7 +329,7 @@ class Cluster:
             batch.add(self.prepare(statement), tuple(values))
         return batch
 
-    def _compare_and_set(self, statements: Iterable[Statement]) -> list[bool | None]:
+    def _run_conditional_writes(self, statements: Iterable[Statement]) -> list[bool | None]:
         in_flight: deque[Any] = deque()
         applied: list[bool | None] = []
         for bound in statements:
@@ -354,7 +367,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_INTERVAL, max_attempts=None),
         idle_heartbeat_interval=HEARTBEAT_INTERVAL,
         idle_heartbeat_timeout=HEARTBEAT_TIMEOUT,
-        compression=False,  # even if a library is installed: rows are spliced into the plain bytes of a message
+        compression=False,  # the bulk writer inserts encoded rows into a message, which must not be compressed
         connect_timeout=access.response_timeout.total_seconds(),
         control_connection_timeout=access.response_timeout.total_seconds(),
         **access.security,
@@ -374,7 +387,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         driver.shutdown()
         raise Environment(f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it.") from error
     except BaseException:
-        # Without a shutdown the driver's threads would keep trying to reconnect.
+        # Without a shutdown the driver's threads would never stop to reconnect.
         with suppress(Exception):
             driver.shutdown()
         raise
@@ -383,7 +396,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
 def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
     """Return an execution profile that retries reads only.
 
-    The driver's default policy repeats writes that timed out, without knowing whether they took effect.
+    The driver's default policy also repeats writes that timed out, which may have taken effect.
     """
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),

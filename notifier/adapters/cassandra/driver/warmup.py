@@ -17,22 +17,22 @@ import notifier.adapters.cassandra as package
 from notifier.adapters.cassandra.driver.session import Cluster
 
 _BINDS_VALUES = re.compile(r"\s*(--[^\n]*\n\s*)*(SELECT|INSERT|UPDATE|DELETE)\b[^%]*\?[^%]*")
-"""Statements with a % are executed unprepared, by migrations and health checks."""
+"""Matches statements that bind values with `?`. Migrations and health checks use %, and are not prepared."""
 
 TIMEOUT_SECONDS = 5.0
-"""Seconds. One node takes a tenth of this time. A role must start even if the store is slow."""
+"""Maximum duration of the warm-up: a role must start even if the store is slow. One node takes a tenth of it."""
 
 
 def statements() -> Sequence[str]:
-    """Return all statements that bind values: they are constants of the modules in this package."""
+    """Return all statements that bind values. They are constants of the modules in this package."""
     constants = (text for module in _modules() for value in vars(module).values() for text in _strings(value))
     return list(dict.fromkeys(text for text in constants if _BINDS_VALUES.fullmatch(text)))
 
 
 def prepare(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
-    """Prepare the statements until the timeout. The remaining statements are prepared on first use.
+    """Prepare the statements, until the timeout in seconds. Raises StoreUnavailable, and Environment.
 
-    So are statements that a node rejects because its schema lags. Raises StoreUnavailable, and Environment.
+    A statement that is left at the timeout, or that a node rejects because its schema lags, is prepared on first use.
     """
     deadline = monotonic() + timeout
     for statement in statements():

@@ -1,4 +1,4 @@
-"""Read-only health snapshot of the Cassandra nodes."""
+"""Reads the state of all Cassandra nodes, without changing anything."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from notifier.adapters.cassandra.schema.migrate import SELECT_ENTRIES, Migration
 from notifier.domain.errors import StoreUnavailable
 
 QUERY_TIMEOUT = timedelta(seconds=1.5)
-"""Timeout of each query. All nodes are queried one after another, and one may hang."""
+"""Timeout of each query. It is short, because the nodes are queried one after another, and one may hang."""
 _SELECT_VERSION_AND_TIME = "SELECT release_version, toUnixTimestamp(now()) AS ms FROM system.local"
 _SELECT_SETTINGS = "SELECT name, value FROM system_views.settings"
 _SELECT_REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
@@ -25,7 +25,7 @@ class NodeStatus:
     version: str = ""
     """Empty if the node doesn't respond."""
     clock_lead: float = 0.0
-    """Minimum lead of its clock over ours in seconds. The latency of the response is allowed for."""
+    """Smallest possible lead of its clock over ours, in seconds. Negative if it is behind."""
     settings: Mapping[str, str]
 
     @property
@@ -58,7 +58,7 @@ def cassandra_status(access: CassandraAccess) -> CassandraStatus:
 
 
 def _migration_entries(cluster: Cluster, keyspace: str) -> Sequence[MigrationEntry] | None:
-    """Read the register at a quorum. An entry that a runner is writing now may be missing; nothing depends on it."""
+    """Read the migration register at a quorum. An entry that is being written may be missing; nothing needs it."""
     try:
         tables = {table for (table,) in cluster.execute(_SELECT_TABLES, (keyspace,))}
         if "migrations" not in tables:
@@ -82,7 +82,7 @@ def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
 
 
 def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
-    """Query the node twice: the first response may have waited for a connection."""
+    """Yield version and clock lead twice: the first response may have waited for a connection."""
     for _ in range(2):
         before = time.time()
         [row] = cluster.execute_on(host, _SELECT_VERSION_AND_TIME)
@@ -90,8 +90,8 @@ def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
 
 
 def clock_lead_of(theirs: float, before: float, after: float) -> float:
-    """Return the minimum lead of another clock over ours in seconds.
+    """Return the smallest possible lead of another clock over ours, in seconds. Negative if it is behind.
 
-    The other clock was read between our readings `before` and `after`.
+    The other clock was read between our readings `before` and `after`. If its time is between them, return 0.
     """
     return theirs - min(max(theirs, before), after)

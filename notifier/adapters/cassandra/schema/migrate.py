@@ -18,17 +18,19 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from notifier.adapters.cassandra.driver.session import SCHEMA_CHANGE_TIMEOUT, SERIAL, Cluster
 from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
 
-# Migration register: started and applied files, and the lock. All are in one partition, so that conditional writes of
-# an entry can depend on the lock.
+# Migration register: the lock, and an entry for each migration that was started. All are in one partition. A
+# conditional write of an entry can therefore depend on the lock.
 
 POLL_INTERVAL = 0.2
 """Seconds between two attempts while another runner holds the lock, or the store is unavailable."""
 RETRY_TIMEOUT = 10.0
-"""Seconds. Runners that contend for the partition make each other's queries time out, including reads at SERIAL."""
+"""Seconds for which a failed query is repeated. Several runners contend for the partition, so their queries time out,
+also reads at SERIAL."""
 _TABLE_ID_NAMESPACE = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
 
-# The table id is derived from the keyspace. With random ids two runners on different nodes would create two tables with
-# one name; one of these tables would disappear with its rows. The holder expires by its TTL, on the server's clock.
+# The table id is derived from the keyspace. With random ids two runners on different nodes would create two tables of
+# this name, and one of them would disappear with its rows. The holder of the lock expires by its TTL, on the server's
+# clock.
 _CREATE_REGISTER = """
 CREATE TABLE IF NOT EXISTS migrations (
     list_name  text,
@@ -50,7 +52,8 @@ _SELECT_HOLDER = "SELECT holder FROM migrations WHERE list_name = 'schema' LIMIT
 _TAKE_LOCK = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = null"
 _RENEW_LOCK = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = %s"
 _RELEASE_LOCK = "UPDATE migrations SET holder = null WHERE list_name = 'schema' IF holder = %s"
-# Both batches are applied only while the writer holds the lock: a runner that stalled beyond its term must not write.
+# Both batches below are applied only while the runner holds the lock. A runner that stalled beyond its term must not
+# write.
 _INSERT_ENTRY = f"""
 BEGIN BATCH
     {_RENEW_LOCK};
@@ -72,7 +75,7 @@ class MigrationEntry:
     name: str
     checksum: str
     applied: bool
-    """False if the migration was started but not completed."""
+    """False if the migration was only started."""
 
 
 def entry_of(row: Any) -> MigrationEntry:
@@ -98,11 +101,11 @@ class MigrationLock:
         self._write(_RENEW_LOCK)
 
     def begin(self, phase: str, number: int, name: str, checksum: str) -> None:
-        """Record the start. Call before the first statement: a later edit of a half-applied file is then detected."""
+        """Write the entry. Call it before the first statement: a later edit of a half-applied file is then detected."""
         self._write(_INSERT_ENTRY, phase, number, name, checksum, time.time_ns() // 1_000_000)
 
     def finish(self, phase: str, number: int) -> None:
-        """Record the end. Call after the last statement."""
+        """Record that the migration is applied. Call it after the last statement."""
         self._write(_UPDATE_APPLIED_AT, time.time_ns() // 1_000_000, phase, number)
 
     def _write(self, statement: str, *values: object) -> None:
@@ -112,6 +115,8 @@ class MigrationLock:
 
 
 class MigrationRegister:
+    """Register of the migrations of this keyspace."""
+
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
@@ -130,7 +135,10 @@ class MigrationRegister:
 
     @contextmanager
     def locked(self, term: timedelta, timeout: timedelta) -> Iterator[MigrationLock]:
-        """Wait for the lock and hold it. The lock of a dead runner is free after its term. Raises StoreUnavailable."""
+        """Hold the lock inside the block. The lock of a runner that died is free after its term.
+
+        Raises StoreUnavailable if the lock isn't free within the timeout.
+        """
         lock = MigrationLock(cluster=self._cluster, holder=f"{uuid4()}", term=term)
         deadline = time.monotonic() + timeout.total_seconds()
         while not self._take(lock):
@@ -144,7 +152,7 @@ class MigrationRegister:
                 self._cluster.execute(_RELEASE_LOCK, (lock.holder,))
 
     def _take(self, lock: MigrationLock) -> bool:
-        """Try to take the lock. A plain read comes first, because it doesn't contend with the holder."""
+        """Try to take the lock. Read it first without Paxos, which would contend with the holder."""
         if self._holder(EXEC_PROFILE_DEFAULT) is not None:
             return False
         try:
@@ -161,7 +169,7 @@ class MigrationRegister:
 def _with_retries(
     cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = EXEC_PROFILE_DEFAULT
 ) -> list[Any]:
-    """Retry during an outage. Use only for reads and for idempotent writes of the holder."""
+    """Run a statement, and repeat it during an outage. Use it for reads and for the holder's idempotent writes only."""
     deadline = time.monotonic() + RETRY_TIMEOUT
     while True:
         try:
@@ -204,11 +212,11 @@ def split_statements(script: str) -> Iterator[str]:
 
 
 FOLDER = Path(__file__).parents[3] / "migrations" / "cassandra"
-"""Folder inside the package. In the source tree a link to the top-level folder, in a wheel regular files."""
+"""Folder of the migrations, inside the package. In the source tree it is a link to the top-level folder."""
 LOCK_TERM = 2 * SCHEMA_CHANGE_TIMEOUT
-"""Term of the lock, renewed before each statement: longer than the timeout of any statement."""
+"""Term of the lock. A runner renews the lock before each statement, and no statement takes longer than this."""
 LOCK_TIMEOUT = 2 * LOCK_TERM
-"""How long to wait for another runner: longer than the term of one that died."""
+"""How long a runner waits for the lock: longer than the term of a runner that died."""
 
 
 class Phase(StrEnum):
@@ -250,26 +258,27 @@ def migrate(
     term: timedelta = LOCK_TERM,
     lock_timeout: timedelta = LOCK_TIMEOUT,
 ) -> int:
-    """Create the keyspace, apply the missing migrations of the phase, and return their number.
+    """Create the keyspace, apply the missing migrations of the phase, and return how many were applied.
 
-    If several runners start, one works and the others wait. An interrupted file is started again: its statements are
-    idempotent. Raises SchemaNewer or SchemaChanged before it changes anything, and StoreUnavailable: then run it again.
+    If several runners start, one works and the others wait. After an interruption the next run starts the interrupted
+    file again, because its statements are idempotent. Raises SchemaNewer or SchemaChanged before it changes anything.
+    Also raises StoreUnavailable: then run it again.
     """
     migrations = _read_migrations(folder)
-    cluster.create()
+    cluster.create_keyspace()
     register = MigrationRegister(cluster)
     register.create()
     _unapplied(register, migrations, phase)
     with register.locked(term, lock_timeout) as lock:
-        # Check again: the previous holder of the lock may have applied some or all of them.
+        # Read the register again: the previous holder of the lock may have applied migrations.
         to_apply = _unapplied(register, migrations, phase)
         for migration in to_apply:
             _apply(cluster, lock, migration)
         return len(to_apply)
 
 
-def pending(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
-    """Return the names of the files that `migrate` would apply. It changes nothing, except to create the register."""
+def pending_migrations(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
+    """Return the names of the migrations that `migrate` would apply. Only the register is created, if it is missing."""
     migrations = _read_migrations(folder)
     register = MigrationRegister(cluster)
     register.create()
@@ -277,10 +286,10 @@ def pending(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
     return [migration.name for migration in migrations if migration.phase == phase and migration.key not in applied]
 
 
-def require(cluster: Cluster, folder: Path = FOLDER) -> None:
-    """Check that this code can serve. Raises SchemaOlder or SchemaNewer.
+def require_schema(cluster: Cluster, folder: Path = FOLDER) -> None:
+    """Check that this code can work with the keyspace. Raises SchemaOlder or SchemaNewer.
 
-    Additions of a newer version (phase pre) are harmless. Removals (phase post) are not.
+    A newer version may have added something (phase pre), but must not have removed anything (phase post).
     """
     migrations = {migration.key: migration for migration in _read_migrations(folder)}
     entries = {(entry.phase, entry.number): entry for entry in _register_entries(cluster)}
@@ -299,14 +308,15 @@ def _register_entries(cluster: Cluster) -> Sequence[MigrationEntry]:
         raise SchemaOlder("The keyspace has no tables of this software.") from error
 
 
-def missing(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
-    """Return the migrations that are not applied, and the entries that the code lacks or has with another checksum.
+def migration_differences(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
+    """Return the migrations that are not applied, and the entries that the code does not know.
 
-    Each is given as its phase and name.
+    An entry is unknown if the code has no migration of its number, or one with another checksum. All are returned as
+    phase and name.
     """
     migrations = {migration.key: migration for migration in _read_migrations(folder)}
     applied = {(entry.phase, entry.number) for entry in entries if entry.applied}
-    foreign = [
+    unknown = [
         f"{entry.phase}/{entry.name}"
         for entry in entries
         if (entry.phase, entry.number) not in migrations
@@ -314,11 +324,11 @@ def missing(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[l
     ]
     return [
         f"{migration.phase}/{migration.name}" for migration in migrations.values() if migration.key not in applied
-    ], foreign
+    ], unknown
 
 
 def _read_migrations(folder: Path) -> list[CassandraMigration]:
-    """Read the migrations. Raises FileNotFoundError: an installation without files must not look up to date."""
+    """Read the migrations. Raises FileNotFoundError if there are none: a broken wheel must not look up to date."""
     migrations = [
         CassandraMigration.read(phase, path) for phase in Phase for path in sorted((folder / phase).glob("*.cql"))
     ]
@@ -343,7 +353,7 @@ def _unapplied(
 
 
 def _apply(cluster: Cluster, lock: MigrationLock, migration: CassandraMigration) -> None:
-    """Apply a migration. After a crash the entry is started but not applied: the next runner applies it again."""
+    """Apply a migration. A crash leaves an entry that was only started, and the next runner applies the file again."""
     lock.begin(*migration.key, migration.name, migration.checksum)
     for statement in migration.statements():
         lock.renew()
@@ -352,9 +362,9 @@ def _apply(cluster: Cluster, lock: MigrationLock, migration: CassandraMigration)
 
 
 def _applied_keys(entries: Sequence[MigrationEntry], migrations: Sequence[CassandraMigration]) -> set[tuple[str, int]]:
-    """Return the keys of applied entries.
+    """Return the keys of the applied entries.
 
-    Raises SchemaNewer or SchemaChanged if any entry, also one that is only started, differs from the code.
+    Raises SchemaNewer or SchemaChanged if the code does not know an entry. Entries that were only started count, too.
     """
     checksums = {migration.key: migration.checksum for migration in migrations}
     for entry in entries:

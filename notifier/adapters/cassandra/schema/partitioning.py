@@ -1,4 +1,4 @@
-"""Partition keys of the tables. Existing keyspaces depend on them, so they must not change."""
+"""Computes partition keys, which must not change once a keyspace exists, and TTLs."""
 
 from datetime import UTC, datetime, timedelta
 from zlib import crc32
@@ -10,13 +10,13 @@ from notifier.domain.ids import Subject, UserId
 BURSTS_PER_RUN = 1_024
 """Bursts of a subject per partition of `bursts`."""
 BUCKETS = 16
-"""Number of partitions that share each hour's bursts, each burst's mentions, all held mentions, and all verdicts."""
+"""Partitions for the bursts of an hour, as for the mentions of a burst, all held mentions, and all verdicts."""
 HOUR_MS = 3_600_000
 """One hour in milliseconds."""
-SHARD_GROUP = 8
-"""Shards whose member sets, and whose audience snapshots, share a partition.
+SHARDS_PER_GROUP = 8
+"""Shards in a shard group: their member sets share a partition, and so do their audience snapshots.
 
-A slice reads them with few queries, and no response exceeds 640 KB (five dense sets).
+A slice reads its shards with few queries. No response exceeds 640 KB, even with five dense sets for each shard.
 """
 
 
@@ -29,7 +29,7 @@ def hour_of(ms: int) -> int:
 
 
 def shard_group_of(shard: int) -> int:
-    return shard // SHARD_GROUP
+    return shard // SHARDS_PER_GROUP
 
 
 def bucket_of_subject(subject: Subject) -> int:
@@ -48,14 +48,14 @@ def bucket_of_user(user: UserId) -> int:
     return crc32(user.encode()) % BUCKETS
 
 
-# TTLs: each row is written with its remaining lifetime, so that all rows of a burst expire together.
+# Each row is written with its remaining lifetime as TTL, so all rows of a burst expire together.
 
 ROW_LIFETIME = RETENTION + timedelta(days=1)
 """Lifetime of rows that must not expire before their burst."""
 MAX_WRITE_TIMESTAMP = (datetime(2200, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-"""Write timestamp above all others: nothing overwrites a blanked row."""
+"""Highest write timestamp, in microseconds: the year 2200. No later write replaces a row that was blanked with it."""
 
 
 def seconds_until(end: datetime, now: datetime) -> int:
-    """Return the TTL in seconds. Do not write rows with a TTL below 1: Cassandra takes 0 for "never expires"."""
+    """Return the TTL in seconds. Don't write a row with a TTL below 1: for Cassandra 0 means that it never expires."""
     return (end - now) // timedelta(seconds=1)

@@ -3,14 +3,14 @@
 Memory use is independent of the size of the keyspace.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.inbox import row_of
-from notifier.adapters.cassandra.stores.snapshots import chosen_names, read_snapshots
+from notifier.adapters.cassandra.stores.snapshots import chosen_snapshot_names, read_snapshots
 from notifier.codec import unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
@@ -21,8 +21,6 @@ from notifier.domain.delivery.plan import Plan
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Ledger, StoredRow
-
-T = TypeVar("T")
 
 ROWS_PER_PAGE = 256
 """Rows per page. A burst is a few kilobytes."""
@@ -44,48 +42,50 @@ class CassandraArchive:
         self._bursts = bursts
 
     def bursts(self) -> Iterator[Burst]:
-        return (unpack(Burst, row.blob) for row in self._cluster.query_lazily(_SELECT_BURSTS, page=ROWS_PER_PAGE))
+        return (
+            unpack(Burst, row.blob) for row in self._cluster.query_lazily(_SELECT_BURSTS, rows_per_page=ROWS_PER_PAGE)
+        )
 
     def burst_progress(self) -> Iterator[BurstProgress]:
-        for page in _pages(self._cluster.query_lazily(_SELECT_PLANS, page=ROWS_PER_PAGE), ROWS_PER_PAGE):
+        for page in batches(self._cluster.query_lazily(_SELECT_PLANS, rows_per_page=ROWS_PER_PAGE), ROWS_PER_PAGE):
             keys = [BurstKey(Subject.parse(row.subject), row.seq) for row in page]
             progress = self._ledger.read(keys)
             yield from (progress[key] for key in keys if key in progress)
 
     def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
-        for shards in _pages(_shards(self._plan(burst)), SHARDS_PER_READ):
-            yield from read_snapshots(self._cluster, burst, chosen_names(self._cluster, burst, shards)).values()
+        for shards in batches(_shards(self._plan(burst)), SHARDS_PER_READ):
+            yield from read_snapshots(
+                self._cluster, burst, chosen_snapshot_names(self._cluster, burst, shards)
+            ).values()
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        rows = self._cluster.query_lazily(_SELECT_ROWS, page=ROWS_PER_PAGE) if burst is None else self._rows_of(burst)
+        rows = (
+            self._cluster.query_lazily(_SELECT_ROWS, rows_per_page=ROWS_PER_PAGE)
+            if burst is None
+            else self._rows_of(burst)
+        )
         return map(_stored_row, rows)
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
         for plan in self._plan(burst):
-            # If publishing takes long, a burst gets a new opening after it was planned and partly written. Read the
-            # rows of both openings.
+            # A burst that becomes visible late gets a new opening. It may have been planned and partly written before:
+            # read the rows of both openings.
             openings = plan.opened_at, *(stored.opened_at for stored in self._bursts.read([burst]).values())
             first, last = min(openings), max(openings)
             for window in range(window_of(first), window_of(last) + 1):
                 parameters = window, str(burst.subject), to_ms(first), to_ms(last)
-                for ranges in _pages(_ranges(plan), RANGES_PER_READ):
+                for ranges in batches(_ranges(plan), RANGES_PER_READ):
                     for rows in self._cluster.query_each(
                         _SELECT_ROWS_OF_BURST, [(member_range, *parameters) for member_range in ranges]
                     ):
                         yield from (row for row in rows if row.seq == burst.seq)
 
     def _plan(self, burst: BurstKey) -> list[Plan]:
-        """Return the plan, or an empty list before planning.
+        """Return a list with the burst's plan, or an empty list before planning.
 
         Snapshots and rows exist only in the shards of the plan.
         """
         return [progress.plan for progress in self._ledger.read([burst]).values()]
-
-
-def _pages(items: Iterable[T], size: int) -> Iterator[Sequence[T]]:
-    iterator = iter(items)
-    while page := list(islice(iterator, size)):
-        yield page
 
 
 def _shards(plans: Iterable[Plan]) -> Iterator[int]:

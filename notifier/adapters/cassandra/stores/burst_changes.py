@@ -1,11 +1,11 @@
-"""Change feed of bursts, ordered by the writers' clocks; readers poll it with an overlap."""
+"""Stores the change feed of bursts by the writers' clocks; readers poll with an overlap."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_inserts, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
@@ -18,20 +18,21 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import FEED_CLOCK_SKEW, MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 BUCKET_MS = 10_000
-"""Length of a partition in milliseconds. A reader that polls every second reads one or two partitions."""
+"""Time that a partition covers, in milliseconds. A process that polls every second reads one or two partitions."""
 MAX_WRITE_DURATION = timedelta(seconds=1)
-"""Maximum duration of a write. Readers may have passed the time of a slower row, which is then written again with the
-current time."""
+"""Maximum duration of a write. If a write takes longer, readers may have read past the time in its rows. The rows are
+then written again with the current time."""
 MAX_ATTEMPTS = 3
-"""Attempts to write a row within that time."""
+"""Attempts to write rows within MAX_WRITE_DURATION."""
 READ_OVERLAP = FEED_CLOCK_SKEW + MAX_WRITE_DURATION
-"""How old the time in a row may be, by a reader's clock, when the row becomes readable."""
+"""How far each read goes back behind the start of the last one. When a row becomes readable, the time in it may be so
+old by the clock of a reader."""
 MAX_POSITION_AGE = timedelta(minutes=5)
-"""Maximum age of a position. Rows live for ten minutes, so that a valid position misses no expired row."""
+"""Maximum age of a position. Rows live for ten minutes, so no row after a valid position has expired."""
 MAX_ROWS_PER_READ = 20_000
 """Maximum rows per read. A growing burst has a row for each write."""
 LAPSE_SEQ = 0
-"""The seq in the row of a lapse. No burst has this number."""
+"""Value of `seq` in the row of a lapse. No burst has this number."""
 
 _PUT_CHANGE = "INSERT INTO burst_changes (bucket, at, subject, seq, version) VALUES (?, ?, ?, ?, ?)"
 _SELECT_CHANGES = load_statement("read_burst_changes")
@@ -39,7 +40,7 @@ _SELECT_CHANGES = load_statement("read_burst_changes")
 ChangeKey = tuple[str, int]
 """Subject and seq of a burst, or nonce and LAPSE_SEQ of a lapse."""
 ReturnedChanges = Mapping[ChangeKey, tuple[int, int]]
-"""Maps a change to the version that was returned, and to the time of the newest row."""
+"""For each change, the highest version that was returned, and the time in its newest row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class BurstChangeEntry:
         return at // BUCKET_MS, at, self.subject, self.seq, self.version
 
 
-def put_entries(
+def put_change_entries(
     cluster: Cluster, clock: Clock, entries: Sequence[BurstChangeEntry], other_inserts: Iterable[tuple[str, Row]] = ()
 ) -> None:
     """Write the entries, and other rows in the same batches. Call it once the bursts are durable.
@@ -80,7 +81,7 @@ def put_entries(
         cluster.query_all(batched_inserts(batch) for batch in batches(rows, MAX_ROWS_PER_BATCH))
         if _is_in_time(began, clock.now()):
             return
-        extra_rows = []
+        extra_rows = []  # they are written; only the time in the entries is too old
     raise _too_slow()
 
 
@@ -91,12 +92,12 @@ class CassandraViewerLapses:
         self._nonces = nonces
 
     def record(self) -> None:
-        put_entries(self._cluster, self._clock, [_lapse_entry(self._nonces)])
+        put_change_entries(self._cluster, self._clock, [_lapse_entry(self._nonces)])
 
 
 class CassandraBurstChanges:
-    def __init__(self, reader: CassandraReader, clock: Clock, nonces: Nonces) -> None:
-        self._reader = reader
+    def __init__(self, async_queries: AsyncQueries, clock: Clock, nonces: Nonces) -> None:
+        self._async_queries = async_queries
         self._clock = clock
         self._nonces = nonces
 
@@ -115,7 +116,7 @@ class CassandraBurstChanges:
         if len(rows) == MAX_ROWS_PER_READ or len(changed) > MAX_CHANGED_BURSTS:
             return None
         # Read the bursts after the rows: each burst is then at least as new as the version in its row.
-        bursts = await bursts_of(self._reader, changed)
+        bursts = await bursts_of(self._async_queries, changed)
         floor = to_ms(now - READ_OVERLAP)
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
@@ -129,16 +130,16 @@ class CassandraBurstChanges:
         entry = _lapse_entry(self._nonces)
         for _ in range(MAX_ATTEMPTS):
             began = self._clock.now()
-            await self._reader(_PUT_CHANGE, entry.row(to_ms(began)))
+            await self._async_queries(_PUT_CHANGE, entry.row(to_ms(began)))
             if _is_in_time(began, self._clock.now()):
                 return
         raise _too_slow()
 
     async def _rows(self, first: datetime, last: datetime) -> list[Any]:
-        """Return the rows from `first` on, oldest first. `last` only bounds the buckets."""
+        """Return the rows from `first` on, oldest first, in the buckets up to that of `last`."""
         since = to_ms(first)
         buckets = [*range(since // BUCKET_MS, to_ms(last) // BUCKET_MS + 1)]
-        return sorted(await self._reader(_SELECT_CHANGES, (buckets, since, MAX_ROWS_PER_READ)))
+        return sorted(await self._async_queries(_SELECT_CHANGES, (buckets, since, MAX_ROWS_PER_READ)))
 
 
 def _new_changes(rows: Iterable[Any], returned: ReturnedChanges) -> tuple[Sequence[ChangeKey], ReturnedChanges]:
@@ -155,9 +156,9 @@ def _new_changes(rows: Iterable[Any], returned: ReturnedChanges) -> tuple[Sequen
 
 
 def _is_in_time(began: datetime, ended: datetime) -> bool:
-    """Return whether readers have not passed the time in the row.
+    """Return whether the write was fast enough, so no reader has read past the time in its rows.
 
-    A negative duration means that the clock was set back.
+    Return False if the clock was set back during the write.
     """
     return timedelta(0) <= ended - began <= MAX_WRITE_DURATION
 

@@ -4,10 +4,10 @@ A burst is in three tables:
 
 - `bursts`, by (subject, run) with run = seq // 1024, holds the burst. Only this table has its current state.
 - `burst_runs` has a row per run. Its `opened_at` is never null, and no burst of the run opened earlier.
-- `bursts_by_hour`, by the hour of opening and the subject's bucket, points to the burst.
+- `bursts_by_hour` has a row that points to the burst, by the hour of its opening and the bucket of its subject.
 
-If a burst gets a new opening, its former `bursts_by_hour` row stays. Readers of that table compare the burst's own
-`opened_at`, and skip rows that differ or that point to no burst.
+If a burst gets a new opening, its former row in `bursts_by_hour` stays. A reader of that table also reads the burst. It
+skips a row whose burst is missing or has another opening.
 
 A mention is in `mentions`, in the bucket of its event's id, and in `mention_ids`.
 """
@@ -30,7 +30,7 @@ from notifier.adapters.cassandra.schema.partitioning import (
     run_of,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, put_entries
+from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, put_change_entries
 from notifier.adapters.cassandra.stores.retractions import (
     BLANK_MENTION,
     CHANGE_MENTION,
@@ -71,7 +71,8 @@ _PARTITION_KEY = itemgetter(0, 1, 2)
 IDS_PER_QUERY = 16
 """Ids per query. Most are unknown: the nodes' Bloom filters find that out more cheaply than another query would."""
 MAX_REMEMBERED_BURSTS = 4_096
-"""Bursts whose run and hour rows are known to be written. Under load bursts grow for a minute."""
+"""Most bursts whose run and hour rows a process remembers to have written. Under load each burst is written again and
+again for a minute."""
 
 TtlSeconds = int
 """TTL in seconds."""
@@ -92,10 +93,14 @@ class CassandraBursts:
         kept = [(b, ttl) for b in bursts if (ttl := seconds_until(expires_at(b.opened_at), now)) > 0]
         openings = {burst.key: burst.opened_at for burst in bursts}
         kept_mentions = [(s, ttl) for s in mentions if (ttl := seconds_until(expiry_of(s, openings), now)) > 0]
-        # A crash between any two steps is safe. Readers skip rows that point to a missing burst. All readers find a
-        # burst that exists, with its mentions and the retraction keys that lead to them. The ids of mentions come
-        # later: a mention is known only once its burst is readable. The change feed comes later, too: a reader of a
-        # change then reads a burst at least as new. The caller repeats the write of changed mentions until it succeeds.
+        # The order of the steps makes a crash between them safe:
+        #
+        # 1. The run and hour rows, the mentions and their retraction keys. Readers skip rows that point to a missing
+        #    burst. Once the burst exists, all of these rows exist.
+        # 2. The burst.
+        # 3. The ids of mentions, because a mention is known only once its burst can be read. With them the change feed:
+        #    a process that reads a change must then read a burst at least as new.
+        # 4. Changed mentions. The caller repeats this method until it succeeds.
         new = [(burst, ttl) for burst, ttl in kept if self._written_openings.get(burst.key) != burst.opened_at]
         by_bucket = groupby(
             sorted((_mention_row(s, ttl) for s, ttl in kept_mentions), key=_PARTITION_KEY), _PARTITION_KEY
@@ -109,7 +114,7 @@ class CassandraBursts:
         self._remember_openings(burst for burst, _ in new)
         self._cluster.query_each(_PUT_BURST, [_burst_row(burst, ttl) for burst, ttl in kept])
         ids = ((_PUT_MENTION_ID, _mention_id_row(sequenced, ttl)) for sequenced, ttl in kept_mentions)
-        put_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in kept], ids)
+        put_change_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in kept], ids)
         self._cluster.query_each(CHANGE_MENTION, changed_rows(changed, bursts, now))
         self._cluster.query_each(BLANK_MENTION, blanked_rows(changed, bursts, now))
 
@@ -135,8 +140,8 @@ class CassandraBursts:
         return known
 
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
-        # A refusal stores no time of its own, so its TTL starts now. Of two refusals of an event the later wins; either
-        # is correct.
+        # A refusal has no time, so its TTL starts now. If an event is refused twice, the later refusal wins; either is
+        # correct.
         ttl = ROW_LIFETIME // timedelta(seconds=1)
         rows = [(o.event.id, o.event.source, o.account, o.refusal, ttl) for o in outcomes]
         self._cluster.query_each(_PUT_REFUSAL, rows)
@@ -164,7 +169,7 @@ class CassandraBursts:
         self._written_openings |= {burst.key: burst.opened_at for burst in bursts}
 
     def _runs(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
-        """Return each run with its earliest known opening. A burst with a new opening had an earlier one.
+        """Return the row of each run, with the earliest opening of a burst in it. The stored row counts, too.
 
         The read-modify-write is safe: a subject's bursts are published one after another, in the order of its head.
         """
@@ -199,6 +204,7 @@ def _mention_row(sequenced: SequencedMention, ttl: TtlSeconds) -> tuple[object, 
 def _mention_id_row(sequenced: SequencedMention, ttl: TtlSeconds) -> tuple[object, ...]:
     mention, seq = sequenced.mention, sequenced.seq
     event, subject = mention.event, mention.subject
+    # If two bursts have the event, the one with the lower number wins: see `put_mention_id.cql`.
     timestamp = to_ms(mention.happened_at) * 1_000 - seq
     return event.id, event.source, subject.owner, str(subject), seq, timestamp, ttl
 
@@ -213,12 +219,12 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
     )
 
 
-# Bursts of all subjects, newest first: read hour by hour. The buckets of an hour are merged, with a few rows of each
-# in memory.
+# Bursts of all subjects, newest first. They are read hour by hour. The buckets of an hour are merged, with one page of
+# each in memory.
 
 _SELECT_PAGE = load_statement("read_recent_bursts")
 MAX_OPENING_LEAD = timedelta(hours=1)
-"""How far in the future a burst may open: by another machine's clock, or because it follows its predecessor."""
+"""How far in the future a burst may open. The clock of its writer may be ahead, and it opens after its predecessor."""
 MAX_TIME = (1 << 63) - 1
 """Greater than every time that Cassandra can store."""
 
@@ -240,7 +246,7 @@ class CassandraRecentBursts:
         return bursts
 
     def _current(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
-        """Return the bursts whose opening equals the entry's. A burst with a new opening has another entry, too."""
+        """Return the bursts of the entries. Skip an entry whose burst got a new opening, and with it another entry."""
         positions = [InboxPosition(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
         bursts = self._bursts.read([position.burst for position in positions])
         return [
@@ -298,7 +304,7 @@ class CassandraHeads:
 
     def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         applied = self._cluster.compare_and_set_each(_swap(head) for head in heads)
-        # A write may have taken effect although it was refused or its response was lost: read what is stored.
+        # Read what is stored: a write may have taken effect although it was refused, or although its response was lost.
         doubtful = [head for head, was_applied in zip(heads, applied, strict=True) if not was_applied]
         results = self._cluster.query_each(_SELECT_VERSION, [(str(head.subject),) for head in doubtful], profile=SERIAL)
         stored = {
@@ -310,10 +316,12 @@ class CassandraHeads:
         ]
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        # A plain read of the index may miss a compare-and-set whose Paxos round was interrupted. That never hides work
-        # for good. If the interrupted write adds work, the log's records are read again until a write succeeds and the
-        # work is done. Each such reader loads the head at SERIAL, which completes the round. If the interrupted write
-        # ends the work, the head is listed in vain. The process that wants to finish it loads it at SERIAL, too.
+        # This plain read of the index may miss a compare-and-set whose Paxos round was interrupted. That is harmless:
+        #
+        # - If the write made the head unpublished, the records of the log that caused it are read again until their
+        #   work is done. Each attempt loads the head at SERIAL, which completes the round.
+        # - If the write made the head published, the head is listed in vain. The process that wants to publish it loads
+        #   it at SERIAL, which completes the round and shows that nothing is left to do.
         return [Subject.parse(subject) for (subject,) in self._cluster.query(_SELECT_UNPUBLISHED, (limit,))]
 
 
@@ -323,10 +331,10 @@ def _swap(head: Head) -> tuple[str, tuple[object, ...]]:
 
 
 def _is_ours(head: Head, was_applied: bool | None, version: int, nonce: str) -> bool:
-    """Return whether a write that was refused, or whose response was lost, took effect, by a later read at SERIAL.
+    """Return whether a write took effect that was refused, or whose response was lost.
 
-    The nonce is unique to the write. Once its version is reached, the write can no longer take effect. Before that it
-    still may if its response was lost: then this raises StoreUnavailable.
+    `version` and `nonce` were read at SERIAL after the write. Each write has a nonce of its own. If the response was
+    lost, the write may still take effect until the stored version reaches its own: then raise StoreUnavailable.
     """
     if was_applied is None and version < head.version:
         raise StoreUnavailable(f"Unknown whether the head of {head.subject} was replaced.")

@@ -19,12 +19,14 @@ from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.coordination import Clock
 
-# Audit log: append-only. The hash of each row covers the row before it, so that a changed row is detected.
+# Audit log: append-only. The hash of each row covers the hash of the row before it, so a changed row is detected.
 
 ROWS_PER_PAGE = 500
 MAX_ATTEMPTS = 16
-"""Attempts to append a row when other processes take the next number first. That is rare: operators are few."""
+"""Attempts to append a row. An attempt fails if another process takes the number first: rare, because operators are
+few."""
 AUDIT_PARTITION = "audit"
+"""Value of `list_name` in all rows: the audit log is one partition."""
 
 _SELECT_LAST_ROW = f"SELECT number, hash FROM audit WHERE list_name = '{AUDIT_PARTITION}' LIMIT 1"
 _INSERT_ROW = f"INSERT INTO audit (list_name, number, hash, body) VALUES ('{AUDIT_PARTITION}', ?, ?, ?) IF NOT EXISTS"
@@ -38,35 +40,35 @@ _SELECT_ROWS_AFTER = (
 def append_to_audit(
     cluster: Cluster, *, at: datetime, operator: str, action: str, detail: Mapping[str, object]
 ) -> None:
-    """Append a row to the audit log. Call it before the operation.
+    """Append a row to the audit log. Call it before the operation that the row records.
 
-    Each operation then has its row; a crash may leave a row without its operation. Raises StoreUnavailable if the row
-    may be missing: the caller must then not perform the operation.
+    A crash may then leave a row without its operation, but never an operation without its row. Raises StoreUnavailable
+    if the row may be missing: the caller must then not perform the operation.
     """
     entry = {"at": at.isoformat(), "operator": operator, "action": action, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     for _ in range(MAX_ATTEMPTS):
         last = cluster.query(_SELECT_LAST_ROW, profile=SERIAL)
-        number, previous = last[0] if last else (0, b"")
-        if _try_append(cluster, number + 1, _chain_hash(previous, body), body):
+        number, previous_hash = last[0] if last else (0, b"")
+        if _try_append(cluster, number + 1, _chain_hash(previous_hash, body), body):
             return
     raise StoreUnavailable("Other processes keep writing to the audit log.")
 
 
 def audit_entries(cluster: Cluster) -> Iterator[tuple[bytes, bool]]:
-    """Yield the bodies, oldest first, each with whether its content and position are unchanged."""
-    number, previous = 0, b""
+    """Yield the body of each row, oldest first, and whether its content and position are unchanged."""
+    number, previous_hash = 0, b""
     while page := cluster.query(_SELECT_ROWS_AFTER, (number, ROWS_PER_PAGE)):
         for _, stored_hash, body in page:
-            yield body, stored_hash == _chain_hash(previous, body)
-            previous = stored_hash
+            yield body, stored_hash == _chain_hash(previous_hash, body)
+            previous_hash = stored_hash
         number = page[-1].number
 
 
 def _try_append(cluster: Cluster, number: int, hash: bytes, body: bytes) -> bool:
     """Return whether the row was added.
 
-    After a lost response compare the stored hash with ours: the hash covers content and position.
+    If the response is lost, compare the stored hash with ours: it covers content and position.
     """
     [applied] = cluster.compare_and_set_each([(_INSERT_ROW, (number, hash, body))])
     if applied is not None:
@@ -76,8 +78,8 @@ def _try_append(cluster: Cluster, number: int, hash: bytes, body: bytes) -> bool
     return bool(stored[0][0] == hash)
 
 
-def _chain_hash(before: bytes, body: bytes) -> bytes:
-    return hashlib.sha256(before + body).digest()
+def _chain_hash(previous_hash: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(previous_hash + body).digest()
 
 
 _SELECT_LEASE = "SELECT owner, until FROM leases WHERE name = ?"
@@ -90,8 +92,8 @@ class CassandraLeases:
         self._cluster = cluster
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
-        # A compare-and-set whose response is lost raises. The caller must not act as leader then. If the lease is
-        # stored, the next attempt finds it.
+        # If the response of a compare-and-set is lost, this method raises, and the caller must not act as the leader.
+        # If the lease was stored nevertheless, the next attempt finds it.
         until = to_ms(now + term)
         stored = self._cluster.query(_SELECT_LEASE, (name,), profile=SERIAL)
         if not stored:
@@ -112,7 +114,7 @@ _SELECT_THROTTLES = (
 )
 _SELECT_THROTTLE = f"{_SELECT_THROTTLES} AND id = ?"
 _PAUSED_RATE = 0.0
-"""Stored rate of a throttle that pauses its tier. Other rates are above 0. A null would leave a tombstone."""
+"""Stored rate of a throttle that pauses its tier. Other rates are above 0. A null would be stored as a tombstone."""
 
 
 class CassandraThrottles:
@@ -141,8 +143,8 @@ class CassandraThrottles:
         append_to_audit(
             self._cluster, at=now, operator=operator, action="throttle.lift", detail={"throttle": _audit_detail(lifted)}
         )
-        # A crash here leaves an audit row only, as in `put`. If two operators lift the throttle concurrently, both are
-        # in the audit log, and one gets None.
+        # A crash here leaves an audit row although the throttle goes on. If two operators lift the throttle
+        # concurrently, both are in the audit log, and one gets None.
         row = (seconds_until(now + RETENTION, self._clock.now()), *_row(lifted), to_ms(throttle.ends_at))
         return lifted if self._compare_and_set(_LIFT_THROTTLE, row, lifted) else None
 

@@ -1,6 +1,6 @@
-"""Stores dead letters and lane tallies.
+"""Stores dead letters, and tallies of the dead letters of each processing lane.
 
-A letter is written by its id first, then to the list of its day.
+A letter is first written to the table by id, and then to the list of its day.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ _SELECT_IDS_OF_DAY = "SELECT id FROM dead_letters_by_day WHERE day = ? LIMIT ?"
 
 _MS_PER_DAY = timedelta(days=1) // timedelta(milliseconds=1)
 MAX_CLOCK_SKEW = timedelta(minutes=5)
-"""Tolerance for the clock of the machine that wrote the letter."""
+"""How far the clock of the machine that wrote a letter may be ahead of ours."""
 
 
 class CassandraDeadLetters:
@@ -33,8 +33,8 @@ class CassandraDeadLetters:
         self._clock = clock
 
     def put(self, letter: DeadLetter) -> None:
-        # A lost response raises, and the caller puts the letter again, which finds it stored. That also completes a put
-        # that crashed before the list entry: the entry uses the time of the stored letter.
+        # If the response is lost, this method raises, and the caller puts the letter again. The second attempt may find
+        # the letter stored, also after a crash between the two tables. Its entry in the list gets the stored time.
         at = to_ms(letter.at)
         if not self._cluster.compare_and_set(_INSERT_LETTER, (letter.id, letter.stage, letter.cause, letter.body, at)):
             at = self._cluster.query(_SELECT_LETTER, (letter.id,), profile=SERIAL)[0].at
@@ -68,7 +68,8 @@ class CassandraLaneTallies:
         self._cluster = cluster
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
-        # A plain read is enough: each process polls once a second, and `compare_and_set` decides before a record dies.
+        # A plain read is enough. Each process reads again after a second, and the compare-and-set decides before a
+        # record becomes a dead letter.
         answers = self._cluster.query_each(_SELECT_TALLY, [(lane,) for lane in lanes])
         return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 
@@ -97,15 +98,13 @@ class CassandraLaneTallies:
             action="lane.resume",
             detail=resume_audit(lane, stored.stop, reason),
         )
-        # Only a resume changes a stopped tally. If another process was first, it has resumed the same stop.
+        # Only a resume changes the tally of a stopped lane. If another operator's compare-and-set came first, it has
+        # ended the same stop.
         self.compare_and_set(resumed(stored))
         return stored.stop
 
     def _read_serial(self, lane: str) -> LaneTally:
-        """Read at SERIAL.
-
-        That completes an interrupted compare-and-set, so that the next one can rely on the result.
-        """
+        """Read at SERIAL, which completes an interrupted compare-and-set. The next one can rely on the result."""
         return _tally(lane, self._cluster.query(_SELECT_TALLY, (lane,), profile=SERIAL))
 
 

@@ -1,6 +1,6 @@
-"""Stores deferred bursts in slots of their wake-up time.
+"""Stores the list of deferred bursts, in quarter-hour slots of their wake-up time.
 
-A scan for due bursts starts at the time before which the last scan left none.
+A scan for due bursts skips the earlier wake-up times, whose bursts are all woken.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,21 @@ from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
-SLOT_MS = 900_000
-"""Slot length. It must not change, nor may BUCKETS: both are part of the partition key."""
-BUCKETS = range(4)
+WAKE_SLOT_MS = 900_000
+"""Length of a slot in milliseconds. It must not change, because slot and bucket are the partition key."""
+WAKE_BUCKETS = range(4)
+"""Buckets of a slot. A burst is in the bucket of its subject. Their number must not change either."""
 SLOTS_PER_QUERY = 16
-"""Slots per query: 64 partitions, nearly all of them empty."""
-MIN_ROWS_PER_SCAN = 1_024
-"""Lowest row limit of a scan. Each scan has to skip the tombstones of the bursts woken before it, so it fetches many
-bursts at once."""
+"""Slots in one query. With their buckets these are 64 partitions, and nearly all of them are empty."""
+MIN_SCAN_LIMIT = 1_024
+"""Lowest row limit of a scan. A scan has to skip the tombstones of all bursts woken before, so it reads many due bursts
+at once."""
 MAX_DEFERRAL_MS = 26 * 3_600_000
-"""Longest deferral: an alert is valid for a day and is deferred to a full quarter hour; the rest is margin."""
+"""Longest time from a deferral to the wake-up. An alert is valid for 24 hours, and wakes at a full quarter hour; the
+rest is margin."""
 FULL_SCAN_INTERVAL_MS = 3_600_000
-"""Interval of full scans. They find bursts that a stalled process deferred after their wake-up time."""
+"""Interval of full scans, which start MAX_DEFERRAL_MS ago. They find bursts that a stalled process deferred after their
+wake-up time."""
 
 _INSERT = """
     INSERT INTO deferred_bursts (slot, bucket, until, subject, seq, opened_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -44,30 +47,31 @@ _SELECT_DUE = """
 
 
 class CassandraDeferredBursts:
-    """Deferred bursts, for the process that wakes them.
-
-    `open_bursts` is the list object of the ledger in this process, so that the ledger finds woken bursts at once.
-    """
+    """List of deferred bursts, for the process that defers and wakes bursts."""
 
     def __init__(self, cluster: Cluster, clock: Clock, open_bursts: OpenBursts) -> None:
+        """Create the list. `open_bursts` must be the object that this process's ledger uses.
+
+        The cache of that object then learns of each woken burst, and the ledger's next scan finds the burst.
+        """
         self._cluster = cluster
         self._clock = clock
         self._open_bursts = open_bursts
         self._scan_start = 0
-        """Wake-up time from which on to scan. All known bursts that were due before are woken."""
+        """Wake-up time at which the next scan starts. All bursts that are known to wake before are woken."""
         self._next_scan_start = 0
-        """Value of `_scan_start` once all bursts in `_due` are woken."""
+        """Next value of `_scan_start`, which applies once all bursts in `_due` are woken."""
         self._due: Sequence[DeferredBurst] = []
-        """Bursts of the last scan that are not woken yet. Waking a burst that another process has woken is harmless."""
-        self._full_scan_at: int | None = None
+        """Bursts that the last scan found and that are not woken yet. To wake a burst twice is harmless."""
+        self._last_full_scan_at: int | None = None
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
-        # Write to the new list before deleting from the old one, here and below. A crash in between leaves the burst in
-        # both lists, and the next run repeats the step.
+        # Here and in `wake_due`, write to the new list before deleting from the old one. A crash in between leaves the
+        # burst in both lists, and the next run repeats the step.
         #
-        # The write timestamp is the time of the decision; waking a burst uses the wake-up time. If a burst is woken
-        # before these writes arrive, the higher timestamp decides about both lists. A deferral decided before the
-        # wake-up time has no effect; a deferral decided later defers the burst again.
+        # The write timestamp of a deferral is the time of the decision, and that of a wake-up is the wake-up time. If
+        # this process stalls here, another one may wake the burst first. The higher timestamp then wins in both lists:
+        # a deferral that was decided before the wake-up time has no effect, and a later one defers the burst again.
         self._cluster.query_each(
             _INSERT, [(*_deferred_row(deferred), to_ms(deferred.opened_at), to_us(now)) for deferred in to_defer]
         )
@@ -75,7 +79,7 @@ class CassandraDeferredBursts:
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         if len(self._due) < limit:
-            self._scan(to_ms(now), max(limit, MIN_ROWS_PER_SCAN))
+            self._scan(to_ms(now), max(limit, MIN_SCAN_LIMIT))
         due = self._due[:limit]
         self._open_bursts.reopen(due)
         self._cluster.query_each(_DELETE, [(to_us(deferred.until), *_deferred_row(deferred)) for deferred in due])
@@ -90,30 +94,33 @@ class CassandraDeferredBursts:
         return len({(subject, seq) for subject, seq in rows})
 
     def _scan(self, now: int, limit: int) -> None:
-        is_full_scan = (
-            self._full_scan_at is None or not self._full_scan_at <= now < self._full_scan_at + FULL_SCAN_INTERVAL_MS
-        )
+        """Find due bursts, and store them in `_due`."""
+        last = self._last_full_scan_at
+        is_full_scan = last is None or not last <= now < last + FULL_SCAN_INTERVAL_MS
         start = min(self._scan_start, now - MAX_DEFERRAL_MS) if is_full_scan else self._scan_start
         start = max(start, now - TTL_MS)
         rows = self._query_slots(_SELECT_DUE, start, now, start, now, limit)
         self._due = [_deferred_burst(row) for row in sorted(rows, key=lambda row: (row.until, row.subject, row.seq))]
-        # After a scan that reached its row limit, more bursts may be due.
+        # If the scan reached its row limit, more bursts may be due: the next scan starts at the same time. Otherwise it
+        # overlaps this scan, because deferrals with an earlier wake-up time may still arrive.
         self._next_scan_start = start if len(rows) >= limit else now - MAX_LISTING_DELAY_MS
         if is_full_scan:
-            self._full_scan_at = now
+            self._last_full_scan_at = now
 
-    def _query_slots(self, statement: str, first: int, last: int, *more: object) -> list[Any]:
-        """Query all slots between two wake-up times. `more` are the further values of the statement."""
-        slots = range(first // SLOT_MS, last // SLOT_MS + 1)
+    def _query_slots(self, statement: str, first_wake_up: int, last_wake_up: int, *more_values: object) -> list[Any]:
+        """Run the statement for all slots between two wake-up times. `more_values` follow the slots and buckets."""
+        slots = range(first_wake_up // WAKE_SLOT_MS, last_wake_up // WAKE_SLOT_MS + 1)
         queries = [
-            ([*slots[n : n + SLOTS_PER_QUERY]], [*BUCKETS], *more) for n in range(0, len(slots), SLOTS_PER_QUERY)
+            ([*slots[n : n + SLOTS_PER_QUERY]], [*WAKE_BUCKETS], *more_values)
+            for n in range(0, len(slots), SLOTS_PER_QUERY)
         ]
         return [row for rows in self._cluster.query_each(statement, queries) for row in rows]
 
 
 def _deferred_row(deferred: DeferredBurst) -> tuple[int, int, int, str, int]:
     until, subject = to_ms(deferred.until), deferred.burst.subject
-    return until // SLOT_MS, bucket_of_subject(subject) % len(BUCKETS), until, str(subject), deferred.burst.seq
+    bucket = bucket_of_subject(subject) % len(WAKE_BUCKETS)
+    return until // WAKE_SLOT_MS, bucket, until, str(subject), deferred.burst.seq
 
 
 def _deferred_burst(row: Any) -> DeferredBurst:

@@ -1,6 +1,7 @@
 """Stores devices: the ownership rows of each device, and the devices of each member.
 
-Of two concurrent registrations of a device, the later reader sees both, and removes the device from the loser.
+If two members register a device concurrently, each writer stores an ownership row and then reads both. The writer that
+reads last sees both rows, and removes the device from the member that loses it.
 """
 
 from collections import defaultdict
@@ -30,12 +31,12 @@ from notifier.ports.coordination import Clock
 UPDATES_PER_BATCH = 512
 """Device updates that are written together: about 200 KB of rows."""
 BLOCKS_PER_READ = 8
-"""Blocks whose devices are in memory at a time: 3 MB as the node sends them."""
+"""Member blocks whose devices are read together: responses of 3 MB."""
 MEMBERS_PER_QUERY = 100
-"""Members of a partition per query. A node warns about many more."""
+"""Members of a partition in one query. A node warns about many more."""
 
 _MICROSECONDS_PER_MS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
+"""Cassandra counts write timestamps in microseconds."""
 _PLATFORMS = [str(platform) for platform in Platform]
 
 _INSERT_OWNERSHIP = (
@@ -67,13 +68,13 @@ class CassandraDevices:
             self._apply(batch)
 
     def _apply(self, updates: Sequence[DeviceUpdate]) -> None:
-        # Each writer first writes its own ownership row, and then reads those of all members. The last reader sees all
-        # rows, and removes the device from the losers. The rank is the write timestamp, so the order of the writes
-        # doesn't matter. After a crash the record is still in the log, and its consumer repeats everything.
+        # Write the ownership rows of these updates, and then read those of all members. Of concurrent writers, the one
+        # that reads last sees all rows. Write timestamps follow the rank of the update, so the order of arrival doesn't
+        # matter. After a crash the record is still in the log, and its consumer repeats everything.
         self._cluster.query_each(_INSERT_OWNERSHIP, [self._ownership_row(update) for update in updates])
         ownerships = self._read_ownerships({update.id for update in updates})
         current = {id: max(rows, key=_rank) for id, rows in ownerships.items() if rows}
-        # Remove the losers' rows before the winner's row is written.
+        # Delete the device rows of other members before the owner's row is written.
         self._cluster.query_all([(_DELETE_DEVICE, row) for row in _removed_rows(updates, ownerships, current)])
         self._cluster.query_all(
             [
@@ -82,8 +83,8 @@ class CassandraDevices:
                 if isinstance(update, Device) and _is_current(update, current)
             ]
         )
-        # Delete a loser's ownership row after its device row. If the ownership row stayed, each later registration
-        # would remove the device from that member again.
+        # Delete the ownership rows of these members after their device rows. If they stayed, each later registration
+        # would delete the device rows again.
         self._cluster.query_all([(_DELETE_OWNERSHIP, row) for row in _superseded_rows(ownerships, current)])
 
     def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
@@ -154,7 +155,7 @@ def _superseded_rows(
 
 
 def _is_current(update: DeviceUpdate, current: Mapping[DeviceId, DeviceOwnership]) -> bool:
-    """Return whether the update decides who owns the device. Of two updates by one member only the later does."""
+    """Return whether the update is the newest of its device: its rank is that of the current ownership."""
     return update.id in current and update.rank == current[update.id].rank
 
 
@@ -182,8 +183,8 @@ def _write_timestamp(ranked: DeviceUpdate | DeviceOwnership) -> int:
 def _deletion_timestamp(owner: DeviceOwnership, member: Member) -> int:
     """Return the write timestamp of the deletion of a member's device row.
 
-    The deletion must hide all rows that rank below the owner's update, and none that ranks above. At one time a removal
-    ranks above a registration, and then the higher member ranks above the lower one.
+    The deletion must hide all rows that rank below the owner's update, and none that ranks above. If two updates have
+    the same time, a removal ranks above a registration. If they also have the same kind, the higher member ranks above.
     """
     timestamp = to_ms(owner.at) * _MICROSECONDS_PER_MS
     return timestamp + 1 if owner.is_removed else timestamp - (member > owner.member)

@@ -1,6 +1,6 @@
 """Stores the user directory, member numbers, fencing epochs and account flags.
 
-Single accounts are in buckets. A range of numeric ids needs only one row.
+A single account has a row of its own. A range of numeric ids has one row in all.
 """
 
 from collections import defaultdict
@@ -10,7 +10,7 @@ from operator import itemgetter
 from threading import Lock
 from typing import Any
 
-from notifier.adapters.cassandra.driver.batching import BUFFERED_ROWS, Row, batched_rows, batches, put_in_subject_table
+from notifier.adapters.cassandra.driver.batching import BUFFERED_ROWS, Row, batched_rows, batches, put_by_partition
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
@@ -37,7 +37,8 @@ _UPDATE_COUNTER = "UPDATE counters SET next_number = ? WHERE name = ? IF next_nu
 class RisingCounter:
     """Counter that only rises.
 
-    A compare-and-set whose response is lost raises StoreUnavailable. If it took effect, its numbers are never used.
+    If the response of a compare-and-set is lost, the method raises StoreUnavailable. If the write took effect, the
+    numbers that it leased are never used.
     """
 
     def __init__(self, cluster: Cluster, name: str) -> None:
@@ -49,29 +50,29 @@ class RisingCounter:
         if count < 1:
             raise ValueError(f"can't lease {count} numbers")
         while True:
-            free = self.free()
-            if self._try_move(free, free + count):
-                return free
-            # Another process was first.
+            number = self.next_number()
+            if self._try_raise(number, number + count):
+                return number
+            # Another process has leased these numbers.
 
     def raise_to(self, end: int) -> None:
-        """Raise the counter to `end`, because all numbers below it are taken."""
-        while (free := self.free()) < end and not self._try_move(free, end):
+        """Raise the counter to `end`, unless it is higher. All numbers below `end` are taken."""
+        while (number := self.next_number()) < end and not self._try_raise(number, end):
             pass
 
-    def free(self) -> int:
+    def next_number(self) -> int:
         """Return the next free number. It is 0 only before the first lease."""
         rows = self._cluster.query(_SELECT_NEXT_NUMBER, (self._name,), profile=SERIAL)
         return rows[0].next_number if rows else 0
 
-    def _try_move(self, free: int, to: int) -> bool:
-        if free:
-            return self._cluster.compare_and_set(_UPDATE_COUNTER, (to, self._name, free))
-        return self._cluster.compare_and_set(_INSERT_COUNTER, (self._name, to))
+    def _try_raise(self, current: int, end: int) -> bool:
+        if current:
+            return self._cluster.compare_and_set(_UPDATE_COUNTER, (end, self._name, current))
+        return self._cluster.compare_and_set(_INSERT_COUNTER, (self._name, end))
 
 
 class MemberNumbers:
-    """Assigns member numbers."""
+    """Assigns member numbers. A process leases many of them at a time."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._counter = RisingCounter(cluster, "members")
@@ -79,7 +80,7 @@ class MemberNumbers:
         self._lock = Lock()
 
     def take(self, count: int) -> Sequence[int]:
-        """Return `count` numbers: first those that are left of the last lease, then those of a new one."""
+        """Return `count` numbers: first those that are left of the last lease, then those of a new lease."""
         with self._lock:
             leftover = self._leased[:count]
             self._leased = self._leased[count:]
@@ -104,7 +105,7 @@ class MemberNumbers:
         self._counter.raise_to(end)
 
     def end(self) -> Member:
-        return Member(self._counter.free())
+        return Member(self._counter.next_number())
 
 
 class CassandraEpochs:
@@ -122,7 +123,7 @@ SELECT_RANGE_OF_ID = """
 """
 
 USERS_PER_QUERY = 64
-"""Users of a bucket per query or Paxos round: 16 KB with the longest ids that an event may have."""
+"""Users of a bucket in one query or Paxos round: 16 KB with the longest ids that an event may have."""
 
 _SELECT_ACCOUNTS = "SELECT user, member, account FROM users WHERE bucket = ? AND user IN ?"
 _SELECT_USERS = "SELECT member, user FROM members WHERE block = ? AND member IN ?"
@@ -140,7 +141,7 @@ _PUT_MEMBER_RANGE = (
 )
 _PUT_USER_RANGE = "INSERT INTO user_ranges (list_name, prefix, first_id, count, member) VALUES ('ranges', ?, ?, ?, ?)"
 
-_BUCKET = _BLOCK = itemgetter(0)
+_FIRST_COLUMN = itemgetter(0)
 
 
 class CassandraDirectory:
@@ -151,7 +152,7 @@ class CassandraDirectory:
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         """Return the accounts of the users. Single accounts override ranges. No account has the empty id."""
         accounts = self._accounts(users)
-        members = members_in_ranges((user for user in users if user not in accounts), self._ranges)
+        members = members_in_ranges((user for user in users if user not in accounts), self._ranges_of_ids)
         return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in members.items()}
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
@@ -160,14 +161,15 @@ class CassandraDirectory:
             blocks[block_of(member)].append(member)
         rows = [row for rows in self._cluster.query_each(_SELECT_USERS, blocks.items()) for row in rows]
         users = {Member(row.member): UserId(row.user) for row in rows}
-        return users | users_in_ranges((member for member in members if member not in users), self._ranges_of)
+        return users | users_in_ranges((member for member in members if member not in users), self._ranges_of_members)
 
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         members = {user: account.member for user, account in self.accounts(users).items()}
         while new := [user for user in dict.fromkeys(users) if user and user not in members]:
             assigned = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
-            # Write the number's user first: once a user has a number, the number can be resolved. A crash in between,
-            # or a lost race, leaves numbers that resolve to a user but are used nowhere.
+            # Write the table by member first: once a user has a number, the user can be found by it. After a crash in
+            # between, or if another process assigns a number first, some members lead to users who have another number.
+            # Such members are used nowhere.
             self._put_members(assigned)
             members |= self._assign(assigned)
         return members
@@ -179,9 +181,9 @@ class CassandraDirectory:
         return self._numbers.end()
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
-        # After an interruption the caller enrolls the accounts again and writes the same rows. Write the account row
-        # once its number resolves to the user. Mark deleted members before that, and unmark restored ones after it: no
-        # alert is sent in between.
+        # Write an account once its user can be found by the number. Mark deleted members as deleted before that, and
+        # unmark restored members after that: a deleted member must not get an alert in between. After an interruption
+        # the caller enrols the accounts again, and writes the same rows.
         latest = {account.user: account for account in accounts}.values()
         keys = {account: (shard_of(account.member), account.member) for account in latest}
         requested = {account.user: account.member for account in latest}
@@ -194,10 +196,11 @@ class CassandraDirectory:
         self._cluster.query_each(
             _PUT_USER, [(bucket_of(entry.user), entry.user, entry.member, pack(entry)) for entry in latest]
         )
-        self._delete_deleted([key for entry, key in keys.items() if not entry.deleted])
+        self._unmark_deleted([key for entry, key in keys.items() if not entry.deleted])
 
     def enrol_range(self, ids: IdRange) -> None:
-        # Write the range by member first, as in `assign_numbers`. After an interruption the caller enrolls it again.
+        # Write the table by member first, as in `assign_numbers`. After an interruption the caller enrols the range
+        # again.
         for query, values in ((SELECT_RANGE_OF_ID, (ids.prefix, ids.last)), (_SELECT_RANGE_OF_MEMBER, (ids.end - 1,))):
             if rows := self._cluster.query(query, values):
                 ids.require_disjoint(id_range(rows))
@@ -208,13 +211,13 @@ class CassandraDirectory:
     def range_of(self, user: UserId) -> IdRange | None:
         if (parts := split_id(user)) is None:
             return None
-        [range_] = self._ranges([parts])
+        [range_] = self._ranges_of_ids([parts])
         return range_ if range_ and range_.member_of(parts[1]) is not None else None
 
-    def _ranges(self, id_parts: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
+    def _ranges_of_ids(self, id_parts: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
         return [id_range(rows) if rows else None for rows in self._cluster.query_each(SELECT_RANGE_OF_ID, id_parts)]
 
-    def _ranges_of(self, members: Sequence[Member]) -> Sequence[IdRange | None]:
+    def _ranges_of_members(self, members: Sequence[Member]) -> Sequence[IdRange | None]:
         results = self._cluster.query_each(_SELECT_RANGE_OF_MEMBER, [(member,) for member in members])
         return [id_range(rows) if rows else None for rows in results]
 
@@ -246,20 +249,20 @@ class CassandraDirectory:
 
     def _put_members(self, members: Mapping[UserId, Member]) -> None:
         rows = sorted((block_of(member), member, user) for user, member in members.items())
-        blocks = [batch for _, block in groupby(rows, _BLOCK) for batch in batches(block, USERS_PER_QUERY)]
+        blocks = [batch for _, block in groupby(rows, _FIRST_COLUMN) for batch in batches(block, USERS_PER_QUERY)]
         self._cluster.query_all(batched_rows(_PUT_MEMBER, batch) for batch in blocks)
 
-    def _delete_deleted(self, keys: Collection[tuple[int, Member]]) -> None:
-        """Remove members, given with their shards, from the deleted members.
+    def _unmark_deleted(self, keys: Collection[tuple[int, Member]]) -> None:
+        """Remove members from the table of deleted members. They are given with their shards.
 
         Delete only rows that exist. A tombstone for each new member would slow all reads of the shard for ten days.
         """
-        listed = [row for rows in self._cluster.query_each(_SELECT_DELETED, keys) for row in rows]
-        self._cluster.query_each(_DELETE_DELETED, [(row.shard, row.member) for row in listed])
+        existing = [row for rows in self._cluster.query_each(_SELECT_DELETED, keys) for row in rows]
+        self._cluster.query_each(_DELETE_DELETED, [(row.shard, row.member) for row in existing])
 
 
 def entry_of(row: Any) -> DirectoryEntry:
-    """Return the account of a row. A row without account data, as most are, means an account with default values."""
+    """Return the account of a row. Most rows have no account data: all fields of the account have default values."""
     if row.account is None:
         return DirectoryEntry(user=UserId(row.user), member=Member(row.member))
     return unpack(DirectoryEntry, row.account)
@@ -271,9 +274,9 @@ def id_range(rows: list[Any]) -> IdRange:
 
 
 def _by_bucket(users: Iterable[UserId]) -> Iterator[tuple[int, Sequence[UserId]]]:
-    """Yield users of a bucket, at most USERS_PER_QUERY at a time."""
+    """Yield each bucket with users of it, at most USERS_PER_QUERY at a time. The empty id is left out."""
     keys = sorted((bucket_of(user), user) for user in set(users) if user)
-    for bucket, group in groupby(keys, _BUCKET):
+    for bucket, group in groupby(keys, _FIRST_COLUMN):
         yield from ((bucket, batch) for batch in batches((user for _, user in group), USERS_PER_QUERY))
 
 
@@ -292,7 +295,7 @@ class CassandraAccountFlags:
 
     def write(self, rows: Iterable[FlagRow]) -> None:
         for batch in batches(map(_flag_parameters, rows), BUFFERED_ROWS):
-            put_in_subject_table(self._cluster, _WRITE_FLAG, batch)
+            put_by_partition(self._cluster, _WRITE_FLAG, batch)
 
     def read_current(self, keys: Collection[FlagKey]) -> Mapping[FlagKey, FlagRow]:
         by_shard: defaultdict[tuple[Flag, int], list[Member]] = defaultdict(list)

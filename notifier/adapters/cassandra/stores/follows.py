@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from notifier.adapters.cassandra.driver.batching import Row, put_in_both_tables, put_in_subject_table
+from notifier.adapters.cassandra.driver.batching import Row, put_by_partition, put_in_both_tables
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, Subject
@@ -36,8 +36,8 @@ class CassandraFollows:
         self._cluster = cluster
 
     def write(self, follows: Collection[Follow]) -> None:
-        # Write the subject table first, as an import does: push suppression then sees a new follow no later than the
-        # inbox does. After an interruption the caller writes both again.
+        # Write the subject table first, as `put_in_both_tables` does: push suppression then sees a new follow no later
+        # than the inbox does. After an interruption the caller writes both tables again.
         self._cluster.query_each(_WRITE_FOLLOW_BY_SUBJECT, [_subject_parameters(follow) for follow in follows])
         self._cluster.query_each(_WRITE_FOLLOW, [_block_parameters(follow) for follow in follows])
 
@@ -45,8 +45,9 @@ class CassandraFollows:
         put_in_both_tables(self._cluster, (_PUT_BLOCK_BY_SUBJECT, _PUT_BLOCK), map(_row_pair, follows))
 
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
-        # A compare-and-set on the block table decides which row exists. That row is then written to the subject table.
-        # After an interruption the caller inserts the rows again, and gets the existing ones.
+        # Insert the rows into the block table, where a compare-and-set keeps the first row of each member block. Then
+        # write the kept rows to the subject table. After an interruption the caller inserts the rows again, and gets
+        # the kept ones.
         existing = self._read_blocks([follow.key for follow in follows])
         new = [follow for follow in follows if follow.key not in existing]
         applied = self._cluster.compare_and_set_each((_INSERT_BLOCK, _block_row(follow)) for follow in new)
@@ -54,13 +55,13 @@ class CassandraFollows:
         existing |= self._read_blocks(not_inserted, SERIAL)
         if any(key not in existing for key in not_inserted):
             raise StoreUnavailable("Unknown whether a row of a block was written.")
-        put_in_subject_table(
+        put_by_partition(
             self._cluster, _PUT_BLOCK_BY_SUBJECT, [_subject_row(existing.get(follow.key, follow)) for follow in follows]
         )
         return existing
 
     def _read_blocks(self, keys: Sequence[BlockKey], profile: object = PLAIN) -> dict[BlockKey, BlockFollows]:
-        queries = [(block, BLOCK_SLOT, str(subject)) for subject, block in keys]
+        queries = [(block, WHOLE_BLOCK_SLOT, str(subject)) for subject, block in keys]
         results = zip(keys, self._cluster.query_each(_SELECT_BLOCK, queries, profile=profile), strict=True)
         return {key: _block_follows(key, row) for key, rows in results for row in rows}
 
@@ -69,7 +70,7 @@ class CassandraFollows:
         for subject, member in pairs:
             by_block[member // BLOCK_MEMBERS, subject].append(member)
         queries = [
-            (block, [*sorted(member % BLOCK_MEMBERS for member in members), BLOCK_SLOT], str(subject))
+            (block, [*sorted(member % BLOCK_MEMBERS for member in members), WHOLE_BLOCK_SLOT], str(subject))
             for (block, subject), members in by_block.items()
         ]
         states: dict[Pair, bool] = {}
@@ -104,7 +105,7 @@ def _row_pair(follow: BlockFollows) -> tuple[Row, Row]:
 
 def _block_row(follow: BlockFollows) -> Row:
     """Return the row of the block table."""
-    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
+    return follow.block, WHOLE_BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
 def _subject_row(follow: BlockFollows) -> Row:

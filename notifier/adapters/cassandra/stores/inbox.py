@@ -10,9 +10,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
+from notifier.adapters.cassandra.bulk.encoding import RowMessage, messages
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
@@ -32,8 +32,8 @@ class CassandraInbox:
         self._bulk = bulk or BulkWriter(cluster)
 
     def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
-        # A partly written slice is harmless to readers: a row only says where to look, and each row is a mutation by
-        # itself.
+        # Readers may see a part of the rows before the others are written, which is harmless. Each row is written as a
+        # whole, and only points to a burst. What a user sees does not depend on the rows.
         if unexpired := [group for group in rows if group.row_count and self._ttl(group) > 0]:
             self._bulk.send(self._messages(unexpired, on_progress))
 
@@ -41,7 +41,7 @@ class CassandraInbox:
         """Do nothing: rows and audience snapshots expire by TTL."""
         return 0
 
-    def _messages(self, rows: Sequence[InboxRows], on_progress: Callable[[], None]) -> Iterator[RowBatch]:
+    def _messages(self, rows: Sequence[InboxRows], on_progress: Callable[[], None]) -> Iterator[RowMessage]:
         query_id = self._bulk.query_id()
         for group in rows:
             on_progress()
@@ -50,19 +50,19 @@ class CassandraInbox:
     def _ttl(self, rows: InboxRows) -> int:
         """Return the remaining lifetime in whole seconds, below 1 if the burst has expired.
 
-        The rows of an expired burst are not written: Cassandra takes a TTL of 0 for "never expires".
+        Rows of an expired burst are not written. With a TTL of 0 they would never expire.
         """
         return seconds_until(expires_at(rows.opened_at), self._clock.now())
 
 
-# Inbox rows of one member, newest first: rows of the followed subjects, one inbox window after another.
+# Inbox rows of one member, newest first. Only rows of the followed subjects are read.
 
 SUBJECTS_PER_QUERY = 16
-"""Subjects per query. Some operators set a guardrail that forbids more than 20."""
+"""Subjects in one query. Some operators set a guardrail that forbids more than 20 values in an IN clause."""
 MAX_ROWS_PER_QUERY = 512
-"""Maximum rows per query, at most 300 kB. If there are more, each subject is queried alone."""
+"""Row limit of a query: at most 300 kB. If a query of several subjects reaches it, each of them is queried alone."""
 MIN_FIRST_PAGE_ROWS = 64
-"""Minimum row limit of the first query of a single subject. Most subjects have fewer rows in an inbox window."""
+"""Lowest row limit of the first query of a single subject. Most subjects have fewer rows in an inbox window."""
 MAX_INT64 = (1 << 63) - 1
 """Greater than every time and number that Cassandra can store."""
 
@@ -74,8 +74,8 @@ _SELECT_FILLED_WINDOWS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedRows:
-    """The member whose rows are read, the subjects, the position and the limit."""
+class InboxRowQuery:
+    """Which rows to read: at most `limit` rows after the position that reach the member, of these subjects."""
 
     member: Member
     subjects: Sequence[str]
@@ -83,78 +83,81 @@ class WantedRows:
     limit: int
 
     @property
-    def until(self) -> int:
-        """Return the latest opening of rows after the position in page order."""
+    def opened_by(self) -> int:
+        """Return the latest opening that a row after the position may have, in milliseconds."""
         return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRowReader:
-    reader: CassandraReader
+    async_queries: AsyncQueries
 
-    async def rows(self, wanted: WantedRows, windows: range) -> list[InboxRow]:
+    async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
         """Return the rows of these inbox windows, which are given newest first.
 
-        The first window nearly always has enough rows. Other windows are queried concurrently, in growing groups and
-        without the empty ones.
+        The first window nearly always has enough rows. Otherwise the other windows follow, without the empty ones. They
+        are read in groups of growing size, and the windows of a group concurrently.
         """
-        rows = await self._read_windows(wanted, windows[:1])
-        if len(rows) < wanted.limit and len(windows) > 1:
-            for group in _growing_groups(await self._filled_windows(range_of(wanted.member), windows[1:])):
-                rows += await self._read_windows(wanted, group)
-                if len(rows) >= wanted.limit:
+        rows = await self._read_windows(row_query, windows[:1])
+        if len(rows) < row_query.limit and len(windows) > 1:
+            for group in _growing_groups(await self._filled_windows(range_of(row_query.member), windows[1:])):
+                rows += await self._read_windows(row_query, group)
+                if len(rows) >= row_query.limit:
                     break
-        return rows[: wanted.limit]
+        return rows[: row_query.limit]
 
     async def _filled_windows(self, member_range: int, windows: range) -> list[int]:
-        rows = await self.reader(_SELECT_FILLED_WINDOWS, (member_range, list(windows)))
+        rows = await self.async_queries(_SELECT_FILLED_WINDOWS, (member_range, list(windows)))
         return sorted((row.inbox_window for row in rows), reverse=True)
 
-    async def _read_windows(self, wanted: WantedRows, windows: Sequence[int]) -> list[InboxRow]:
-        pages = await asyncio.gather(*(self._read_window(wanted, window) for window in windows))
+    async def _read_windows(self, row_query: InboxRowQuery, windows: Sequence[int]) -> list[InboxRow]:
+        pages = await asyncio.gather(*(self._read_window(row_query, window) for window in windows))
         return [row for rows in pages for row in rows]
 
-    async def _read_window(self, wanted: WantedRows, window: int) -> list[InboxRow]:
+    async def _read_window(self, row_query: InboxRowQuery, window: int) -> list[InboxRow]:
         groups = [
-            wanted.subjects[start : start + SUBJECTS_PER_QUERY]
-            for start in range(0, len(wanted.subjects), SUBJECTS_PER_QUERY)
+            row_query.subjects[start : start + SUBJECTS_PER_QUERY]
+            for start in range(0, len(row_query.subjects), SUBJECTS_PER_QUERY)
         ]
         queried_together = [group for group in groups if len(group) > 1]
         queried_alone = [subject for group in groups if len(group) == 1 for subject in group]
         result = list[InboxRow]()
-        queries = [(group, wanted.until, MAX_ROWS_PER_QUERY) for group in queried_together]
-        results = await self._query(_SELECT_ROWS, wanted, window, queries)
+        queries = [(group, row_query.opened_by, MAX_ROWS_PER_QUERY) for group in queried_together]
+        results = await self._query(_SELECT_ROWS, row_query, window, queries)
         for group, rows in zip(queried_together, results, strict=True):
             if len(rows) < MAX_ROWS_PER_QUERY:
-                result += _reaching(wanted, rows)
+                result += _reaching(row_query, rows)
             else:
                 queried_alone += group
         result += await self._read_by_subject(
-            wanted, window, [_SubjectRowCursor(subject, (wanted.until, MAX_INT64)) for subject in queried_alone]
+            row_query,
+            window,
+            [_SubjectRowCursor(subject, (row_query.opened_by, MAX_INT64)) for subject in queried_alone],
         )
-        return sorted(result, key=_position, reverse=True)[: wanted.limit]
+        return sorted(result, key=_position, reverse=True)[: row_query.limit]
 
     async def _read_by_subject(
-        self, wanted: WantedRows, window: int, cursors: Sequence["_SubjectRowCursor"]
+        self, row_query: InboxRowQuery, window: int, cursors: Sequence["_SubjectRowCursor"]
     ) -> list[InboxRow]:
-        """Read subjects separately, page by page, until each has enough rows that reach the member, or no more rows."""
-        all_cursors, size = cursors, min(MAX_ROWS_PER_QUERY, max(MIN_FIRST_PAGE_ROWS, len(TIERS) * wanted.limit))
+        """Read each subject alone, page by page, until it has enough rows that reach the member, or no more rows."""
+        all_cursors = cursors
+        row_limit = min(MAX_ROWS_PER_QUERY, max(MIN_FIRST_PAGE_ROWS, len(TIERS) * row_query.limit))
         while cursors:
-            queries = [(cursor.name, *cursor.read_from, size) for cursor in cursors]
-            results = await self._query(_SELECT_ROWS_OF_SUBJECT, wanted, window, queries)
+            queries = [(cursor.subject, *cursor.read_from, row_limit) for cursor in cursors]
+            results = await self._query(_SELECT_ROWS_OF_SUBJECT, row_query, window, queries)
             for cursor, rows in zip(cursors, results, strict=True):
-                cursor.take(rows, size, _reaching(wanted, rows))
-            cursors = [cursor for cursor in cursors if cursor.has_more and len(cursor.rows) < wanted.limit]
-            size = MAX_ROWS_PER_QUERY
+                cursor.take(rows, row_limit, _reaching(row_query, rows))
+            cursors = [cursor for cursor in cursors if cursor.has_more and len(cursor.rows) < row_query.limit]
+            row_limit = MAX_ROWS_PER_QUERY
         return [row for cursor in all_cursors for row in cursor.rows.values()]
 
     async def _query(
-        self, statement: str, wanted: WantedRows, window: int, queries: Sequence[tuple[object, ...]]
+        self, statement: str, row_query: InboxRowQuery, window: int, queries: Sequence[tuple[object, ...]]
     ) -> list[list[InboxRow]]:
-        partition = range_of(wanted.member), window
-        # One call of the reader, because it limits the queries in flight per call. A member who follows thousands of
-        # subjects must not use up the limit of all calls.
-        results = await self.reader.query_each(statement, [(*partition, *query) for query in queries])
+        partition = range_of(row_query.member), window
+        # Send all queries in one call, because the queries in flight are limited per call. A member who follows
+        # thousands of subjects must not use up the limit of all calls.
+        results = await self.async_queries.query_each(statement, [(*partition, *query) for query in queries])
         return [[row_of(row) for row in rows] for rows in results]
 
 
@@ -162,25 +165,26 @@ class InboxRowReader:
 class _SubjectRowCursor:
     """Read position within one subject's rows of an inbox window."""
 
-    name: str
+    subject: str
     read_from: tuple[int, int]
-    """Opening and number of the last burst that was read."""
+    """Opening and number of the burst with which the next page starts."""
     has_more: bool = True
     """Whether there may be more rows."""
     rows: dict[tuple[BurstKey, Tier], InboxRow] = field(default_factory=dict)
 
-    def take(self, rows: Sequence[InboxRow], size: int, reaching: Sequence[InboxRow]) -> None:
-        self.rows |= {(row.burst, row.tier): row for row in reaching}
-        self.has_more = len(rows) == size
+    def take(self, page: Sequence[InboxRow], row_limit: int, reaching_rows: Sequence[InboxRow]) -> None:
+        """Keep the rows of a page that reach the member, and move to the next page."""
+        self.rows |= {(row.burst, row.tier): row for row in reaching_rows}
+        self.has_more = len(page) == row_limit
         if self.has_more:
             # A burst has a row for each tier, and a page may end between two of them: read the last burst again.
-            self.read_from = to_ms(rows[-1].opened_at), rows[-1].burst.seq
+            self.read_from = to_ms(page[-1].opened_at), page[-1].burst.seq
 
 
-def _reaching(wanted: WantedRows, rows: Sequence[InboxRow]) -> list[InboxRow]:
+def _reaching(row_query: InboxRowQuery, rows: Sequence[InboxRow]) -> list[InboxRow]:
     """Return the rows after the position that reach the member."""
-    older = rows if wanted.position is None else [row for row in rows if _position(row) < wanted.position]
-    return [row for row in older if row.contains(wanted.member)]
+    older = rows if row_query.position is None else [row for row in rows if _position(row) < row_query.position]
+    return [row for row in older if row.contains(row_query.member)]
 
 
 def _growing_groups(windows: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -203,33 +207,36 @@ def row_of(row: Any) -> InboxRow:
     )
 
 
-# The newest bursts of many subjects: first a few bursts of each subject, then more of subjects that may have newer ones
-# than those found.
+# The newest bursts of many subjects. First a few bursts of each subject are read. Then more are read of those subjects
+# that may have a burst newer than the oldest one of the result.
 
-SUBJECTS_PER_BATCH = 128
-"""Subjects read together. The bursts found so far limit how far back the next subjects are read."""
+SUBJECTS_PER_GROUP = 128
+"""Subjects that are read together. The bursts of the first groups limit how far back later groups are read."""
 RUNS_PER_QUERY = 16
 FIRST_PAGE_BURSTS = 4
-"""Bursts of each subject in the first query. Most subjects have no burst on the page."""
+"""Bursts of each subject in the first query. Most subjects have no burst in the result."""
 
 _SELECT_RUNS = load_statement("read_runs_before")
 _SELECT_BURSTS = load_statement("read_bursts_before")
 
 NewestRow = tuple[int, str, int, bytes]
-"""Opening, subject, seq and blob of a burst; sorts as its position does."""
+"""Opening, subject, seq and blob of a burst. Such rows sort as the positions of their bursts do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstQuery:
+    """Which bursts to read: the newest ones after the position, at most `limit`."""
+
     position: InboxPosition | None
     limit: int
     authors: Collection[str] | None
+    """Authors whose restricted bursts are read; None for all authors."""
     floor: int
-    """Bursts that opened earlier are ignored."""
+    """Earliest opening in milliseconds. Bursts that opened before are ignored."""
 
     @property
     def opened_by(self) -> int:
-        """Return the latest opening of bursts after the position in page order."""
+        """Return the latest opening that a burst after the position may have, in milliseconds."""
         return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
 
     def is_after(self, opened_at: int, subject: str, seq: int) -> bool:
@@ -244,25 +251,27 @@ class BurstQuery:
 
 @dataclass(slots=True)
 class _NewestCursor:
-    """Read position within one subject. In a subject, bursts with a higher number open later."""
+    """Read position within the bursts of one subject, from the newest on. A burst with a higher number opened later."""
 
     subject: str
     runs: deque[int] = field(default_factory=deque)
-    """Runs that are left to read, newest first. Of the first run only numbers below `below` are left."""
+    """Runs that are left to read, newest first. The first of them may be read in part."""
     below: int = MAX_INT64
-    last_run: int = MAX_INT64
-    """Oldest run in the list of runs so far. Older runs were not listed yet."""
+    """Burst number in the first of `runs`. Only the bursts with lower numbers are left to read."""
+    oldest_run: int = MAX_INT64
+    """Oldest run that was found so far."""
     has_more_runs: bool = True
-    """Whether there may be runs older than `last_run`."""
-    reached: int = MAX_INT64
+    """Whether there may be runs older than `oldest_run`."""
+    last_opening: int = MAX_INT64
     """Opening of the last burst that was read."""
-    count: int = 0
-    """Number of bursts found so far."""
+    taken_count: int = 0
+    """Number of bursts taken so far."""
     is_ended: bool = False
+    """Whether no further burst of the subject can be in the result."""
 
     def take_runs(self, runs: Sequence[int]) -> None:
         self.runs.extend(runs)
-        self.last_run = runs[-1] if runs else self.last_run
+        self.oldest_run = runs[-1] if runs else self.oldest_run
         self.has_more_runs = len(runs) == RUNS_PER_QUERY
         self.is_ended = not self.runs
 
@@ -273,40 +282,43 @@ class _NewestCursor:
 
 
 class NewestBursts:
-    """One backward scan from a position over any number of subjects."""
+    """Finds the newest bursts after a position, of any number of subjects. Each object is used once."""
 
-    def __init__(self, reader: CassandraReader, wanted: BurstQuery) -> None:
-        self._reader = reader
-        self._wanted = wanted
-        self._floor = wanted.floor
+    def __init__(self, async_queries: AsyncQueries, burst_query: BurstQuery) -> None:
+        self._async_queries = async_queries
+        self._burst_query = burst_query
+        self._floor = burst_query.floor
         self._best: list[NewestRow] = []
 
     async def of(self, subjects: Collection[Subject]) -> Sequence[NewestRow]:
-        """Return the newest bursts, up to the limit and newest first."""
-        for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_PER_BATCH):
+        """Return the newest bursts of these subjects, up to the limit and newest first."""
+        for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_PER_GROUP):
             await self._walk([_NewestCursor(subject) for subject in batch])
         return self._best
 
     async def _walk(self, cursors: Sequence[_NewestCursor]) -> None:
-        # Once the page is full, most subjects have no burst that is new enough: one burst of each shows that.
-        size = min(FIRST_PAGE_BURSTS if len(self._best) < self._wanted.limit else 1, self._wanted.limit)
+        # Once the limit is reached, most further subjects have no burst that is new enough. One burst of a subject
+        # shows that.
+        bursts_per_subject = min(
+            FIRST_PAGE_BURSTS if len(self._best) < self._burst_query.limit else 1, self._burst_query.limit
+        )
         while cursors:
             await self._find_runs([cursor for cursor in cursors if not cursor.runs])
-            bursts = await self._read([cursor for cursor in cursors if not cursor.is_ended], size)
-            self._best = heapq.nlargest(self._wanted.limit, [*self._best, *bursts])
-            if len(self._best) == self._wanted.limit:
+            bursts = await self._read([cursor for cursor in cursors if not cursor.is_ended], bursts_per_subject)
+            self._best = heapq.nlargest(self._burst_query.limit, [*self._best, *bursts])
+            if len(self._best) == self._burst_query.limit:
                 self._floor = max(self._floor, self._best[-1][0])
-            cursors = [cursor for cursor in cursors if not cursor.is_ended and cursor.reached >= self._floor]
-            size = self._wanted.limit
+            cursors = [cursor for cursor in cursors if not cursor.is_ended and cursor.last_opening >= self._floor]
+            bursts_per_subject = self._burst_query.limit
 
     async def _find_runs(self, cursors: Iterable[_NewestCursor]) -> None:
         queries = [
             (run, batch)
-            for run, group in groupby(sorted(cursors, key=attrgetter("last_run")), attrgetter("last_run"))
+            for run, group in groupby(sorted(cursors, key=attrgetter("oldest_run")), attrgetter("oldest_run"))
             for batch in batches(group, SUBJECTS_PER_QUERY)
         ]
-        opened_by = self._wanted.opened_by
-        results = await self._reader.query_each(
+        opened_by = self._burst_query.opened_by
+        results = await self._async_queries.query_each(
             _SELECT_RUNS, [(_names(batch), run, opened_by, RUNS_PER_QUERY) for run, batch in queries]
         )
         for (_, batch), rows in zip(queries, results, strict=True):
@@ -314,7 +326,7 @@ class NewestBursts:
             for cursor in batch:
                 cursor.take_runs([row.run for row in runs.get(cursor.subject, ())])
 
-    async def _read(self, cursors: Iterable[_NewestCursor], size: int) -> Sequence[NewestRow]:
+    async def _read(self, cursors: Iterable[_NewestCursor], bursts_per_subject: int) -> Sequence[NewestRow]:
         def run_and_limit(cursor: _NewestCursor) -> tuple[int, int]:
             return cursor.runs[0], cursor.below
 
@@ -323,29 +335,32 @@ class NewestBursts:
             for (run, below), group in groupby(sorted(cursors, key=run_and_limit), run_and_limit)
             for batch in batches(group, SUBJECTS_PER_QUERY)
         ]
-        opened_by = self._wanted.opened_by
-        results = await self._reader.query_each(
-            _SELECT_BURSTS, [(_names(batch), run, below, opened_by, size) for run, below, batch in queries]
+        opened_by = self._burst_query.opened_by
+        results = await self._async_queries.query_each(
+            _SELECT_BURSTS,
+            [(_names(batch), run, below, opened_by, bursts_per_subject) for run, below, batch in queries],
         )
         bursts: list[NewestRow] = []
         for (*_, batch), rows in zip(queries, results, strict=True):
             pages = _by_subject(rows)
             for cursor in batch:
-                bursts += self._take(cursor, pages.get(cursor.subject, ()), size)
+                bursts += self._take(cursor, pages.get(cursor.subject, ()), bursts_per_subject)
         return bursts
 
-    def _take(self, cursor: _NewestCursor, page: Sequence[Any], size: int) -> Sequence[NewestRow]:
-        """Return the wanted bursts of a page, and move the cursor past the page."""
+    def _take(self, cursor: _NewestCursor, page: Sequence[Any], bursts_per_subject: int) -> Sequence[NewestRow]:
+        """Return the bursts of a page that belong to the result, and move the cursor past the page."""
         bursts: list[NewestRow] = []
         for row in page:
-            if row.opened_at < self._floor or cursor.count == self._wanted.limit:
+            if row.opened_at < self._floor or cursor.taken_count == self._burst_query.limit:
                 cursor.is_ended = True
                 return bursts
-            cursor.below, cursor.reached = row.seq, row.opened_at
-            if self._wanted.is_after(row.opened_at, row.subject, row.seq) and self._wanted.admits(row.restricted_to):
+            cursor.below, cursor.last_opening = row.seq, row.opened_at
+            if self._burst_query.is_after(row.opened_at, row.subject, row.seq) and self._burst_query.admits(
+                row.restricted_to
+            ):
                 bursts.append((row.opened_at, row.subject, row.seq, row.blob))
-                cursor.count += 1
-        if len(page) < size:
+                cursor.taken_count += 1
+        if len(page) < bursts_per_subject:
             cursor.end_run()
         return bursts
 

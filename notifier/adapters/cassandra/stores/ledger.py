@@ -1,10 +1,10 @@
-"""Stores the delivery ledger: plans, open bursts, ledger cells and claims.
+"""Stores the delivery ledger: plans, the list of open bursts, ledger rows and claims.
 
-The progress of a burst is assembled from three reads.
+The progress of a burst is assembled from its plan, its ledger rows and its claims.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -23,95 +23,102 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-# Ledger cells. A fact that occurs once is written once. A repeating fact has one row, which later occurrences replace.
+# Ledger rows. A fact that occurs once is written once. A repeating fact has one row, which each occurrence replaces.
 
-CELLS_PER_ROUND = 100
-"""Maximum cells of a burst per Paxos round: about 20 kB."""
+ROWS_PER_ROUND = 100
+"""Maximum ledger rows of a burst per Paxos round: about 20 kB."""
 LAST_OCCURRENCE = -1
-"""Value of `number` in the row of a repeating fact. The row has the last occurrence, with its number in `last_number`.
+"""Value of the column `number` in the row of a repeating fact. Its column `last_number` has the occurrence's number.
 
-With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
+If each occurrence had a row, the progress of a slice that waited a thousand times would be read from a thousand rows.
 """
-REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
-"""Repeating facts: only the last occurrence counts. Each throttle counts, so parking is not among them."""
+REPEATING_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
+"""Repeating facts: only the last occurrence is kept. PARKED is not among them: each throttle has an entry."""
 
-_INSERT_CELL, _UPDATE_CELL = load_statement("record_cell"), load_statement("update_cell")
-SELECT_CELLS = (
+_INSERT_ROW, _UPDATE_ROW = load_statement("insert_ledger_row"), load_statement("update_ledger_row")
+_SELECT_ROWS = (
     "SELECT slice, fact, number, last_number, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
 )
 
-Query = tuple[str, Sequence[object]]
+BoundStatement = tuple[str, Sequence[object]]
 
 parse_slice = lru_cache(maxsize=8_192)(Slice.parse)
-"""Cached, because the progress of an active burst is read many times."""
+"""Parses the text of a slice, with a cache: the progress of an active burst is read many times."""
 
 
-class LedgerCells:
+class LedgerRows:
+    """Ledger entries, as rows of the table `slices`."""
+
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        # A lost response raises. Without a nonce the writer can't tell whether a stored cell is its own, and must not
-        # return False for a write that may have succeeded. Nothing is lost: a slice that was recorded as queued but
-        # wasn't is queued again after its timeout. A finished slice is processed again, to the same rows, and then
-        # finds that it is done.
-        first_index: dict[tuple[Slice, Fact, int], int] = {}
+        # A lost response raises StoreUnavailable. An entry has no nonce, so a writer can't tell whether a stored row is
+        # its own. It must not return False for a write that may have succeeded.
+        #
+        # The error loses nothing. If a slice was recorded as queued but was not queued, it is queued again after its
+        # timeout. If it was recorded as done, a worker that gets it again writes the same inbox rows, and its record
+        # then finds the stored one.
+        first_index: dict[RowKey, int] = {}
         for index, entry in enumerate(entries):
-            first_index.setdefault(_cell_key(entry), index)
+            first_index.setdefault(_row_key(entry), index)
         recorded: set[int] = set()
-        # Further entries of one cell are written after the first, one by one.
-        remaining = [index for index, entry in enumerate(entries) if first_index[_cell_key(entry)] != index]
+        # If several entries have the same row, all but the first are written after the groups, one by one.
+        remaining = [index for index, entry in enumerate(entries) if first_index[_row_key(entry)] != index]
         for group, was_written in self._record_groups(entries, list(first_index.values())):
             if was_written:
                 recorded.update(group)
             else:
-                # One of the cells existed already, so that none was written: try them one by one.
+                # No row of the group was written, because at least one existed: write them one by one.
                 remaining.extend(group)
         recorded.update(index for index in sorted(remaining) if self._record_one(entries[index]))
         return [index in recorded for index in range(len(entries))]
 
     def _record_one(self, entry: LedgerEntry) -> bool:
-        return any(self._cluster.compare_and_set(*query) for query in _cell_writes(entry))
+        return any(self._cluster.compare_and_set(*write) for write in _row_writes(entry))
 
     def _record_groups(
         self, entries: Sequence[LedgerEntry], indexes: Sequence[int]
     ) -> Sequence[tuple[Sequence[int], bool]]:
-        """Write entries grouped by burst. Return each group, and whether all of it was written."""
-        groups = list(_groups(entries, indexes))
+        """Write the entries with these indexes, in groups of one burst.
+
+        Return each group of indexes, and whether all of its entries were written.
+        """
+        groups = list(_groups_by_burst(entries, indexes))
         applied = self._cluster.compare_and_set_groups(
-            [[_cell_writes(entries[index])[0] for index in group] for group in groups]
+            [[_row_writes(entries[index])[0] for index in group] for group in groups]
         )
         if None in applied:
             raise StoreUnavailable("Unknown whether some ledger entries were written.")
         return [(group, bool(was_written)) for group, was_written in zip(groups, applied, strict=True)]
 
 
-def entries(rows: Iterable[Any]) -> Iterator[LedgerEntry]:
-    return map(_entry, rows)
-
-
-def _groups(entries: Sequence[LedgerEntry], indexes: Sequence[int]) -> Iterator[Sequence[int]]:
+def _groups_by_burst(entries: Sequence[LedgerEntry], indexes: Sequence[int]) -> Iterator[Sequence[int]]:
     by_burst: dict[BurstKey, list[int]] = defaultdict(list)
     for index in indexes:
         by_burst[entries[index].slice.burst].append(index)
     for group in by_burst.values():
-        yield from (group[start : start + CELLS_PER_ROUND] for start in range(0, len(group), CELLS_PER_ROUND))
+        yield from (group[start : start + ROWS_PER_ROUND] for start in range(0, len(group), ROWS_PER_ROUND))
 
 
-def _cell_key(entry: LedgerEntry) -> tuple[Slice, Fact, int]:
-    return entry.slice, entry.fact, LAST_OCCURRENCE if entry.fact in REPEATABLE_FACTS else entry.number
+RowKey = tuple[Slice, Fact, int]
+"""Slice, fact, and the value of the column `number`."""
 
 
-def _cell_writes(entry: LedgerEntry) -> Sequence[Query]:
-    """Return the statements to try in turn.
+def _row_key(entry: LedgerEntry) -> RowKey:
+    return entry.slice, entry.fact, LAST_OCCURRENCE if entry.fact in REPEATING_FACTS else entry.number
 
-    The first occurrence of a repeating fact usually finds no row to update, and further ones do.
+
+def _row_writes(entry: LedgerEntry) -> Sequence[BoundStatement]:
+    """Return the conditional writes to try in turn, until one is applied.
+
+    The first occurrence of a repeating fact usually finds no row, and is inserted. Later occurrences usually update it.
     """
-    burst, (_, _, row_number) = entry.slice.burst, _cell_key(entry)
+    burst, (_, _, row_number) = entry.slice.burst, _row_key(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), row_number
     values = entry.number, to_ms(entry.at), entry.people, entry.rows, entry.alert_count, entry.note
-    insert: Query = _INSERT_CELL, (*key, *values)
-    update: Query = _UPDATE_CELL, (*values, *key, entry.number)
+    insert: BoundStatement = _INSERT_ROW, (*key, *values)
+    update: BoundStatement = _UPDATE_ROW, (*values, *key, entry.number)
     if row_number != LAST_OCCURRENCE:
         return [insert]
     return [insert, update] if entry.number <= 1 else [update, insert]
@@ -139,17 +146,17 @@ class CassandraLedger:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._cells = LedgerCells(cluster)
+        self._rows = LedgerRows(cluster)
         self.open_burst_list = OpenBursts(cluster, clock)
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
-        # List a burst before its plan is stored, so that a crash never leaves a plan that no dispatcher finds. After a
-        # crash in between, the process that finishes the head calls this again: the head is marked as published only
-        # after its plans.
+        # List a burst as open before its plan is stored. In the other order a crash could leave a plan that no
+        # dispatcher finds. After a crash another process publishes the head, and calls this method again: a head is
+        # marked as published only after its plans.
         #
-        # A burst with a plan was listed, and must not be listed again: it may have been closed since. Two processes may
-        # find no plan at the same time, and both list the burst. At worst the burst was closed in between; the
-        # dispatcher then closes it again.
+        # A burst with a plan was listed before, and must not be listed again, because it may have been closed since. If
+        # two processes find no plan at the same time, both list the burst. At worst the burst is closed before the
+        # second one lists it. The dispatcher then closes it again.
         now = self._clock.now()
         planned = self._read_plans([plan.burst for plan in plans])
         new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]
@@ -162,23 +169,23 @@ class CassandraLedger:
         return self.open_burst_list.all() if since is None else self.open_burst_list.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        # Plain reads are enough. A plan never changes, so that a stored plan is valid. A missing plan is read at
-        # SERIAL, which completes an interrupted write. A plain read may miss a cell whose write was interrupted. A
-        # slice may then be processed twice, which is harmless, and the next write to the burst's cells completes the
-        # interrupted one.
+        # Plain reads are enough. A plan that is found is right, because a plan never changes. A plan that is missing is
+        # read again at SERIAL, which completes an interrupted write. A plain read may miss a ledger row whose write was
+        # interrupted. Its slice may then be processed twice, which is harmless. The next write of a ledger row of this
+        # burst completes the interrupted one.
         plans = self._read_plans(bursts)
         if missing := [burst for burst in bursts if burst not in plans]:
             plans |= self._read_plans(missing, profile=SERIAL)
         keys = list(plans)
-        cells = self._cluster.query_each(SELECT_CELLS, map(_key, keys))
+        ledger_rows = self._cluster.query_each(_SELECT_ROWS, map(_key, keys))
         claims = self._cluster.query_each(_SELECT_CLAIMS, map(_key, keys))
         return {
-            key: burst_progress(plans[key], entries(cell_rows), _claims(claim_rows))
-            for key, cell_rows, claim_rows in zip(keys, cells, claims, strict=True)
+            key: burst_progress(plans[key], map(_entry, entry_rows), map(_claim, claim_rows))
+            for key, entry_rows, claim_rows in zip(keys, ledger_rows, claims, strict=True)
         }
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        return self._cells.record(entries)
+        return self._rows.record(entries)
 
     def close(self, bursts: Collection[BurstKey]) -> None:
         plans = self._read_plans(bursts).values()
@@ -193,10 +200,6 @@ def _key(burst: BurstKey) -> tuple[str, int]:
     return str(burst.subject), burst.seq
 
 
-def _claims(rows: Iterable[Any]) -> Iterator[Claim]:
-    return map(_claim, rows)
-
-
 def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
     slice_text, attempt, owner, claimed_at, until, reached = row
     return Claim(
@@ -209,7 +212,7 @@ def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
     )
 
 
-# Claims: one row per slice, changed by compare-and-set. Owner and attempt identify the holder.
+# Claims: one row per slice, changed by compare-and-set. Owner and attempt identify a worker's claim.
 
 _INSERT_CLAIM = load_statement("insert_claim")
 _REPLACE_CLAIM = load_statement("replace_claim")
@@ -219,7 +222,7 @@ _SELECT_CLAIM = (
 )
 
 ClaimRow = tuple[int, str, int, int, int]
-"""Attempt, owner, claimed at, until and reached."""
+"""Columns attempt, owner, claimed_at, until, and reached, which is the checkpoint."""
 
 
 class CassandraClaims:
@@ -229,7 +232,7 @@ class CassandraClaims:
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         claim = Claim(slice=slice_, attempt=1, owner=owner, claimed_at=now, until=until)
         # Insert without reading first: nearly every slice is claimed only once.
-        if self._compare_and_set(_INSERT_CLAIM, claim, (*_claim_key(slice_), *_row(claim))):
+        if self._compare_and_set(_INSERT_CLAIM, claim, (*_claim_key(slice_), *_claim_values(claim))):
             return claim
         stored = self._read_claim(slice_)
         if stored is None:
@@ -238,11 +241,12 @@ class CassandraClaims:
         if stored_until > to_ms(now):
             return None
         claim = replace(claim, attempt=attempt + 1, checkpoint=reached)
-        # Only if the row is unchanged: a release in between may have stored a later checkpoint.
-        expected = attempt, stored_until, reached
+        # Replace the row only if it is unchanged. The last holder may have released the slice after the read, with a
+        # later checkpoint.
+        unchanged = attempt, stored_until, reached
         return (
             claim
-            if self._compare_and_set(_REPLACE_CLAIM, claim, (*_row(claim), *_claim_key(slice_), *expected))
+            if self._compare_and_set(_REPLACE_CLAIM, claim, (*_claim_values(claim), *_claim_key(slice_), *unchanged))
             else None
         )
 
@@ -255,20 +259,20 @@ class CassandraClaims:
 
     def _extend(self, claim: Claim) -> bool:
         return self._compare_and_set(
-            _EXTEND_CLAIM, claim, (*_row(claim), *_claim_key(claim.slice), claim.owner, claim.attempt)
+            _EXTEND_CLAIM, claim, (*_claim_values(claim), *_claim_key(claim.slice), claim.owner, claim.attempt)
         )
 
     def _compare_and_set(self, statement: str, claim: Claim, values: tuple[object, ...]) -> bool:
-        """Return whether the caller holds the claim.
+        """Write the claim, and return whether it is stored.
 
-        After a lost response a read at SERIAL tells. Raises StoreUnavailable if the write may still take effect. If a
-        new claim does, no worker knows of it, and it expires.
+        If the response is lost, read at SERIAL what is stored. Raises StoreUnavailable if the write may still take
+        effect. If a new claim takes effect after this error, no worker knows of it, and it expires.
         """
         [applied] = self._cluster.compare_and_set_each([(statement, values)])
         if applied is not None:
             return applied
         stored = self._read_claim(claim.slice)
-        if stored == _row(claim):
+        if stored == _claim_values(claim):
             return True
         if stored is None:
             raise StoreUnavailable(f"Unknown whether {claim.slice} was claimed.")
@@ -286,5 +290,5 @@ def _claim_key(slice_: Slice) -> tuple[str, int, str]:
     return str(slice_.burst.subject), slice_.burst.seq, str(slice_)
 
 
-def _row(claim: Claim) -> ClaimRow:
+def _claim_values(claim: Claim) -> ClaimRow:
     return claim.attempt, claim.owner, to_ms(claim.claimed_at), to_ms(claim.until), claim.checkpoint

@@ -1,7 +1,7 @@
 """Stores member sets and active-set entries.
 
-The audience snapshots of a shard group need the sets of two partitions, which are queried concurrently: the subject's
-and the account-wide one.
+An audience snapshot needs the sets of the subject and the account-wide sets. That of a restricted burst also needs the
+author's followers. Each of these has a partition per shard group, and all partitions are queried concurrently.
 """
 
 from collections import defaultdict
@@ -34,13 +34,13 @@ from notifier.ports.audience import ActiveSetEntry, ShardBlob
 from notifier.ports.coordination import Clock
 
 BUFFERED_BITMAPS = 256
-"""Bitmaps buffered at a time: 4 MB, so that an import of any size needs little memory."""
+"""Bitmaps in memory at a time: 4 MB. An import of any size needs no more."""
 
-COUNT = np.dtype("<u4")
+COUNT_TYPE = np.dtype("<u4")
 """Stored type of a shard's follower count."""
 
 _ACCOUNT_WIDE = ""
-"""Owner of the account-wide sets."""
+"""Value of `owner` in the rows of the account-wide sets. Other rows have a subject."""
 
 _SELECT_SETS = (
     "SELECT shard, kind, blob FROM member_sets WHERE owner = ? AND shard_group = ? AND shard IN ? AND kind IN ?"
@@ -63,7 +63,8 @@ class CassandraMemberSets:
         self._directory = CassandraDirectory(cluster)
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        # Query all sets concurrently: each query waits in the node's queue behind the rows that are being written.
+        # Query all sets concurrently. Each query waits in the node's queue behind the inbox rows that are being
+        # written, and queries in succession would wait one after the other.
         stored = self._read(_sets_to_read(subject, restricted_to), shards)
         return [self._shard_sets(subject, shard, stored, restricted_to) for shard in shards]
 
@@ -90,11 +91,11 @@ class CassandraMemberSets:
         return {shard: sets[kind] for shard in shards if kind in (sets := stored[owner_key, shard])}
 
     def _read(
-        self, wanted: Iterable[OwnerKinds], shards: Sequence[int]
+        self, owner_kinds: Iterable[OwnerKinds], shards: Sequence[int]
     ) -> Mapping[tuple[str, int], dict[SetKind, Bits]]:
-        """Return the sets by owner and shard, as a default dict: an owner and shard without stored sets has none."""
+        """Return the stored sets by owner and shard. The mapping has an empty dict for every other owner and shard."""
         groups = [(shard_group, list(group)) for shard_group, group in groupby(sorted(set(shards)), shard_group_of)]
-        queries = [(owner, shard_group, group, kinds) for owner, kinds in wanted for shard_group, group in groups]
+        queries = [(owner, shard_group, group, kinds) for owner, kinds in owner_kinds for shard_group, group in groups]
         sets: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
         for (owner, *_), rows in zip(queries, self._cluster.query_each(_SELECT_SETS, queries), strict=True):
             for row in rows:
@@ -107,10 +108,11 @@ class CassandraMemberSets:
         rows = self._cluster.query(_SELECT_COUNTS, (str(subject),))
         if not rows:
             return NO_FOLLOWERS
-        return FollowerCounts(total=rows[0].total, by_shard=np.frombuffer(rows[0].by_shard, COUNT).tolist())
+        return FollowerCounts(total=rows[0].total, by_shard=np.frombuffer(rows[0].by_shard, COUNT_TYPE).tolist())
 
     def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
-        # One set per statement: at up to 16 KiB each, a batch would exceed the size that the server recommends.
+        # One set per statement. A set has up to 16 KiB, so a batch of sets would exceed the size that the server
+        # recommends.
         for batch in batches(blobs, BUFFERED_BITMAPS):
             rows = [
                 (str(b.owner or _ACCOUNT_WIDE), shard_group_of(b.shard), b.shard, str(b.kind), encode(b.bits))
@@ -120,7 +122,7 @@ class CassandraMemberSets:
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         rows = [
-            (str(subject), stored.total, np.array(stored.by_shard, dtype=COUNT).tobytes())
+            (str(subject), stored.total, np.array(stored.by_shard, dtype=COUNT_TYPE).tobytes())
             for subject, stored in counts.items()
         ]
         put_batches(self._cluster, [_fenced(_PUT_COUNTS, row, token) for row in rows])
@@ -146,18 +148,18 @@ def _sets_to_read(subject: Subject, restricted_to: UserId | None) -> list[OwnerK
 
     A restricted burst also needs its author's followers. A subject of kind `self` has no sets of its own.
     """
-    wanted: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SETS)]
+    owner_kinds: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SETS)]
     if subject.kind is not Kind.SELF:
-        wanted = [(str(subject), list(SUBJECT_SETS)), (_ACCOUNT_WIDE, list(ACCOUNT_WIDE_SETS))]
+        owner_kinds = [(str(subject), list(SUBJECT_SETS)), (_ACCOUNT_WIDE, list(ACCOUNT_WIDE_SETS))]
     if restricted_to is not None:
-        wanted.append((str(Subject(Kind.MENTION, restricted_to)), [SetKind.FOLLOWERS]))
-    return wanted
+        owner_kinds.append((str(Subject(Kind.MENTION, restricted_to)), [SetKind.FOLLOWERS]))
+    return owner_kinds
 
 
 def _fenced(put: str, row: Row, token: FencingToken | None) -> tuple[str, Row]:
-    """Add the fencing token as write timestamp.
+    """Add the fencing token to the statement, as its write timestamp.
 
-    Without a token the driver uses the current time, which is below every token.
+    Without a token the write timestamp is the current time, which is below every token.
     """
     if token is None:
         return put, row
@@ -170,12 +172,13 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
     return FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
 
 
-# Active sets: a partition per set and shard, with a row per expiry hour. A row expires by its TTL.
+# Active sets: a partition per set and shard, with a row for each hour at which entries expire. A TTL removes the row.
 
 KEPT_AFTER_EXPIRY = timedelta(days=2)
-"""Lifetime of a row beyond its expiry hour. A process whose clock was set back still finds the row, and the node's
-clock may be ahead."""
+"""How long a row stays after its hour. A process whose clock was set back still needs it. A node whose
+clock is ahead must not remove it too early."""
 NO_TTL = 0
+"""TTL of a row that never expires."""
 
 _SELECT_ACTIVE = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour >= ?"
 _SELECT_EXPIRING = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour = ?"
@@ -203,14 +206,14 @@ class CassandraActiveSets:
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         # One bitmap per statement, as for the member sets.
         for batch in batches(entries, BUFFERED_BITMAPS):
-            put_batches(self._cluster, [self._put(entry, token) for entry in batch])
+            put_batches(self._cluster, [self._insert(entry, token) for entry in batch])
 
-    def _put(self, entry: ActiveSetEntry, token: FencingToken | None) -> tuple[str, Row]:
+    def _insert(self, entry: ActiveSetEntry, token: FencingToken | None) -> tuple[str, Row]:
         row = entry.shard, str(entry.kind), entry.last_hour, encode(entry.bits), self._ttl(entry.last_hour)
         return (_PUT_ACTIVE_SET, row) if token is None else (_PUT_ACTIVE_SET_FENCED, (*row, token))
 
     def _ttl(self, last_hour: int) -> int:
-        """Return the TTL in seconds. An entry that expired long ago gets 1, because 0 means that it never expires."""
+        """Return the TTL in seconds. An entry that expired long ago gets 1, because with 0 it would never expire."""
         if last_hour == FOREVER:
             return NO_TTL
         remaining = timedelta(hours=last_hour + 1 - hour_of(self._clock.now())) + KEPT_AFTER_EXPIRY

@@ -47,8 +47,8 @@ class CassandraHeldMentions:
     def put(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
         current = [held for held in held_mentions if held.since + RECORD_KEPT_FOR > now]
-        # Write the event first. A crash in between leaves an event that isn't listed as held, and the router holds the
-        # mention again.
+        # Write the event first. A crash before the second write leaves an event without a held mention. The router then
+        # holds the mention again.
         self._cluster.query_each(PUT_EVENT, [_event_row(held, now) for held in current])
         self._cluster.query_each(_PUT_MENTION, [_mention_row(held, now) for held in current])
 
@@ -60,10 +60,10 @@ class CassandraHeldMentions:
             )
 
     def count(self) -> int:
-        expired_until = to_ms(self._clock.now() - MAX_DECISION_WAIT)
+        oldest_waiting = to_ms(self._clock.now() - MAX_DECISION_WAIT)
         results = self._cluster.query_each(_SELECT_STATES, [(bucket,) for bucket in range(BUCKETS)])
         return sum(
-            row.decision is None and row.since is not None and row.since > expired_until
+            row.decision is None and row.since is not None and row.since > oldest_waiting
             for rows in results
             for row in rows
         )
@@ -125,12 +125,12 @@ def _key(held: HeldMention) -> tuple[object, ...]:
 
 
 def _write_timestamp(held: HeldMention) -> int:
-    """Return the write timestamp, which is lower the later the event was accepted: the first write wins."""
+    """Return the write timestamp. It is lower the later the event was accepted, so the first acceptance wins."""
     return (_FAR_FUTURE - held.since) // _ONE_MICROSECOND
 
 
 def held_mentions_of(rows: list[Any]) -> Sequence[HeldMention]:
-    """Return the held mentions. Skip rows that have only an event or a decision, but no time."""
+    """Return the held mentions. Skip rows without `since`, which have only an event or a decision."""
     return [_held_mention(row) for row in rows if row.since is not None]
 
 
@@ -145,7 +145,7 @@ def _held_mention(row: Any) -> HeldMention:
     )
 
 
-# Operators' verdicts on authors: a row per user. Each verdict is written to the audit log first.
+# Operators' verdicts on authors: a row per author. Each verdict is first written to the audit log.
 
 # The write timestamp is the time of the verdict: the latest wins, regardless of arrival order.
 _PUT_VERDICT = "INSERT INTO author_verdicts (bucket, user, verdict) VALUES (?, ?, ?) USING TIMESTAMP ?"
@@ -153,7 +153,7 @@ _SELECT_VERDICTS_OF_USERS = "SELECT verdict FROM author_verdicts WHERE bucket = 
 _SELECT_VERDICTS_OF_BUCKET = "SELECT verdict FROM author_verdicts WHERE bucket = ?"
 
 _MICROSECONDS_PER_MS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
+"""Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraReachLimits:

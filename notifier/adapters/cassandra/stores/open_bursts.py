@@ -1,7 +1,7 @@
-"""Lists open bursts in slots of opening time.
+"""Stores the list of open bursts, in half-minute slots of their opening time.
 
-A slot that is over is scanned from its oldest open burst on, or not at all if it has none left. Slots in which no burst
-was ever listed are not scanned.
+A cache remembers where the open bursts of each slot begin. A full scan therefore reads few tombstones of closed bursts,
+and few slots without open bursts.
 """
 
 from collections import defaultdict
@@ -19,82 +19,85 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
-# Cache of the slots: what a process remembers of the list of open bursts, so that a full scan queries little.
+# Cache of one process. It tells a full scan which slots to read, and from which opening time on.
 
 SLOT_MS = 30_000
-"""Slot length. Each closed burst leaves a tombstone in its slot; Cassandra rejects a scan over 100,000 tombstones."""
+"""Length of a slot in milliseconds. Each closed burst leaves a tombstone in its slot, and Cassandra rejects a query
+that reads more than 100,000 tombstones."""
 TTL_MS = 8 * 24 * 3_600_000
-"""Default TTL of the tables. The statements set no TTL."""
+"""Lifetime of a listed burst in milliseconds: the default TTL of its table, because the statements set no TTL."""
 MAX_LISTING_DELAY_MS = 60_000
-"""A burst that is listed within this time after its opening is found by the next full scan. A later one is found by a
-rescan of its hour."""
+"""Time after its opening within which a burst is normally listed. The next full scan finds it. If a burst is listed
+later, only a rescan of its hour finds it."""
 RESCANNED_PER_SCAN = 4
-"""Hours that each full scan reads again from the start. At one scan per second, each hour is read again once a
+"""Hours whose slots each full scan reads from their start. At one scan per second, every hour is rescanned once a
 minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBurstScan:
-    """Plan of a full scan, made at its beginning."""
+    """Plan of a full scan, made when it starts."""
 
-    now: int
-    """Time before the first query. The scan may miss bursts that are listed later."""
+    started_at: int
+    """Time before the first query, in milliseconds. The scan may miss bursts that are listed later."""
     rescanned_hours: Collection[int]
-    """Hours whose slots are read and scanned from the start, regardless of the cache."""
-    known_slots: Mapping[int, Collection[int]]
-    """Slots by hour, from the cache."""
-    unread_hours: Collection[int]
-    """Hours whose slots are to be queried."""
+    """Hours whose slots are read from their start. The cache is not used for these hours."""
+    cached_slots: Mapping[int, Collection[int]]
+    """Slots by hour, of the hours whose slots the cache has."""
+    hours_to_read: Collection[int]
+    """Hours whose slots must be read from the table `open_slots`."""
 
 
 @dataclass(slots=True)
 class OpenSlotCache:
-    """Cache of the slots by hour, and of the time before which a slot has no open burst.
+    """The slots of each hour, and where the open bursts of each slot begin.
 
     Thread-safe, but only one scan may run at a time.
     """
 
-    scanned_at: int = 0
+    last_scan_started_at: int = 0
     """Start of the last successful scan."""
-    slots: dict[int, Collection[int]] = field(default_factory=dict)
-    scan_from: dict[int, int] = field(default_factory=dict)
-    """Opening time, by slot. The slot has no open burst that opened earlier."""
+    slots_by_hour: dict[int, Collection[int]] = field(default_factory=dict)
+    start_by_slot: dict[int, int] = field(default_factory=dict)
+    """Opening time from which on a scan reads a slot. The slot has no open burst that opened earlier."""
     rescan_order: list[int] = field(default_factory=list)
-    """Hours in the order of their rescans. The hour that was rescanned longest ago comes first."""
-    _touched: set[int] = field(default_factory=set)
+    """Hours in the order in which they are rescanned. The hour whose last rescan is longest ago comes first."""
+    _listed_during_scan: set[int] = field(default_factory=set)
+    """Slots in which this process listed bursts since the last scan started."""
     _lock: Lock = field(default_factory=Lock)
 
-    def touch(self, slots: Collection[int]) -> None:
-        """Record that this process listed bursts in the slots, maybe during a scan."""
+    def invalidate(self, slots: Collection[int]) -> None:
+        """Forget slots in which this process listed bursts. A scan that is running does not store them either."""
         with self._lock:
-            self._touched.update(slots)
+            self._listed_during_scan.update(slots)
             self._forget(slots)
 
     def begin(self, now: int) -> OpenBurstScan:
+        """Decide what the scan that starts now reads."""
         all_hours = range(hour_of(now - TTL_MS), hour_of(now + MAX_LISTING_DELAY_MS) + 1)
         with self._lock:
-            self._touched.clear()
+            self._listed_during_scan.clear()
             self.rescan_order = [hour for hour in self.rescan_order if hour in all_hours]
             rescanned = self.rescan_order[:RESCANNED_PER_SCAN]
-            # An hour gets new slots until it is over, and for MAX_LISTING_DELAY_MS after that. Use the cached slots of
-            # an hour only if the last scan started after that time.
-            first_incomplete_hour = hour_of(min(self.scanned_at, now) - MAX_LISTING_DELAY_MS)
-            known = {
+            # An hour may get new slots until MAX_LISTING_DELAY_MS after its end. The cache has all slots of an hour
+            # only if the last scan started after that.
+            first_incomplete_hour = hour_of(min(self.last_scan_started_at, now) - MAX_LISTING_DELAY_MS)
+            cached = {
                 hour: slots
-                for hour, slots in self.slots.items()
+                for hour, slots in self.slots_by_hour.items()
                 if hour in all_hours and hour < first_incomplete_hour and hour not in rescanned
             }
-        return OpenBurstScan(now, rescanned, known, [hour for hour in all_hours if hour not in known])
+        return OpenBurstScan(now, rescanned, cached, [hour for hour in all_hours if hour not in cached])
 
-    def scan_starts(self, scan: OpenBurstScan, hours: Mapping[int, Collection[int]]) -> Mapping[int, int]:
-        """Return the opening time from which on each slot is scanned.
+    def scan_starts(self, scan: OpenBurstScan, slots_by_hour: Mapping[int, Collection[int]]) -> Mapping[int, int]:
+        """Return for each slot the opening time from which on the scan reads it.
 
         Slots that are over and have no open burst are left out.
         """
         with self._lock:
             starts = {
-                slot: 0 if hour in scan.rescanned_hours else self.scan_from.get(slot, 0)
-                for hour, slots in hours.items()
+                slot: 0 if hour in scan.rescanned_hours else self.start_by_slot.get(slot, 0)
+                for hour, slots in slots_by_hour.items()
                 for slot in slots
             }
         return {slot: start for slot, start in starts.items() if start < slot_end(slot)}
@@ -102,35 +105,41 @@ class OpenSlotCache:
     def finish(
         self,
         scan: OpenBurstScan,
-        hours: Mapping[int, Collection[int]],
-        scanned: Collection[int],
-        oldest: Mapping[int, int],
+        slots_by_hour: Mapping[int, Collection[int]],
+        scanned_slots: Collection[int],
+        oldest_openings: Mapping[int, int],
     ) -> None:
-        """Finish a successful scan. `oldest` has the opening of the oldest open burst, by slot."""
-        complete_until = scan.now - MAX_LISTING_DELAY_MS
+        """Store the results of a successful scan.
+
+        `oldest_openings` has the opening time of the oldest open burst of each slot that has open bursts.
+        """
+        # A burst that opened before this time and was not found is closed, or was listed too late for this scan.
+        complete_until = scan.started_at - MAX_LISTING_DELAY_MS
         with self._lock:
-            self.scan_from = {slot: start for slot, start in self.scan_from.items() if hour_of(slot * SLOT_MS) in hours}
-            self.scan_from |= {slot: min(oldest.get(slot, slot_end(slot)), complete_until) for slot in scanned}
-            self.slots, self.scanned_at = dict(hours), scan.now
-            self._reorder(scan.rescanned_hours, hours)
-            self._forget(self._touched)
+            self.start_by_slot = {
+                slot: start for slot, start in self.start_by_slot.items() if hour_of(slot * SLOT_MS) in slots_by_hour
+            }
+            self.start_by_slot |= {
+                slot: min(oldest_openings.get(slot, slot_end(slot)), complete_until) for slot in scanned_slots
+            }
+            self.slots_by_hour, self.last_scan_started_at = dict(slots_by_hour), scan.started_at
+            self._reorder(scan.rescanned_hours, slots_by_hour)
+            self._forget(self._listed_during_scan)
 
     def abort(self, scan: OpenBurstScan) -> None:
-        """Finish a failed scan, and put its rescanned hours last.
-
-        One of these hours may be unreadable, and must not fail the next scans, too.
-        """
+        """Put the rescanned hours of a failed scan last. One may be unreadable, and would also fail the next scan."""
         with self._lock:
             self._reorder(scan.rescanned_hours, ())
 
     def _reorder(self, rescanned: Collection[int], hours: Collection[int]) -> None:
+        """Add the hours that are not in the order yet, and move the rescanned hours behind them."""
         remaining = [hour for hour in self.rescan_order if hour not in rescanned]
         self.rescan_order = [*remaining, *(hour for hour in hours if hour not in self.rescan_order), *rescanned]
 
     def _forget(self, slots: Collection[int]) -> None:
         for slot in slots:
-            self.scan_from.pop(slot, None)
-            self.slots.pop(hour_of(slot * SLOT_MS), None)
+            self.start_by_slot.pop(slot, None)
+            self.slots_by_hour.pop(hour_of(slot * SLOT_MS), None)
 
 
 def slot_end(slot: int) -> int:
@@ -144,91 +153,96 @@ _SELECT_BURSTS = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN 
 _DELETE_BURST = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
 MAX_CLOCK_SKEW = timedelta(seconds=5)
-"""How far the clock of the process that opens a burst may be ahead of ours. Scans read that far
-into the future."""
+"""How far the clock of a process that opens bursts may be ahead of ours. The method `since` reads that far into the
+future."""
 PARTITIONS_PER_QUERY = 64
-"""Partitions per query. Nearly all of them are empty."""
-MAX_CACHED_SLOTS = 4_096
-"""Maximum number of cached slots that are known to be in the table `open_slots`."""
+"""Partitions in one query: slots with their bursts, or hours with their slots."""
+MAX_STORED_SLOTS = 4_096
+"""Most slots that a process remembers to have stored in the table `open_slots`."""
 
 
-ListedBurst = tuple[int, BurstKey]
-"""Opening in milliseconds, and key of a burst."""
+OpenBurstEntry = tuple[int, BurstKey]
+"""Opening time in milliseconds, and key of an open burst."""
 
 
 class OpenBursts:
     """List of the open bursts.
 
-    The write timestamp is the time of the decision, so that the later decision wins regardless of delays.
+    Each row is written or deleted with the time of the decision as write timestamp. The later decision about a burst
+    wins, even if its write arrives first. Only a woken burst is listed with another timestamp, its wake-up time, which
+    overrides the earlier deferral. A stalled process may decide to defer a burst after its wake-up time. Then the
+    deferral wins, and only the hourly full scan of the deferred bursts wakes the burst.
 
-    A woken burst is listed with its wake-up time as timestamp. It so overrides the deferral, which is decided earlier.
-    A deferral by a stalled process may be decided after the wake-up time: it wins. The burst is deferred again,
-    and the hourly full scan of the deferred bursts wakes it.
-
-    A scan of all slots would query 23,040 of them every second, and skip the tombstones of a week. The cache leaves few
-    of them. A burst that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
+    Without the cache each full scan, once a second, would query 23,040 slots and skip the tombstones of a week. A burst
+    that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._listed_slots: set[int] = set()
+        self._stored_slots: set[int] = set()
         self._cache = OpenSlotCache()
         self._scan_lock = Lock()
-        self._last_scan: Sequence[ListedBurst] = ()
+        self._last_scan: Sequence[OpenBurstEntry] = ()
 
     def add(self, plans: Sequence[Plan]) -> None:
         at = to_us(self._clock.now())
-        self._list([(to_ms(plan.opened_at), plan.burst, at) for plan in plans])
+        self._insert([(to_ms(plan.opened_at), plan.burst, at) for plan in plans])
 
     def reopen(self, deferred_bursts: Sequence[DeferredBurst]) -> None:
-        self._list([(to_ms(deferred.opened_at), deferred.burst, to_us(deferred.until)) for deferred in deferred_bursts])
+        self._insert(
+            [(to_ms(deferred.opened_at), deferred.burst, to_us(deferred.until)) for deferred in deferred_bursts]
+        )
 
-    def drop(self, bursts: Iterable[ListedBurst], at: datetime) -> None:
-        """Remove the bursts under all openings that are known.
+    def drop(self, entries: Iterable[OpenBurstEntry], at: datetime) -> None:
+        """Remove the bursts under the given opening times, and under those that the last full scan found.
 
-        Two processes that plan one burst may have listed it under different openings.
+        If two processes planned a burst, they may have listed it under different opening times.
         """
-        removed = set(bursts)
-        removed |= {listed for listed in self._last_scan if listed[1] in {burst for _, burst in removed}}
-        self._cluster.query_each(_DELETE_BURST, [(to_us(at), *_row(*place)) for place in removed])
+        removed = set(entries)
+        removed |= {entry for entry in self._last_scan if entry[1] in {burst for _, burst in removed}}
+        self._cluster.query_each(_DELETE_BURST, [(to_us(at), *_burst_row(*entry)) for entry in removed])
 
-    def _list(self, rows: Sequence[tuple[int, BurstKey, int]]) -> None:
-        slots = {ms // SLOT_MS for ms, _, _ in rows}
-        # Write the slot first. After a crash an empty slot is scanned in vain, but a burst in an unlisted slot would
-        # never be found.
+    def _insert(self, bursts: Sequence[tuple[int, BurstKey, int]]) -> None:
+        """List bursts. Each is given by its opening time in milliseconds, its key and the write timestamp."""
+        slots = {opened_at // SLOT_MS for opened_at, _, _ in bursts}
+        # Write the slots first. A crash then leaves slots without bursts, which are scanned in vain. A burst whose slot
+        # is not stored would never be found.
         try:
             self._cluster.query_each(
-                _INSERT_SLOT, [(hour_of(slot * SLOT_MS), slot) for slot in slots - self._listed_slots]
+                _INSERT_SLOT, [(hour_of(slot * SLOT_MS), slot) for slot in slots - self._stored_slots]
             )
-            self._listed_slots = slots if len(self._listed_slots) > MAX_CACHED_SLOTS else self._listed_slots | slots
-            self._cluster.query_each(_INSERT_BURST, [(*_row(ms, burst), at) for ms, burst, at in rows])
+            self._stored_slots = slots if len(self._stored_slots) > MAX_STORED_SLOTS else self._stored_slots | slots
+            self._cluster.query_each(
+                _INSERT_BURST, [(*_burst_row(opened_at, burst), at) for opened_at, burst, at in bursts]
+            )
         except StoreUnavailable:
-            self._listed_slots = set()  # a node that was down may have lost slots that it had acknowledged
+            # Store all slots again. A node that was down may have lost slots that it had acknowledged.
+            self._stored_slots = set()
             raise
         finally:
-            self._cache.touch(slots)
+            self._cache.invalidate(slots)
 
     def since(self, moment: datetime) -> Sequence[BurstKey]:
         now = self._clock.now()
         first_ms = max(to_ms(moment), to_ms(now) - TTL_MS)
         slots = range(first_ms // SLOT_MS, to_ms(now + MAX_CLOCK_SKEW) // SLOT_MS + 1)
-        return [key for _, key in self._open_in(dict.fromkeys(slots, to_ms(moment)))]
+        return [key for _, key in self._read_bursts(dict.fromkeys(slots, to_ms(moment)))]
 
     def all(self) -> Sequence[BurstKey]:
         with self._scan_lock:
             scan = self._cache.begin(to_ms(self._clock.now()))
             try:
-                hours = {**scan.known_slots, **self._read_slots(scan.unread_hours)}
-                scan_starts = self._cache.scan_starts(scan, hours)
-                listed = self._open_in(scan_starts)
+                slots_by_hour = {**scan.cached_slots, **self._read_slots(scan.hours_to_read)}
+                scan_starts = self._cache.scan_starts(scan, slots_by_hour)
+                entries = self._read_bursts(scan_starts)
             except Exception:
                 self._cache.abort(scan)
                 raise
-            oldest = {ms // SLOT_MS: ms for ms, _ in reversed(listed)}
-            self._cache.finish(scan, hours, scan_starts, oldest)
-            self._last_scan = listed
-        return [key for _, key in listed]
+            oldest_openings = {opened_at // SLOT_MS: opened_at for opened_at, _ in reversed(entries)}
+            self._cache.finish(scan, slots_by_hour, scan_starts, oldest_openings)
+            self._last_scan = entries
+        return [key for _, key in entries]
 
     def _read_slots(self, hours: Collection[int]) -> Mapping[int, Collection[int]]:
         """Return the slots of each hour."""
@@ -238,8 +252,8 @@ class OpenBursts:
             slots[hour].append(slot)
         return slots
 
-    def _open_in(self, scan_starts: Mapping[int, int]) -> Sequence[ListedBurst]:
-        """Return the open bursts of each slot, from its scan start on; oldest first."""
+    def _read_bursts(self, scan_starts: Mapping[int, int]) -> Sequence[OpenBurstEntry]:
+        """Return the open bursts of each slot from its scan start on. The oldest burst of all slots comes first."""
         slots_by_start = defaultdict[int, list[int]](list)
         for slot, start in scan_starts.items():
             slots_by_start[start].append(slot)
@@ -248,9 +262,9 @@ class OpenBursts:
             for start, slots in slots_by_start.items()
             for n in range(0, len(slots), PARTITIONS_PER_QUERY)
         ]
-        listed = [tuple(row) for rows in self._cluster.query_each(_SELECT_BURSTS, queries) for row in rows]
-        return [(ms, BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in sorted(listed)]
+        rows = [tuple(row) for rows in self._cluster.query_each(_SELECT_BURSTS, queries) for row in rows]
+        return [(opened_at, BurstKey(Subject.parse(subject), seq)) for opened_at, subject, seq in sorted(rows)]
 
 
-def _row(ms: int, burst: BurstKey) -> tuple[int, int, str, int]:
-    return ms // SLOT_MS, ms, str(burst.subject), burst.seq
+def _burst_row(opened_at: int, burst: BurstKey) -> tuple[int, int, str, int]:
+    return opened_at // SLOT_MS, opened_at, str(burst.subject), burst.seq

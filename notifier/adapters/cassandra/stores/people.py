@@ -1,13 +1,13 @@
 """Reads and writes one user's state: follows, preferences, user blocks, marks and seen time.
 
-The state is a few ranges of rows in the partitions of the user's block and shard, which are queried concurrently.
+The rows are in partitions of the user's member block and shard, which are queried concurrently.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, run_of, seconds_until
 from notifier.adapters.cassandra.stores.directory import (
@@ -18,9 +18,9 @@ from notifier.adapters.cassandra.stores.directory import (
     id_range,
 )
 from notifier.adapters.cassandra.stores.user_preferences import (
-    SELECT_BLOCKS,
-    SELECT_FIELDS,
+    SELECT_ACCOUNT_PREFERENCES,
     SELECT_PREFERENCES,
+    SELECT_USER_BLOCKS,
     block_query_limit,
     member_account_preferences,
     subject_preferences_of,
@@ -28,7 +28,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
 )
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, block_of, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.audience.id_ranges import RangeCache, bucket_of, split_id
 from notifier.domain.bursts.burst import expires_at
@@ -44,36 +44,37 @@ _SELECT_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHER
 _SELECT_SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
 _SELECT_MARKS = "SELECT subject, seq, mark, also_seen FROM marks WHERE block = ? AND member = ?"
 _SELECT_OPENING = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
-# The write timestamp is the time itself: the later time wins, regardless of arrival order.
+# The write timestamp is the seen time itself: the later time wins, regardless of arrival order.
 _ADVANCE_SEEN = "INSERT INTO seen (shard, member, seen_at) VALUES (?, ?, ?) USING TIMESTAMP ?"
 _SELECT_MARK_TIMESTAMP = (
     "SELECT WRITETIME(mark) AS at FROM marks WHERE block = ? AND member = ? AND subject = ? AND seq = ?"
 )
 _PUT_MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ? AND TIMESTAMP ?"
+# `also_seen` marks a burst that is newer than the seen time, but was on a page that was marked as seen.
 _PUT_ALSO_SEEN = "INSERT INTO marks (block, member, subject, seq, also_seen) VALUES (?, ?, ?, ?, ?) USING TTL ?"
-# No TTL is bound: a row lives for the default TTL of the table, which is longer than alerts of its burst can be sent.
+# No TTL is bound. The default TTL of the table is longer than the time in which alerts of a burst may be sent.
 _PUT_MARK_BY_BURST = """
     INSERT INTO marks_by_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
 _PUT_ALSO_SEEN_BY_BURST = "INSERT INTO marks_by_burst (subject, seq, shard, member, also_seen) VALUES (?, ?, ?, ?, ?)"
 
 _MICROSECONDS_PER_MS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
+"""Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraPeople:
     """State of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
 
-    def __init__(self, reader: CassandraReader, clock: Clock, *, max_blockers: int = MAX_BLOCKERS) -> None:
-        self._reader = reader
+    def __init__(self, async_queries: AsyncQueries, clock: Clock, *, max_blockers: int = MAX_BLOCKERS) -> None:
+        self._async_queries = async_queries
         self._clock = clock
         self._max_blockers = max_blockers
-        self._ranges = RangeCache()
+        self._id_ranges = RangeCache()
 
     async def member(self, user: UserId) -> Member | None:
         if not user:
             return None
-        return await self._member_by(user, await self._reader(SELECT_ACCOUNT, (bucket_of(user), user)))
+        return await self._member_of_account(user, await self._async_queries(SELECT_ACCOUNT, (bucket_of(user), user)))
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return (await self._viewer(user, member))[0]
@@ -81,7 +82,7 @@ class CassandraPeople:
     async def _viewer(
         self, user: UserId, member: Member, more_queries: Sequence[tuple[str, Row]] = ()
     ) -> tuple[Viewer, Sequence[Sequence[Any]]]:
-        """Return the viewer, and the results of the additional queries."""
+        """Return the viewer, and the results of `more_queries`."""
         block, slot = divmod(member, BLOCK_MEMBERS)
         shard_key, block_key = (shard_of(member), member), (block, member)
         (
@@ -92,12 +93,12 @@ class CassandraPeople:
             seen,
             marks,
             *more_results,
-        ) = await self._reader.query_all(
+        ) = await self._async_queries.query_all(
             [
-                (_SELECT_FOLLOWS, (block, [slot, BLOCK_SLOT])),
-                (SELECT_PREFERENCES, (block, [slot, BLOCK_SLOT])),
-                (SELECT_FIELDS, shard_key),
-                (SELECT_BLOCKS, (*block_key, block_query_limit(self._max_blockers))),
+                (_SELECT_FOLLOWS, (block, [slot, WHOLE_BLOCK_SLOT])),
+                (SELECT_PREFERENCES, (block, [slot, WHOLE_BLOCK_SLOT])),
+                (SELECT_ACCOUNT_PREFERENCES, shard_key),
+                (SELECT_USER_BLOCKS, (*block_key, block_query_limit(self._max_blockers))),
                 (_SELECT_SEEN, shard_key),
                 (_SELECT_MARKS, block_key),
                 *more_queries,
@@ -106,7 +107,7 @@ class CassandraPeople:
         own_preferences = subject_preferences_of(member, preferences)
         account_preferences = member_account_preferences(member, account_preference_rows)
         subjects = _follows(slot, follows)
-        blocks = await user_blocks_of(self._reader, member, user_block_rows, subjects, self._max_blockers)
+        blocks = await user_blocks_of(self._async_queries, member, user_block_rows, subjects, self._max_blockers)
         viewer = Viewer(
             user=user,
             follows=visible_after_unblock(visible_from(subjects, own_preferences, account_preferences), blocks),
@@ -117,93 +118,96 @@ class CassandraPeople:
         )
         return viewer, more_results
 
-    async def expected(self, user: UserId) -> Member | None:
-        return self._ranges.member_of(user)
+    async def cached_member(self, user: UserId) -> Member | None:
+        return self._id_ranges.member_of(user)
 
-    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
-        async with self._reader.deadline():
-            if expected is None or not user:
+    async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:
+        async with self._async_queries.deadline():
+            if cached_member is None or not user:
                 member = await self.member(user)
             else:
-                # Read the facts of the expected member together with the account that confirms its number.
-                facts, [account] = await self._facts(user, expected, [(SELECT_ACCOUNT, (bucket_of(user), user))])
-                member = await self._member_by(user, account)
-                if member == expected:
-                    return facts
-            return None if member is None else (await self._facts(user, member))[0]
+                # Read the context of the cached member concurrently with the account, which has the valid number.
+                account_query = SELECT_ACCOUNT, (bucket_of(user), user)
+                context, [account_rows] = await self._context(user, cached_member, [account_query])
+                member = await self._member_of_account(user, account_rows)
+                if member == cached_member:
+                    return context
+            return None if member is None else (await self._context(user, member))[0]
 
-    async def _facts(
+    async def _context(
         self, user: UserId, member: Member, more_queries: Sequence[tuple[str, Row]] = ()
     ) -> tuple[InboxContext, Sequence[Sequence[Any]]]:
-        vip = (SELECT_CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
-        viewer, [flags, *more_results] = await self._viewer(user, member, [vip, *more_queries])
+        """Return the context, and the results of `more_queries`."""
+        vip_query = (SELECT_CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
+        viewer, [flags, *more_results] = await self._viewer(user, member, [vip_query, *more_queries])
         return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        # An interruption leaves only some bursts of the page marked as seen. That is true of them, and the client
-        # repeats the request.
-        at, ttls = to_ms(seen_at), await self._ttls(dict.fromkeys(newer))
-        await self._reader.query_each(
+        # An interruption may leave only some of these bursts marked as seen. None of these marks is wrong, because all
+        # bursts were on the page. The client repeats the request.
+        at, ttls = to_ms(seen_at), await self._mark_ttls(dict.fromkeys(newer))
+        await self._async_queries.query_each(
             _PUT_ALSO_SEEN_BY_BURST, [(*_key_by_burst(burst, member), True) for burst in ttls]
         )
-        await self._reader.query_each(
+        await self._async_queries.query_each(
             _PUT_ALSO_SEEN, [(*_key_by_member(burst, member), True, ttl) for burst, ttl in ttls.items()]
         )
-        await self._reader(_ADVANCE_SEEN, (shard_of(member), member, at, at * _MICROSECONDS_PER_MS))
+        await self._async_queries(_ADVANCE_SEEN, (shard_of(member), member, at, at * _MICROSECONDS_PER_MS))
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
-        # Write by burst first: once the inbox shows a burst as marked, no alert of it may be sent. After an
-        # interruption the burst is silent but not shown as marked. The client has no response, and marks it again.
-        ttls = await self._ttls(dict.fromkeys(bursts))
-        timestamps = await self._timestamps(member, list(ttls))
+        # Write the table by burst first: once the inbox shows a burst as marked, no alert of it may be sent. After an
+        # interruption between the two tables no alert is sent, but the inbox doesn't show the mark. The client got no
+        # response, and repeats the request.
+        ttls = await self._mark_ttls(dict.fromkeys(bursts))
+        timestamps = await self._mark_timestamps(member, list(ttls))
         rows_by_burst = [(*_key_by_burst(burst, member), str(mark), timestamps[burst]) for burst in ttls]
         rows_by_member = [
             (*_key_by_member(burst, member), str(mark), ttl, timestamps[burst]) for burst, ttl in ttls.items()
         ]
-        await self._reader.query_each(_PUT_MARK_BY_BURST, rows_by_burst)
-        await self._reader.query_each(_PUT_MARK, rows_by_member)
+        await self._async_queries.query_each(_PUT_MARK_BY_BURST, rows_by_burst)
+        await self._async_queries.query_each(_PUT_MARK, rows_by_member)
 
-    async def _member_by(self, user: UserId, accounts: Sequence[Any]) -> Member | None:
-        """Return the member by the result of SELECT_ACCOUNT, which overrides the ranges."""
-        if accounts:
-            account = entry_of(accounts[0])
+    async def _member_of_account(self, user: UserId, account_rows: Sequence[Any]) -> Member | None:
+        """Return the member by the rows of SELECT_ACCOUNT. Without a row, look for an id range that has the user."""
+        if account_rows:
+            account = entry_of(account_rows[0])
             return None if account.deleted else account.member
-        return await self._in_range(user)
+        return await self._member_in_id_range(user)
 
-    async def _in_range(self, user: UserId) -> Member | None:
-        if (cached := self._ranges.member_of(user)) is not None:
+    async def _member_in_id_range(self, user: UserId) -> Member | None:
+        if (cached := self._id_ranges.member_of(user)) is not None:
             return cached
         parts = split_id(user)
         if parts is None:
             return None
-        rows = await self._reader(SELECT_RANGE_OF_ID, parts)
+        rows = await self._async_queries(SELECT_RANGE_OF_ID, parts)
         if not rows:
             return None
         range_ = id_range(rows)
         member = range_.member_of(parts[1])
         if member is not None:
-            self._ranges.remember(range_)
+            self._id_ranges.remember(range_)
         return member
 
-    async def _timestamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
-        """Return write timestamps above those of the current marks.
+    async def _mark_timestamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
+        """Return a write timestamp for the new mark of each burst, above that of its current mark.
 
-        Marks may come from a clock that is ahead of this one, and the user's latest action wins.
+        The current mark may come from a process whose clock is ahead of ours, but the user's latest action must win.
         """
-        results = await self._reader.query_each(
+        results = await self._async_queries.query_each(
             _SELECT_MARK_TIMESTAMP, [_key_by_member(burst, member) for burst in bursts]
         )
         current = [max((row.at or 0 for row in rows), default=0) for rows in results]
         now = to_ms(self._clock.now()) * _MICROSECONDS_PER_MS
         return {burst: max(now, timestamp + 1) for burst, timestamp in zip(bursts, current, strict=True)}
 
-    async def _ttls(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
-        """Return the TTL of each burst's marks in seconds, without expired bursts, which no user sees.
+    async def _mark_ttls(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
+        """Return the TTL in seconds for the marks of each burst. Expired bursts, which no user sees, are left out.
 
-        A burst that isn't stored gets the longest TTL that it could need.
+        If a burst is not stored, its marks get the longest TTL that they could need.
         """
         keys, now = list(bursts), self._clock.now()
-        opened = await self._reader.query_each(
+        opened = await self._async_queries.query_each(
             _SELECT_OPENING, [(str(key.subject), run_of(key.seq), key.seq) for key in keys]
         )
         ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + ROW_LIFETIME for rows in opened]
@@ -220,7 +224,10 @@ def _key_by_member(burst: BurstKey, member: Member) -> tuple[int, Member, str, i
 
 
 def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
-    """Return the follows. A member's own row overrides the block's, even if it says that the member unfollowed."""
+    """Return the follows of the member in this slot of the block.
+
+    A row of the member overrides the row of the whole block for the same subject, also if the member has unfollowed.
+    """
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
     for row in rows:
@@ -232,10 +239,10 @@ def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
     return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_ms.items() if at < unfollowed}
 
 
-def _marks(seen: Collection[Any], rows: Collection[Any]) -> Marks:
-    keys = [(BurstKey(Subject.parse(row.subject), row.seq), row) for row in rows]
+def _marks(seen_rows: Collection[Any], mark_rows: Collection[Any]) -> Marks:
+    row_by_burst = {BurstKey(Subject.parse(row.subject), row.seq): row for row in mark_rows}
     return Marks(
-        seen_at=max((from_ms(row.seen_at) for row in seen), default=None),
-        also_seen=frozenset(key for key, row in keys if row.also_seen),
-        by_burst={key: Mark(row.mark) for key, row in keys if row.mark is not None},
+        seen_at=max((from_ms(row.seen_at) for row in seen_rows), default=None),
+        also_seen=frozenset(burst for burst, row in row_by_burst.items() if row.also_seen),
+        by_burst={burst: Mark(row.mark) for burst, row in row_by_burst.items() if row.mark is not None},
     )

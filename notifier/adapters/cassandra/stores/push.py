@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_rows
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.user_preferences import (
-    SELECT_BLOCKS_OF_ACCOUNT,
-    SELECT_FIELDS_OF_SHARD,
+    SELECT_ACCOUNT_PREFERENCES_OF_SHARD,
+    SELECT_USER_BLOCKS_OF_ACCOUNT,
     account_fields_of,
 )
 from notifier.codec.preferences import suppressions_by_member
 from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
@@ -29,19 +29,20 @@ from notifier.domain.push.send_log import SendLogKey, SendWindow
 from notifier.domain.users.subject_preferences import NEVER, Volume, suppresses_alert
 from notifier.ports.push import PushSuppression
 
-SHARDS_PER_RUN = 64
-"""Shards whose batches of a provider and tier share a partition and a Paxos round.
+SHARDS_PER_LOG_PARTITION = 64
+"""Shards whose batches of a provider and tier share a partition of the send log, and a Paxos round.
 
-A worker sends to as many shards at a time, and mostly no other worker sends to any of them.
+A worker sends to as many shards at a time. Mostly no other worker sends to these shards, so Paxos rounds don't contend.
+The column `shard_run` has the number of the partition.
 """
 MAX_ROUND_BYTES = 16_384
-"""Maximum bytes of intents per Paxos round. 64 shards with few users each have 3 KB; a large batch has its own
-round."""
+"""Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A large batch
+has a round of its own."""
 MAX_CQL_BATCH_BYTES = 4_096
 """Maximum bytes of outcomes per CQL batch. The server warns about a batch above 5 KiB, and rejects one above 50 KiB."""
 
-# No TTL is bound, because a batch doesn't know when its burst opened. The default TTL of the table is a day longer than
-# a burst can be delivered.
+# No TTL is bound, because a batch of devices doesn't know when its burst opened. The default TTL of the table is a day
+# longer than a burst can be delivered.
 _INSERT_BATCH = """
     INSERT INTO send_log (subject, seq, platform, tier, shard_run, shard, number, intent)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -56,10 +57,10 @@ _SELECT_BATCHES = """
     WHERE subject = ? AND seq = ? AND platform = ? AND tier = ? AND shard_run = ? AND shard IN ?
 """
 
-Key = tuple[str, int, str, str, int, int, int]
-"""Partition key, then shard and number."""
-Intent = tuple[str, int, str, str, int, int, int, bytes]
-"""A batch as it is recorded before it is sent: its key and the packed intent."""
+LogRowKey = tuple[str, int, str, str, int, int, int]
+"""Primary key of a batch: the five columns of the partition key, then shard and number."""
+IntentRow = tuple[str, int, str, str, int, int, int, bytes]
+"""A batch as it is recorded before it is sent: its primary key and the packed intent."""
 
 T = TypeVar("T")
 
@@ -71,31 +72,32 @@ class CassandraSendLog:
     def read(
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
     ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
-        # Read at a quorum, not at SERIAL: a batch that may have been sent was written by a quorum. This read may miss a
-        # batch whose writer got no response, and so sent nothing. The caller then reuses the number of that batch, and
-        # `write_ahead` refuses it.
-        runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // SHARDS_PER_RUN)]
-        partitions = [(tier, run, group) for tier in Tier for run, group in runs]
+        # Read at a quorum, not at SERIAL. A batch that may have been sent is stored on a quorum, so this read finds it.
+        # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller then
+        # gives another batch the same number, `write_ahead` does not write it.
+        by_run = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_LOG_PARTITION)
+        shards_by_run = {shard_run: list(group) for shard_run, group in by_run}
+        partitions = [(tier, shard_run, group) for tier in Tier for shard_run, group in shards_by_run.items()]
         queries = [
-            (str(burst.subject), burst.seq, str(platform), str(tier), run, group) for tier, run, group in partitions
+            (str(burst.subject), burst.seq, str(platform), str(tier), shard_run, group)
+            for tier, shard_run, group in partitions
         ]
         windows = defaultdict[SendLogKey, list[SendWindow]](list)
         for (tier, _, _), rows in zip(partitions, self._cluster.query_each(_SELECT_BATCHES, queries), strict=True):
             for shard, number, intent, outcome in rows:
-                if (
-                    intent is not None
-                ):  # else the batch has expired, and only its outcome is left, which was written later
+                # An outcome is written later than its intent. An expired batch leaves a row with the outcome only.
+                if intent is not None:
                     windows[SendLogKey(burst, tier, shard, platform)].append(unpack_window(number, intent, outcome))
         return dict(windows)
 
     def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
         keys = [_key(log_key, window) for log_key, window in windows]
-        # Of several batches with one key only the first can be written.
-        first_index: dict[Key, int] = {}
+        # If several batches have the same key, only the first can be written.
+        first_index: dict[LogRowKey, int] = {}
         for index, key in enumerate(keys):
             first_index.setdefault(key, index)
         rows = [(*key, pack_intent(windows[index][1])) for key, index in first_index.items()]
-        written_keys = {row[:-1] for groups in _rounds(rows) for row in self._write_groups(groups)}
+        written_keys = {row[:-1] for groups in _groups_to_write(rows) for row in self._write_groups(groups)}
         return [key in written_keys and first_index[key] == index for index, key in enumerate(keys)]
 
     def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
@@ -103,13 +105,13 @@ class CassandraSendLog:
         groups = _split(rows, lambda row: len(row[0]), max_bytes=MAX_CQL_BATCH_BYTES, max_items=MAX_ROWS_PER_BATCH)
         self._cluster.query_all(batched_rows(_UPDATE_OUTCOME, group) for group in groups)
 
-    def _write_groups(self, groups: Sequence[Sequence[Intent]]) -> Iterator[Intent]:
-        """Write the groups concurrently. Yield the rows that did not exist."""
+    def _write_groups(self, groups: Sequence[Sequence[IntentRow]]) -> Iterator[IntentRow]:
+        """Write the groups concurrently. Yield the rows that were written, which did not exist before."""
         for group, applied in zip(groups, self._cluster.compare_and_set_batches(_INSERT_BATCH, groups), strict=True):
             if _require_known(applied):
                 yield from group
             elif len(group) > 1:
-                # One of the rows existed already, so that none was written: try them one by one.
+                # No row of the group was written, because at least one existed: write them one by one.
                 yield from (
                     row
                     for row in group
@@ -118,27 +120,26 @@ class CassandraSendLog:
 
 
 def _require_known(written: bool | None) -> bool:
-    """Return whether the batches were recorded.
+    """Return whether the batches were recorded, or raise StoreUnavailable if the response was lost.
 
-    Raises StoreUnavailable after a lost response, because an alert must not be sent before its batch is recorded. Other
-    batches that were recorded are not sent now either. The next worker finds them open, and sends them with the same
-    ids.
+    Alerts must not be sent before their batch is recorded. After the error no batch of this call is sent, also none
+    that was recorded. The next worker finds the recorded ones open, and sends their alerts with the same ids.
     """
     if written is None:
         raise StoreUnavailable("Unknown whether the batch was recorded in the send log.")
     return written
 
 
-def _rounds(rows: Iterable[Intent]) -> Iterator[Sequence[Sequence[Intent]]]:
-    """Yield rounds of groups to write concurrently.
+def _groups_to_write(rows: Iterable[IntentRow]) -> Iterator[Sequence[Sequence[IntentRow]]]:
+    """Yield lists of groups. The groups of a list are written concurrently, each in one Paxos round.
 
-    A round has one group per partition: conditional writes to one partition would contend.
+    They are in different partitions, because conditional writes to one partition would contend.
     """
-    partitions = defaultdict[tuple[object, ...], list[Intent]](list)
+    partitions = defaultdict[tuple[object, ...], list[IntentRow]](list)
     for row in rows:
         partitions[row[:5]].append(row)
     iterators = [
-        _split(intents, lambda row: len(row[-1]), max_bytes=MAX_ROUND_BYTES, max_items=SHARDS_PER_RUN)
+        _split(intents, lambda row: len(row[-1]), max_bytes=MAX_ROUND_BYTES, max_items=SHARDS_PER_LOG_PARTITION)
         for intents in partitions.values()
     ]
     for groups in zip_longest(*iterators):
@@ -146,7 +147,7 @@ def _rounds(rows: Iterable[Intent]) -> Iterator[Sequence[Sequence[Intent]]]:
 
 
 def _split(items: Iterable[T], size: Callable[[T], int], *, max_bytes: int, max_items: int) -> Iterator[list[T]]:
-    """Split items into groups. An item above the size limit is a group by itself."""
+    """Split items into groups within both limits. An item larger than `max_bytes` is a group by itself."""
     group, total = list[T](), 0
     for item in items:
         if group and (len(group) == max_items or total + size(item) > max_bytes):
@@ -158,33 +159,33 @@ def _split(items: Iterable[T], size: Callable[[T], int], *, max_bytes: int, max_
         yield group
 
 
-def _key(log_key: SendLogKey, window: SendWindow) -> Key:
+def _key(log_key: SendLogKey, window: SendWindow) -> LogRowKey:
     burst, shard = log_key.burst, log_key.shard
     return (
         str(burst.subject),
         burst.seq,
         str(log_key.platform),
         str(log_key.tier),
-        shard // SHARDS_PER_RUN,
+        shard // SHARDS_PER_LOG_PARTITION,
         shard,
         window.number,
     )
 
 
-# Push suppression: a few ranges of rows per shard, queried concurrently for all shards.
+# Push suppression: several queries for each shard. All of them run concurrently.
 
 _SELECT_MARKED = "SELECT member FROM marks_by_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SELECT_SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
 _SELECT_DELETED = "SELECT member FROM deleted_members WHERE shard = ?"
-# The rows include mutes of whole blocks, which are ignored: the audience snapshot has applied them.
+# The rows include mutes of whole member blocks, which the caller ignores: the audience snapshot has applied them.
 _SELECT_PREFERENCES = (
     "SELECT block, slot, volume, visible_from FROM preferences_by_subject WHERE subject = ? AND shard = ?"
 )
-# Members who have followed since the opening, or have unfollowed: UNFOLLOWED is after every opening.
+# Members who followed after the opening, or who unfollowed: UNFOLLOWED is a time after every opening.
 _SELECT_NEW_FOLLOWS = (
     "SELECT block, slot, members FROM follows_by_subject WHERE subject = ? AND shard = ? AND visible_from > ?"
 )
-# Members who have unfollowed the protected author.
+# Members who unfollowed the protected author of a restricted burst.
 _SELECT_UNFOLLOWS = "SELECT block, slot FROM follows_by_subject WHERE subject = ? AND shard = ? AND visible_from = ?"
 _SELECT_BLOCK_FOLLOWS = (
     "SELECT block, slot, visible_from FROM follows_by_subject WHERE subject = ? AND shard = ? AND block = ?"
@@ -194,8 +195,8 @@ _SELECT_BLOCK_FOLLOWS = (
 class CassandraPushSuppressions:
     """Reads push suppression.
 
-    The reads need not be one consistent snapshot. Each fact suppresses alerts by itself. Whether a fact that is written
-    concurrently counts makes no difference: it could also have been written after all reads.
+    The reads need not be one consistent snapshot, because each fact suppresses alerts by itself. A read may miss a fact
+    that is written at the same time. That fact could as well have been written after all reads.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -206,9 +207,9 @@ class CassandraPushSuppressions:
         queries: list[tuple[str, Sequence[Row]]] = [
             (_SELECT_NEW_FOLLOWS, [(subject, shard, opened_at) for shard in shards]),
             (_SELECT_PREFERENCES, [(subject, shard) for shard in shards]),
-            (SELECT_FIELDS_OF_SHARD, [(shard,) for shard in shards]),
-            (SELECT_BLOCKS_OF_ACCOUNT, [(burst.opener, shard) for shard in shards]),
-            (SELECT_BLOCKS_OF_ACCOUNT, [(burst.key.subject.owner, shard) for shard in shards]),
+            (SELECT_ACCOUNT_PREFERENCES_OF_SHARD, [(shard,) for shard in shards]),
+            (SELECT_USER_BLOCKS_OF_ACCOUNT, [(burst.opener, shard) for shard in shards]),
+            (SELECT_USER_BLOCKS_OF_ACCOUNT, [(burst.key.subject.owner, shard) for shard in shards]),
             (_SELECT_MARKED, [(subject, burst.key.seq, shard) for shard in shards]),
             (_SELECT_SEEN, [(shard, opened_at) for shard in shards]),
             (_SELECT_DELETED, [(shard,) for shard in shards]),
@@ -231,15 +232,16 @@ class CassandraPushSuppressions:
             deleted,
             *unfollowed,
         ) = self._read_rows(queries)
-        member_preferences = [row for row in preferences if row.slot != BLOCK_SLOT]
+        member_preferences = [row for row in preferences if row.slot != WHOLE_BLOCK_SLOT]
         suppressed = chain(
             (Member(row.member) for row in (*marked, *seen, *deleted)),
             (_member(row) for row in member_preferences if _is_suppressed(row, burst)),
-            # A user block hides the opener now, or the account now or at the opening.
+            # A block between the member and the opener counts while it is in force. One between the member and the
+            # account counts also if it was in force at the opening.
             (Member(row.member) for row in opener_blocks if row.until == to_ms(NEVER)),
             (Member(row.member) for row in owner_blocks if row.until > opened_at),
-            (_member(row) for row in chain(new_follows, *unfollowed) if row.slot != BLOCK_SLOT),
-            self._new_block_followers(subject, opened_at, [row for row in new_follows if row.slot == BLOCK_SLOT]),
+            (_member(row) for row in chain(new_follows, *unfollowed) if row.slot != WHOLE_BLOCK_SLOT),
+            self._new_block_followers(subject, opened_at, [row for row in new_follows if row.slot == WHOLE_BLOCK_SLOT]),
         )
         # Subject preferences override account preferences.
         volumes = {_member(row): Volume(row.volume) for row in member_preferences if row.volume}
@@ -247,22 +249,22 @@ class CassandraPushSuppressions:
         return suppression_by_shard(shards, suppressed, by_account_preference)
 
     def _read_rows(self, queries: Sequence[tuple[str, Sequence[Row]]]) -> list[list[Any]]:
-        """Return the rows of each statement, for all of its parameters."""
+        """Return the rows of each statement, which runs once for each of its parameter rows."""
         results = iter(
             self._cluster.query_all((statement, values) for statement, parameters in queries for values in parameters)
         )
         return [list(chain.from_iterable(islice(results, len(parameters)))) for _, parameters in queries]
 
     def _new_block_followers(self, subject: str, opened_at: int, blocks: Iterable[Any]) -> Iterator[Member]:
-        """Return the members of blocks that were imported after the opening.
+        """Return the members of member blocks that have followed since after the opening, by a row of the whole block.
 
-        Members with a row of their own that says that they followed before are left out.
+        A member whose own row says that the follow began before the opening is left out.
         """
         members = {row.block: set(_members(row)) for row in blocks}
         queries = [(subject, block // SHARD_BLOCKS, block) for block in members]
         for rows in self._cluster.query_each(_SELECT_BLOCK_FOLLOWS, queries):
             for row in rows:
-                if row.slot < BLOCK_SLOT and row.visible_from <= opened_at:
+                if row.slot < WHOLE_BLOCK_SLOT and row.visible_from <= opened_at:
                     members[row.block].discard(_member(row))
         return chain.from_iterable(members.values())
 

@@ -45,9 +45,10 @@ _SELECT_MENTION = (
 _SELECT_MENTIONS_OF_BUCKET = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND bucket = ?"
 
 KEYS_PER_QUERY = 16
-"""Retraction keys per query, as for event ids. Most have no retraction, which the nodes' Bloom filters tell."""
+"""Retraction keys in one query. Most have no retraction: the nodes' Bloom filters find that out more cheaply than
+another query would."""
 MENTIONS_PER_PAGE = 256
-"""Mentions per page. A mention has a kilobyte."""
+"""Mentions per page. A mention takes about a kilobyte."""
 
 
 class CassandraRetractions:
@@ -73,7 +74,7 @@ class CassandraRetractions:
         )
         for key in keys:
             for subject, seq, source, id in self._cluster.query_lazily(
-                query, (key, *burst_values), page=MENTIONS_PER_PAGE
+                query, (key, *burst_values), rows_per_page=MENTIONS_PER_PAGE
             ):
                 yield MentionLocation(BurstKey(Subject.parse(subject), seq), EventId(source, id))
 
@@ -91,7 +92,7 @@ class CassandraRetractions:
     def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
         for bucket in range(BUCKETS):
             rows = self._cluster.query_lazily(
-                _SELECT_MENTIONS_OF_BUCKET, (str(burst.subject), burst.seq, bucket), page=MENTIONS_PER_PAGE
+                _SELECT_MENTIONS_OF_BUCKET, (str(burst.subject), burst.seq, bucket), rows_per_page=MENTIONS_PER_PAGE
             )
             yield from (_mention(row) for row in rows if row.blob)
 
@@ -114,13 +115,13 @@ def changed_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], n
 
 
 def blanked_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
-    """Return the parameters of BLANK_MENTION for the retracted mentions. A blanked row stays blank."""
+    """Return the parameters of BLANK_MENTION for the retracted mentions. No later write restores a blanked mention."""
     retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
     return [(MAX_WRITE_TIMESTAMP, *row[1:]) for row in changed_rows(retracted, bursts, now)]
 
 
 def expiry_of(sequenced: SequencedMention, openings: Mapping[BurstKey, datetime]) -> datetime:
-    """Return the expiry: ROW_LIFETIME after the burst's opening, or after the event's acceptance if that is later."""
+    """Return when the mention's rows expire: ROW_LIFETIME after its burst opened, or after its acceptance if later."""
     accepted_at = sequenced.mention.accepted_at
     return max(openings.get(_burst_key(sequenced), accepted_at), accepted_at) + ROW_LIFETIME
 
@@ -143,11 +144,11 @@ def _mention(row: Any) -> Mention:
     return unpack(Mention, row.changed or row.blob)
 
 
-# Erasure targets: other places that hold an author's text. The text of a held mention is blanked with a write timestamp
-# above all others, so that a repeated write doesn't restore it.
+# Erasure targets: held mentions and dead letters, which may contain an author's text, too. The text of a held mention
+# is blanked with the highest write timestamp. A repeated write of the mention does not restore it.
 
 LETTERS_PER_PAGE = 64
-"""Dead letters per page. Some contain a batch of rows."""
+"""Dead letters per page. Some are large, because they contain a batch of rows."""
 
 _SELECT_LETTERS = "SELECT id, stage, cause, body, at FROM dead_letters"
 _EMPTY_LETTER = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"
@@ -168,13 +169,14 @@ class CassandraErasureTargets:
         self._cluster.query_each(PUT_EVENT, [_blank_event_row(held, now) for held in held_mentions if held.event])
 
     def dead_letters(self) -> Iterator[DeadLetter]:
-        rows = self._cluster.query_lazily(_SELECT_LETTERS, page=LETTERS_PER_PAGE)
+        rows = self._cluster.query_lazily(_SELECT_LETTERS, rows_per_page=LETTERS_PER_PAGE)
         return (letter_of(row) for row in rows if row.body and row.at is not None)
 
     def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         now = self._clock.now()
         ttls = [(letter, seconds_until(letter.at + ROW_LIFETIME, now)) for letter in letters]
-        # The empty body must not outlive the other columns of its letter, which tell where it came from.
+        # Give the empty body the remaining lifetime of the letter. Otherwise a row with nothing but the empty body
+        # would stay when the other columns expire.
         self._cluster.compare_and_set_each([(_EMPTY_LETTER, (ttl, letter.id)) for letter, ttl in ttls if ttl > 0])
 
 

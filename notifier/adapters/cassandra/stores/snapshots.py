@@ -1,7 +1,7 @@
 """Stores audience snapshots.
 
-Each writer stores its snapshots under a name of its own. A compare-and-set then chooses, for each run of shards, the
-name that applies.
+Each writer stores its snapshots under a name of its own. A compare-and-set then chooses for each shard the name that
+counts.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,8 +24,11 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-SHARDS_PER_RUN = 64
-"""Shards whose names are chosen in one Paxos round: as many as a worker snapshots at a time."""
+SHARDS_PER_CHOICE_PARTITION = 64
+"""Shards whose chosen names share a partition and a Paxos round: as many as a worker snapshots at a time.
+
+The partition's number is stored as the run of shards.
+"""
 
 _PUT_SNAPSHOT = load_statement("put_snapshot")
 _CHOOSE_SNAPSHOT = load_statement("choose_snapshot")
@@ -53,19 +56,19 @@ class CassandraAudienceSnapshots:
         self._clock = clock
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
-        return read_snapshots(self._cluster, burst, self._chosen_names(burst, shards))
+        return read_snapshots(self._cluster, burst, self._chosen_snapshot_names(burst, shards))
 
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        rows = _read_rows(self._cluster, _SELECT_TIER[tier], burst, self._chosen_names(burst, shards))
+        rows = _read_rows(self._cluster, _SELECT_TIER[tier], burst, self._chosen_snapshot_names(burst, shards))
         return {row.shard: _tier_snapshot(row, tier) for row in rows}
 
     def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        names = self._chosen_names(burst, shards)
+        names = self._chosen_snapshot_names(burst, shards)
         facts = {
             row.shard: unpack(SnapshotFacts, row.facts)
             for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
         }
-        # Read bitmaps only of shards with users to alert: mostly there are none.
+        # Read bitmaps only of shards that may have members to alert. Mostly no shard has any.
         alerting = {shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)}
         if tier is Tier.DORMANT:
             alerted = {
@@ -77,11 +80,12 @@ class CassandraAudienceSnapshots:
         return dict.fromkeys(facts.keys() - alerting.keys(), no_members()) | alerted
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        rows = _read_rows(self._cluster, _SELECT_FACTS, burst, self._chosen_names(burst, shards))
+        rows = _read_rows(self._cluster, _SELECT_FACTS, burst, self._chosen_snapshot_names(burst, shards))
         return {row.shard: unpack(SnapshotFacts, row.facts).counts(row.shard) for row in rows}
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
-        # Write the snapshots before their name is chosen. After a crash in between they are never read, and expire.
+        # Write the snapshots before their name is chosen. If a crash prevents the choice, they are never read, and
+        # expire.
         name, now = uuid4().hex, to_ms(self._clock.now())
         self._cluster.query_each(_PUT_SNAPSHOT, [_row(burst, name, snapshot) for snapshot in snapshots])
         chosen_elsewhere = self._choose(burst, [snapshot.shard for snapshot in snapshots], name, now)
@@ -90,52 +94,57 @@ class CassandraAudienceSnapshots:
             raise StoreUnavailable(f"Audience snapshots of {burst} can't be read yet.")
         return [existing.get(snapshot.shard, snapshot) for snapshot in snapshots]
 
-    def _chosen_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
-        # Check the age by our own clock, too: the TTL runs on the node's clock.
-        return chosen_names(self._cluster, burst, shards, self._clock.now() - SNAPSHOT_KEPT_FOR)
+    def _chosen_snapshot_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
+        # Ignore choices that are older than SNAPSHOT_KEPT_FOR by our own clock. Their TTL runs on the node's clock.
+        return chosen_snapshot_names(self._cluster, burst, shards, self._clock.now() - SNAPSHOT_KEPT_FOR)
 
     def _choose(
         self, burst: BurstKey, shards: Collection[int], name: SnapshotName, now: int
     ) -> Mapping[int, SnapshotName]:
-        """Choose our name for the shards. Return the shards that have another name already, with that name.
+        """Choose our name for the shards. Return the shards for which another name was chosen before, with that name.
 
-        Raises StoreUnavailable after a lost response: a writer must know which snapshots apply before it uses any. The
+        Raises StoreUnavailable after a lost response: a writer must know which snapshots count before it uses any. Its
         next attempt reads the chosen names.
         """
         key = str(burst.subject), burst.seq
         chosen_elsewhere: dict[int, SnapshotName] = {}
         remaining = shards
         while remaining:
-            runs = [
-                (run, list(group)) for run, group in groupby(sorted(remaining), lambda shard: shard // SHARDS_PER_RUN)
-            ]
-            groups = [[(*key, run, shard, name, now, _TTL_SECONDS) for shard in group] for run, group in runs]
+            by_run = _shards_by_run(remaining)
+            groups = [[(*key, run, shard, name, now, _TTL_SECONDS) for shard in group] for run, group in by_run]
             applied = self._cluster.compare_and_set_batches(_CHOOSE_SNAPSHOT, groups)
             if None in applied:
                 raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
-            refused = [shard for (_, group), won in zip(runs, applied, strict=True) if not won for shard in group]
-            if not refused:
+            refused_shards = [
+                shard for (_, group), won in zip(by_run, applied, strict=True) if not won for shard in group
+            ]
+            if not refused_shards:
                 break
-            names = chosen_names(self._cluster, burst, refused)
+            names = chosen_snapshot_names(self._cluster, burst, refused_shards)
             if not names:
                 raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
             chosen_elsewhere |= names
-            # A run is refused as a whole if one of its shards has a name: choose again for the others.
-            remaining = set(refused) - names.keys()
+            # A group is refused as a whole if one of its shards has a name: choose again for its other shards.
+            remaining = set(refused_shards) - names.keys()
         return chosen_elsewhere
 
 
-def chosen_names(
+def _shards_by_run(shards: Collection[int]) -> list[tuple[int, list[int]]]:
+    """Return the shards of each partition of chosen names, with the number of the partition."""
+    groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_CHOICE_PARTITION)
+    return [(run, list(group)) for run, group in groups]
+
+
+def chosen_snapshot_names(
     cluster: Cluster, burst: BurstKey, shards: Collection[int], since: datetime | None = None
 ) -> Mapping[int, SnapshotName]:
-    """Return the chosen name of each shard.
+    """Return the chosen name of each shard that has one, or only the names that were chosen after `since`.
 
-    A read at a quorum is enough. A chosen name never changes. A writer that misses a choice fails in its own
-    compare-and-set.
+    A read at a quorum is enough, because a chosen name never changes. If a writer misses a choice, its own
+    compare-and-set is refused.
     """
-    runs = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_RUN)
     results = cluster.query_each(
-        _SELECT_CHOICES, [(str(burst.subject), burst.seq, run, list(group)) for run, group in runs]
+        _SELECT_CHOICES, [(str(burst.subject), burst.seq, run, group) for run, group in _shards_by_run(shards)]
     )
     return {
         row.shard: row.snapshot_name
@@ -152,12 +161,12 @@ def read_snapshots(
 
 
 def _read_rows(cluster: Cluster, select: str, burst: BurstKey, names: Mapping[int, SnapshotName]) -> Iterator[Any]:
-    """Read the snapshots, with one query for the shards of a group that have the same name."""
-    located = sorted((shard_group_of(shard), name, shard) for shard, name in names.items())
+    """Return the rows of the named snapshots. One query reads the shards of a shard group that have the same name."""
+    sorted_shards = sorted((shard_group_of(shard), name, shard) for shard, name in names.items())
     key = str(burst.subject), burst.seq
     queries = [
         (*key, shard_group, name, [shard for _, _, shard in group])
-        for (shard_group, name), group in groupby(located, itemgetter(0, 1))
+        for (shard_group, name), group in groupby(sorted_shards, itemgetter(0, 1))
     ]
     return chain.from_iterable(cluster.query_each(select, queries))
 

@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.schema.partitioning import run_of
 from notifier.adapters.cassandra.stores.inbox import (
     SUBJECTS_PER_QUERY,
     BurstQuery,
+    InboxRowQuery,
     InboxRowReader,
     NewestBursts,
-    WantedRows,
 )
 from notifier.codec import unpack
 from notifier.codec.storage import to_ms
@@ -23,21 +23,21 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 
 MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""Tolerance for writers' clocks that are ahead of ours."""
+"""How far a writer's clock may be ahead of ours."""
 MAX_SUPERFLUOUS_ROWS = 30
-"""Rows that a query may return in vain: they cost the client less than another query."""
+"""Most superfluous rows that a query may return. So many cost the client less than another query."""
 
 _SELECT_BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq IN ?"
 
 
 class CassandraTimeline:
-    def __init__(self, reader: CassandraReader, clock: Clock) -> None:
-        self._reader = reader
-        self._inboxes = InboxRowReader(reader=reader)
+    def __init__(self, async_queries: AsyncQueries, clock: Clock) -> None:
+        self._async_queries = async_queries
+        self._inboxes = InboxRowReader(async_queries=async_queries)
         self._clock = clock
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        return await bursts_of(self._reader, keys)
+        return await bursts_of(self._async_queries, keys)
 
     async def older_than(
         self,
@@ -50,7 +50,9 @@ class CassandraTimeline:
         if limit < 1:
             return []
         floor = 0 if since is None else to_ms(since)
-        newest = NewestBursts(self._reader, BurstQuery(position=position, limit=limit, authors=authors, floor=floor))
+        newest = NewestBursts(
+            self._async_queries, BurstQuery(position=after, limit=limit, authors=authors, floor=floor)
+        )
         return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
 
     async def rows(
@@ -63,36 +65,40 @@ class CassandraTimeline:
         if after is not None:
             newest = min(newest, window_of(after.opened_at))
         subject_names = [*dict.fromkeys(map(str, subjects))]
-        wanted = WantedRows(member=member, subjects=subject_names, position=after, limit=limit)
-        return await self._inboxes.rows(wanted, range(newest, oldest - 1, -1))
+        row_query = InboxRowQuery(member=member, subjects=subject_names, position=after, limit=limit)
+        return await self._inboxes.rows(row_query, range(newest, oldest - 1, -1))
 
 
-async def bursts_of(reader: CassandraReader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
     """Return the bursts that exist."""
-    wanted = set(keys)
+    wanted_keys = set(keys)
     bursts = [
-        unpack(Burst, row.blob) for rows in await reader.query_each(_SELECT_BURSTS, _queries_of(wanted)) for row in rows
+        unpack(Burst, row.blob)
+        for rows in await async_queries.query_each(_SELECT_BURSTS, _queries_of(wanted_keys))
+        for row in rows
     ]
-    return {burst.key: burst for burst in bursts if burst.key in wanted}
+    return {burst.key: burst for burst in bursts if burst.key in wanted_keys}
 
 
 def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
-    """Yield queries as subjects, a run and burst numbers. A query returns each stored pair of them.
+    """Yield queries: subjects, a run, and burst numbers.
 
-    A query covers several subjects while few of its rows are superfluous: a query costs the client 90 us, a row 2 us.
+    A query returns each stored burst that has one of the subjects and one of the numbers. A subject is added to a query
+    while the query returns few superfluous rows. A query costs the client 90 us, and a row 2 us.
     """
     numbers: dict[tuple[int, str], list[int]] = {}  # by run and subject
     for key in sorted(keys, key=attrgetter("seq")):
         numbers.setdefault((run_of(key.seq), str(key.subject)), []).append(key.seq)
     # Sort subjects with equal numbers side by side: one query of all of them has no superfluous rows.
-    for run, group in groupby(sorted(numbers, key=lambda entry: (entry[0], numbers[entry])), key=itemgetter(0)):
-        subjects, seqs, wanted = list[str](), set[int](), 0
-        for entry in group:
-            _, subject = entry
-            all_seqs, all_wanted = seqs.union(numbers[entry]), wanted + len(numbers[entry])
-            returned = (len(subjects) + 1) * len(all_seqs)
-            if subjects and (len(subjects) == SUBJECTS_PER_QUERY or returned > all_wanted + MAX_SUPERFLUOUS_ROWS):
+    sorted_pairs = sorted(numbers, key=lambda pair: (pair[0], numbers[pair]))
+    for run, pairs in groupby(sorted_pairs, key=itemgetter(0)):
+        subjects, seqs, wanted_rows = list[str](), set[int](), 0
+        for pair in pairs:
+            _, subject = pair
+            new_seqs, new_wanted_rows = seqs.union(numbers[pair]), wanted_rows + len(numbers[pair])
+            new_rows = (len(subjects) + 1) * len(new_seqs)
+            if subjects and (len(subjects) == SUBJECTS_PER_QUERY or new_rows > new_wanted_rows + MAX_SUPERFLUOUS_ROWS):
                 yield subjects, run, sorted(seqs)
-                subjects, all_seqs, all_wanted = [], set(numbers[entry]), len(numbers[entry])
-            subjects, seqs, wanted = [*subjects, subject], all_seqs, all_wanted
+                subjects, new_seqs, new_wanted_rows = [], set(numbers[pair]), len(numbers[pair])
+            subjects, seqs, wanted_rows = [*subjects, subject], new_seqs, new_wanted_rows
         yield subjects, run, sorted(seqs)

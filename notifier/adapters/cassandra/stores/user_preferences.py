@@ -7,12 +7,12 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 
-from notifier.adapters.cassandra.driver.async_reader import CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import Row, batched_rows, batches, put_in_both_tables
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.codec.preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits, block_of, shard_of
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT, Bits, block_of, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.account_preferences import (
@@ -32,20 +32,22 @@ from notifier.domain.users.subject_preferences import (
 from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
 from notifier.ports.users import Pair
 
-# Account preferences: a row per field. A shard is a partition.
+# Account preferences: a row for each field of a member. The rows of a shard share a partition.
 
 # The write timestamp is the time of the change: the latest change of a field wins, regardless of arrival order.
 _WRITE_FIELD = "INSERT INTO account_preferences (shard, member, field, value) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
-SELECT_FIELDS = (
+SELECT_ACCOUNT_PREFERENCES = (
     "SELECT member, field, value, WRITETIME(value) AS at FROM account_preferences WHERE shard = ? AND member = ?"
 )
-_SELECT_FIELDS_OF_MEMBERS = (
+_SELECT_ACCOUNT_PREFERENCES_OF_MEMBERS = (
     "SELECT member, field, value, WRITETIME(value) AS at FROM account_preferences WHERE shard = ? AND member IN ?"
 )
-SELECT_FIELDS_OF_SHARD = "SELECT member, field, value, WRITETIME(value) AS at FROM account_preferences WHERE shard = ?"
+SELECT_ACCOUNT_PREFERENCES_OF_SHARD = (
+    "SELECT member, field, value, WRITETIME(value) AS at FROM account_preferences WHERE shard = ?"
+)
 
 _MICROSECONDS_PER_MS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
+"""Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraAccountPreferences:
@@ -61,15 +63,20 @@ class CassandraAccountPreferences:
         by_shard = defaultdict[int, list[Member]](list)
         for member in members:
             by_shard[shard_of(member)].append(member)
-        results = self._cluster.query_each(_SELECT_FIELDS_OF_MEMBERS, list(by_shard.items()))
+        results = self._cluster.query_each(_SELECT_ACCOUNT_PREFERENCES_OF_MEMBERS, list(by_shard.items()))
         return account_preferences_of(row for rows in results for row in rows)
 
     def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
-        return account_preference_sets(account_preferences_of(self._cluster.query(SELECT_FIELDS_OF_SHARD, (shard,))))
+        return account_preference_sets(
+            account_preferences_of(self._cluster.query(SELECT_ACCOUNT_PREFERENCES_OF_SHARD, (shard,)))
+        )
 
 
 def account_preferences_statement(change: AccountPreferencesChange) -> tuple[str, Row] | None:
-    """Return a statement that writes the change atomically, in one partition, or None if the change is empty."""
+    """Return a statement that writes the change, or None if the change is empty.
+
+    The write is atomic, because all rows are in one partition.
+    """
     key, at = (shard_of(change.member), change.member), to_ms(change.at) * _MICROSECONDS_PER_MS
     rows = [(*key, field, value, at) for field, value in encode_change(change).items()]
     return batched_rows(_WRITE_FIELD, rows) if rows else None
@@ -83,7 +90,10 @@ def account_preferences_of(rows: Iterable[Any]) -> Mapping[Member, AccountPrefer
 
 
 def account_fields_of(rows: Iterable[Any]) -> Iterator[tuple[Member, EncodedPreferences]]:
-    """Yield members and their account preferences from the rows of SELECT_FIELDS_OF_SHARD, which are by member."""
+    """Yield each member of a shard with the member's account preferences.
+
+    `rows` are those of SELECT_ACCOUNT_PREFERENCES_OF_SHARD, in which the rows of a member are adjacent.
+    """
     for member, group in groupby(rows, attrgetter("member")):
         yield Member(member), tuple((row.field, row.value) for row in group)
 
@@ -128,8 +138,8 @@ class CassandraSubjectPreferences:
         self._cluster = cluster
 
     def write(self, changes: Collection[PreferenceChange]) -> None:
-        # Write the subject table first: alerts must stop no later than the inbox hides bursts. After an interruption
-        # the caller writes both tables again.
+        # Write the subject table first: once the inbox hides bursts of a subject, no alert of it may be sent. After an
+        # interruption the caller writes both tables again.
         for statements in zip(*(preference_statements(change) for change in changes), strict=True):
             self._cluster.query_all(statements)
 
@@ -147,8 +157,12 @@ class CassandraSubjectPreferences:
 
     def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         rows = self._cluster.query(_SELECT_PREFERENCES_OF_SHARD, (str(subject), shard))
-        mutes = [BlockMute(subject=subject, block=r.block, members=r.members) for r in rows if r.slot == BLOCK_SLOT]
-        return preference_sets([_preference(row.block, subject, row) for row in rows if row.slot < BLOCK_SLOT], mutes)
+        mutes = [
+            BlockMute(subject=subject, block=r.block, members=r.members) for r in rows if r.slot == WHOLE_BLOCK_SLOT
+        ]
+        return preference_sets(
+            [_preference(row.block, subject, row) for row in rows if row.slot < WHOLE_BLOCK_SLOT], mutes
+        )
 
 
 def preference_statements(change: PreferenceChange) -> tuple[BoundStatement, BoundStatement]:
@@ -169,7 +183,12 @@ def preference_statements(change: PreferenceChange) -> tuple[BoundStatement, Bou
 
 def _mute_rows(mute: BlockMute) -> tuple[Row, Row]:
     subject, block, members = str(mute.subject), mute.block, mute.members
-    return (subject, block // SHARD_BLOCKS, block, BLOCK_SLOT, members), (block, BLOCK_SLOT, subject, members)
+    return (subject, block // SHARD_BLOCKS, block, WHOLE_BLOCK_SLOT, members), (
+        block,
+        WHOLE_BLOCK_SLOT,
+        subject,
+        members,
+    )
 
 
 def subject_preferences_of(member: Member, rows: Iterable[Any]) -> Mapping[Subject, SubjectPreference]:
@@ -177,7 +196,7 @@ def subject_preferences_of(member: Member, rows: Iterable[Any]) -> Mapping[Subje
     block, own, mutes = member // BLOCK_MEMBERS, list[SubjectPreference](), list[BlockMute]()
     for row in rows:
         subject = Subject.parse(row.subject)
-        if row.slot == BLOCK_SLOT:
+        if row.slot == WHOLE_BLOCK_SLOT:
             mutes.append(BlockMute(subject=subject, block=block, members=row.members))
         else:
             own.append(_preference(block, subject, row))
@@ -197,36 +216,40 @@ def _preference(block: int, subject: Subject, row: Any) -> SubjectPreference:
 class CassandraPreferences:
     """Preferences of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
 
-    def __init__(self, reader: CassandraReader) -> None:
-        self._reader = reader
+    def __init__(self, async_queries: AsyncQueries) -> None:
+        self._async_queries = async_queries
 
     async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         block, slot = divmod(member, BLOCK_MEMBERS)
-        return subject_preferences_of(member, await self._reader(SELECT_PREFERENCES, (block, [slot, BLOCK_SLOT])))
+        return subject_preferences_of(
+            member, await self._async_queries(SELECT_PREFERENCES, (block, [slot, WHOLE_BLOCK_SLOT]))
+        )
 
     async def write(self, change: PreferenceChange) -> None:
-        # Write the subject table first, as in CassandraSubjectPreferences. After an interruption the client or the
+        # The subject table comes first, as in CassandraSubjectPreferences. After an interruption the client or the
         # indexer writes the change again.
         for statement, row in preference_statements(change):
-            await self._reader(statement, row)
+            await self._async_queries(statement, row)
 
     async def read_account(self, member: Member) -> AccountPreferences:
-        return member_account_preferences(member, await self._reader(SELECT_FIELDS, (shard_of(member), member)))
+        return member_account_preferences(
+            member, await self._async_queries(SELECT_ACCOUNT_PREFERENCES, (shard_of(member), member))
+        )
 
     async def write_account(self, change: AccountPreferencesChange) -> None:
         if statement := account_preferences_statement(change):
-            await self._reader(*statement)
+            await self._async_queries(*statement)
 
 
-# User blocks: each side is stored by the member's block and by the other account. The highest sequence wins.
+# User blocks. Both users have a row in the table by member, and a row in the table by the other account.
 
 ACCOUNTS_PER_QUERY = 100
-"""Accounts per query. A node warns about many more."""
+"""Accounts in one query. A node warns about many more."""
 FIRST_QUERY_ROWS = 200
-"""Maximum rows of a member, in both directions, in the first query. Hardly any user has more."""
+"""Maximum rows of a member that the first query reads, in both directions together. Hardly any user has more."""
 
-# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
-# which is the block.
+# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins: the
+# end of a block that is in force is later than any other.
 _WRITE_USER_BLOCK = (
     "INSERT INTO user_blocks (block, member, other_account, direction, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
 )
@@ -234,7 +257,7 @@ _WRITE_USER_BLOCK_BY_ACCOUNT = """
     INSERT INTO user_blocks_by_account (other_account, shard, member, direction, until) VALUES (?, ?, ?, ?, ?)
     USING TIMESTAMP ?
 """
-SELECT_BLOCKS = "SELECT other_account, until FROM user_blocks WHERE block = ? AND member = ? LIMIT ?"
+SELECT_USER_BLOCKS = "SELECT other_account, until FROM user_blocks WHERE block = ? AND member = ? LIMIT ?"
 _SELECT_BLOCKED_BY_MEMBER = (
     "SELECT other_account, until FROM user_blocks WHERE block = ? AND member = ? AND direction = 'blocks'"
 )
@@ -245,7 +268,7 @@ _SELECT_BLOCKERS_BY_NAME = """
     SELECT other_account, until FROM user_blocks
     WHERE block = ? AND member = ? AND direction = 'blocked_by' AND other_account IN ?
 """
-SELECT_BLOCKS_OF_ACCOUNT = "SELECT member, until FROM user_blocks_by_account WHERE other_account = ? AND shard = ?"
+SELECT_USER_BLOCKS_OF_ACCOUNT = "SELECT member, until FROM user_blocks_by_account WHERE other_account = ? AND shard = ?"
 
 
 class CassandraUserBlocks:
@@ -253,35 +276,35 @@ class CassandraUserBlocks:
         self._cluster = cluster
 
     def write(self, blocks: Collection[UserBlock]) -> None:
-        # Write by account first: a user must not be alerted of what the inbox hides. After an interruption the caller
-        # writes all rows again.
+        # Write the table by account first: once the inbox hides an account, no alert of it may be sent. After an
+        # interruption the caller writes all rows again.
         sides = [side for block in blocks for side in block.sides]
         self._cluster.query_each(_WRITE_USER_BLOCK_BY_ACCOUNT, [_account_row(side) for side in sides])
         self._cluster.query_each(_WRITE_USER_BLOCK, [_member_row(side) for side in sides])
 
 
 async def user_blocks_of(
-    reader: CassandraReader, member: Member, rows: Sequence[Any], follows: Iterable[Subject], max_blockers: int
+    async_queries: AsyncQueries, member: Member, rows: Sequence[Any], follows: Iterable[Subject], max_blockers: int
 ) -> BlockEnds:
-    """Return the user blocks from the rows of SELECT_BLOCKS. Query again if these rows reach the limit.
+    """Return the user blocks of the member, by the rows of SELECT_USER_BLOCKS.
 
-    The limit of that query is `block_query_limit(max_blockers)`. If more than `max_blockers` accounts block the member,
-    return the first of them and those that the member follows.
+    If there are as many rows as the limit of that query allows, query all blocks. If more than `max_blockers` accounts
+    block the member, return the first of them by name, and those that the member follows.
     """
     if len(rows) == block_query_limit(max_blockers):
         key = block_of(member), member
-        own, blockers = await reader.query_all(
+        own, blockers = await async_queries.query_all(
             [(_SELECT_BLOCKED_BY_MEMBER, key), (_SELECT_BLOCKERS, (*key, max_blockers))]
         )
-        by_name: list[Row] = []
+        followed: list[Row] = []
         if len(blockers) == max_blockers:
-            by_name = [(*key, batch) for batch in batches(subject_owners(follows), ACCOUNTS_PER_QUERY)]
-        rows = [*own, *blockers, *chain(*await reader.query_each(_SELECT_BLOCKERS_BY_NAME, by_name))]
+            followed = [(*key, batch) for batch in batches(subject_owners(follows), ACCOUNTS_PER_QUERY)]
+        rows = [*own, *blockers, *chain(*await async_queries.query_each(_SELECT_BLOCKERS_BY_NAME, followed))]
     return block_ends((UserId(row.other_account), from_ms(row.until)) for row in rows)
 
 
 def block_query_limit(max_blockers: int) -> int:
-    """Return the row limit for SELECT_BLOCKS."""
+    """Return the row limit of SELECT_USER_BLOCKS."""
     return min(FIRST_QUERY_ROWS, max_blockers)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following
 from notifier.domain.ids import Subject
 from notifier.ports.audience import Pair
@@ -56,7 +56,7 @@ class SqliteFollows:
             states: dict[Pair, bool] = {}
             for subject, member in pairs:
                 block, slot = divmod(member, BLOCK_MEMBERS)
-                rows = map(_follow_row, c.execute(_SELECT_FOLLOWS, (block, slot, BLOCK_SLOT, str(subject))))
+                rows = map(_follow_row, c.execute(_SELECT_FOLLOWS, (block, slot, WHOLE_BLOCK_SLOT, str(subject))))
                 states[subject, member] = is_following(slot, rows)
             return states
 
@@ -67,12 +67,12 @@ class SqliteFollows:
 
 def _read_block(c: sqlite3.Connection, key: BlockKey) -> BlockFollows | None:
     subject, block = key
-    row = c.execute(_SELECT_BLOCK, (block, BLOCK_SLOT, str(subject))).fetchone()
+    row = c.execute(_SELECT_BLOCK, (block, WHOLE_BLOCK_SLOT, str(subject))).fetchone()
     return row and BlockFollows(subject=subject, block=block, visible_from=from_ms(row[0]), members=row[1])
 
 
 def _block_parameters(follow: BlockFollows) -> tuple[object, ...]:
-    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
+    return follow.block, WHOLE_BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
 def _follow_parameters(follow: Follow) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from notifier.adapters.sqlite.stores.user_preferences import (
 )
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.audience.id_ranges import RangeCache
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
@@ -57,10 +57,10 @@ class SqlitePeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return await self._reader(self._viewer, user, member)
 
-    async def expected(self, user: UserId) -> Member | None:
+    async def cached_member(self, user: UserId) -> Member | None:
         return self._ranges.member_of(user)
 
-    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
+    async def open(self, user: UserId, cached_member: Member | None = None) -> InboxContext | None:
         return await self._reader(self._open, user)
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
@@ -115,7 +115,7 @@ def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime
     block, slot = divmod(member, BLOCK_MEMBERS)
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
-    for row_slot, subject, at, members in c.execute(_SELECT_FOLLOWS, (block, slot, BLOCK_SLOT)):
+    for row_slot, subject, at, members in c.execute(_SELECT_FOLLOWS, (block, slot, WHOLE_BLOCK_SLOT)):
         if row_slot == slot:
             own[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:

@@ -13,7 +13,7 @@ from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, Bits
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, WHOLE_BLOCK_SLOT, Bits
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.account_preferences import (
@@ -41,7 +41,7 @@ _SELECT_FIELDS_OF_MEMBER_RANGE = (
     "SELECT member, field, value, at FROM account_preferences WHERE member BETWEEN ? AND ? ORDER BY member, field"
 )
 
-_SELECT_FIELDS_OF_MEMBERS = (
+_SELECT_ACCOUNT_PREFERENCES_OF_MEMBERS = (
     "SELECT member, field, value, at FROM account_preferences WHERE member IN (SELECT value FROM json_each(?))"
 )
 
@@ -64,7 +64,7 @@ class SqliteAccountPreferences:
 
     def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
         with self._db.read() as c:
-            rows = c.execute(_SELECT_FIELDS_OF_MEMBERS, (json.dumps(list(members)),)).fetchall()
+            rows = c.execute(_SELECT_ACCOUNT_PREFERENCES_OF_MEMBERS, (json.dumps(list(members)),)).fetchall()
         return _account_preferences_of(rows)
 
     def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
@@ -125,7 +125,9 @@ class SqliteSubjectPreferences:
                 c.executemany(_WRITE_PREFERENCE, [_preference_parameters(change) for change in changes])
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
-        for batch in batches(((m.block, BLOCK_SLOT, str(m.subject), m.members) for m in mutes), MUTES_PER_TRANSACTION):
+        for batch in batches(
+            ((m.block, WHOLE_BLOCK_SLOT, str(m.subject), m.members) for m in mutes), MUTES_PER_TRANSACTION
+        ):
             with self._db.write() as c:
                 c.executemany(_PUT_MUTE, batch)
 
@@ -153,7 +155,7 @@ def _preference_parameters(change: PreferenceChange) -> tuple[object, ...]:
 
 
 def subject_preferences_of(c: sqlite3.Connection, member: Member) -> Mapping[Subject, SubjectPreference]:
-    rows = c.execute(_SELECT_PREFERENCES, (*divmod(member, BLOCK_MEMBERS), BLOCK_SLOT)).fetchall()
+    rows = c.execute(_SELECT_PREFERENCES, (*divmod(member, BLOCK_MEMBERS), WHOLE_BLOCK_SLOT)).fetchall()
     return current_preferences(member, *_preferences_and_mutes(rows))
 
 

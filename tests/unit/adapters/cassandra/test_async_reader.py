@@ -9,7 +9,7 @@ import pytest
 from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
-from notifier.adapters.cassandra.driver.async_reader import ConcurrentQueries
+from notifier.adapters.cassandra.driver.async_queries import ConcurrentQueries
 from notifier.mailbox import Mailbox
 
 
@@ -73,7 +73,7 @@ def start_queries(session: FakeSession, mailbox: Mailbox, count: int, concurrenc
 
 
 def result(loop: asyncio.AbstractEventLoop, answers: ConcurrentQueries) -> Any:
-    return loop.run_until_complete(asyncio.wait_for(answers.arrived, 1))
+    return loop.run_until_complete(asyncio.wait_for(answers.results, 1))
 
 
 def test_each_response_starts_next_query(loop: asyncio.AbstractEventLoop) -> None:

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.bulk.encoding import (
     MAX_MESSAGE_BYTES,
     MAX_ROWS_PER_MESSAGE,
     ROW_OVERHEAD_BYTES,
-    RowBatch,
+    RowMessage,
     messages,
 )
 from notifier.domain.audience.bitmap import Bits, all_members, from_offsets
@@ -28,11 +28,11 @@ def inbox_rows(bits: Bits, name: str = "nova", *, shard: int = 0) -> InboxRows:
     return cut_inbox_rows(bits, burst=key, opened_at=NOON, tier=Tier.P1, shard=shard)
 
 
-def encode(rows: InboxRows) -> list[RowBatch]:
+def encode(rows: InboxRows) -> list[RowMessage]:
     return list(messages(rows, 60, QUERY_ID))
 
 
-def counted_size(message: RowBatch) -> int:
+def counted_size(message: RowMessage) -> int:
     """Return the message's size as the node counts it."""
     return message.size + ROW_OVERHEAD_BYTES * len(message)
 

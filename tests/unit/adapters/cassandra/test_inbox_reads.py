@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.adapters.cassandra.driver.async_reader import MAX_IN_FLIGHT_PER_CALL, MAX_WAITING, CassandraReader
+from notifier.adapters.cassandra.driver.async_queries import MAX_IN_FLIGHT, MAX_IN_FLIGHT_PER_CALL, AsyncQueries
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.inbox import MAX_ROWS_PER_QUERY, SUBJECTS_PER_QUERY, InboxRowReader
-from notifier.adapters.cassandra.stores.inbox import WantedRows as Wanted
+from notifier.adapters.cassandra.stores.inbox import InboxRowQuery as Wanted
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow
 from notifier.domain.audience.tiers import TIERS
@@ -104,16 +104,16 @@ def newest(cluster: FakeCluster, limit: int) -> list[tuple[int, str, int]]:
 
 
 def read_rows(cluster: FakeCluster, limit: int = 20) -> Sequence[InboxRow]:
-    reader = CassandraReader(cast(Cluster, cluster), deadline=timedelta(minutes=1))
+    async_queries = AsyncQueries(cast(Cluster, cluster), deadline=timedelta(minutes=1))
     query = Wanted(member=MEMBER, subjects=[*cluster.subjects], position=None, limit=limit)
-    return asyncio.run(InboxRowReader(reader=reader).rows(query, range(1)))
+    return asyncio.run(InboxRowReader(async_queries=async_queries).rows(query, range(1)))
 
 
 def positions(rows: Sequence[InboxRow]) -> list[tuple[int, str, int]]:
     return [(to_ms(row.opened_at), str(row.burst.subject), row.burst.seq) for row in rows]
 
 
-@pytest.mark.parametrize("subjects", [SUBJECTS_PER_QUERY, MAX_WAITING + SUBJECTS_PER_QUERY])
+@pytest.mark.parametrize("subjects", [SUBJECTS_PER_QUERY, MAX_IN_FLIGHT + SUBJECTS_PER_QUERY])
 def test_busy_subjects_are_read_with_limited_concurrency(subjects: int) -> None:
     cluster = filled(subjects, MORE_THAN_A_QUERY)
     assert positions(read_rows(cluster)) == newest(cluster, 20)

@@ -37,8 +37,8 @@ class BurstList:
     def scan(self, now: int) -> set[int] | None:
         """Return the open bursts that a scan finds, or None if it fails."""
         scan = self.remembered.begin(now)
-        read = {hour: [slot for slot in self.slots if hour_of(slot * SLOT_MS) == hour] for hour in scan.unread_hours}
-        hours = {**scan.known_slots, **read}
+        read = {hour: [slot for slot in self.slots if hour_of(slot * SLOT_MS) == hour] for hour in scan.hours_to_read}
+        hours = {**scan.cached_slots, **read}
         moments = self.remembered.scan_starts(scan, hours)
         self.slots_read += len(moments)
         if moments.get(self.unreadable or -1) == 0:
@@ -47,7 +47,7 @@ class BurstList:
         result = {opened for opened in self.open if opened >= moments.get(opened // SLOT_MS, opened + 1)}
         if self.listed_during_scan is not None:
             self.list(self.listed_during_scan)
-            self.remembered.touch({self.listed_during_scan // SLOT_MS})
+            self.remembered.invalidate({self.listed_during_scan // SLOT_MS})
             self.listed_during_scan = None
         self.remembered.finish(scan, hours, moments, {at // SLOT_MS: at for at in sorted(result, reverse=True)})
         return result
@@ -135,4 +135,4 @@ def test_ended_slots_are_read_once_a_minute_and_expired_never() -> None:
         store.scan(NOON + n * SECOND)
     assert 180 <= store.slots_read <= 230
     assert store.scan(NOON + 2 * TTL_MS) == set()
-    assert (store.remembered.scan_from, set(map(len, store.remembered.slots.values()))) == ({}, {0})
+    assert (store.remembered.start_by_slot, set(map(len, store.remembered.slots_by_hour.values()))) == ({}, {0})

@@ -1,4 +1,4 @@
-"""Asynchronous queries of Cassandra with a deadline; no thread blocks while waiting."""
+"""Runs queries for coroutines, with a deadline. No thread waits for a response."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -16,26 +16,34 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.bounded_executor import InFlightLimit
 from notifier.mailbox import Mailbox, Mailboxes
 
-# Concurrent queries: the driver's thread collects the results and delivers all of them at once.
-
 BoundQuery = tuple[PreparedStatement, Row]
 
 
 class ConcurrentQueries:
-    """Results of concurrent queries. The first error ends all of them."""
+    """Queries that are in flight together, with their results. The first error ends all of them.
+
+    The driver's thread collects the results, and delivers all of them at once to the event loop.
+    """
 
     def __init__(self, session: Session, queries: Sequence[BoundQuery], mailbox: Mailbox) -> None:
-        self.arrived: asyncio.Future[list[list[Any]]] = mailbox.loop.create_future()
-        """Used by the event loop only. The driver's thread also uses all other attributes."""
+        self.results: asyncio.Future[list[list[Any]]] = mailbox.loop.create_future()
+        """Rows of each query.
+
+        Only the event loop's thread uses this future. The driver's thread uses all other attributes, too.
+        """
         self._session = session
         self._queries = queries
         self._mailbox = mailbox
         self._rows: list[list[Any]] = [[] for _ in queries]
         self._in_flight: dict[int, Any] = {}
-        """Driver futures by query number, until their results are here. A reference cycle would keep them alive."""
+        """Driver futures by query number, until their results arrive.
+
+        A driver future and this object refer to each other. If finished futures stayed here, only the garbage collector
+        would free the results.
+        """
         self._error: BaseException | None = None
         self._stopped = False
-        # Two threads count queries and results. `next` of a counter is atomic.
+        # The event loop's thread and the driver's thread both take numbers: `next` of a counter is atomic.
         self._query_numbers, self._result_numbers = count(), count(1)
 
     def start(self, max_in_flight: int) -> None:
@@ -55,10 +63,11 @@ class ConcurrentQueries:
         prepared, values = self._queries[number]
         try:
             future = self._session.execute_async(prepared, values)
-        except Exception as error:  # for the waiting coroutine: this thread may be the driver's
+        except Exception as error:  # passed on to the waiting coroutine, because this may be the driver's thread
             self._fail(error)
             return
-        # Register the future first: if the result is already there, the callback runs at once, in this thread.
+        # Register the future before its callbacks. If the result is already there, `add_callbacks` calls `_on_page` in
+        # this thread.
         self._in_flight[number] = future
         future.add_callbacks(self._on_page, self._on_error, (number,), errback_args=(number,))
 
@@ -97,46 +106,50 @@ class ConcurrentQueries:
         self._mailbox.wake()
 
     def _deliver_results(self) -> None:
-        if self.arrived.done():
+        if self.results.done():
             return
         if self._error is not None:
-            self.arrived.set_exception(self._error)
+            self.results.set_exception(self._error)
         else:
-            self.arrived.set_result(self._rows)
+            self.results.set_result(self._rows)
 
 
 DEADLINE = timedelta(seconds=2)
-"""Longest that a user who opened the inbox waits."""
-MAX_WAITING = 2_000
-"""Maximum queries in flight of all calls. A query behind so many would miss the deadline anyway."""
+"""Default deadline of a call: the longest time that a user waits for an inbox."""
+MAX_IN_FLIGHT = 2_000
+"""Maximum queries in flight of all calls. A further query would miss the deadline anyway."""
 MAX_IN_FLIGHT_PER_CALL = 50
-"""Maximum queries in flight per call. Thousands would starve all other calls."""
+"""Maximum queries in flight per call. A call with thousands in flight would starve all other calls."""
 
 
-class CassandraReader:
-    """Runs queries for coroutines. It connects with the first query, so that it may be created before a fork."""
+class AsyncQueries:
+    """Runs queries for coroutines. The first query connects, so a process may create this object before it forks."""
 
-    def __init__(self, cluster: Cluster, *, deadline: timedelta = DEADLINE, max_waiting: int = MAX_WAITING) -> None:
+    def __init__(self, cluster: Cluster, *, deadline: timedelta = DEADLINE, max_in_flight: int = MAX_IN_FLIGHT) -> None:
         self._cluster = cluster
-        self._limit = InFlightLimit(max_calls=max_waiting, deadline=deadline)
+        self._limit = InFlightLimit(max_calls=max_in_flight, deadline=deadline)
         self._mailboxes = Mailboxes()
 
     async def __call__(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
-        """Return all rows. Raises StoreUnavailable at the deadline; a write may still take effect."""
+        """Run one statement and return all its rows.
+
+        Raises StoreUnavailable, also at the deadline: a write may have taken effect, or may still do so.
+        """
         [rows] = await self.query_all([(statement, tuple(values))])
         return rows
 
     async def query_each(self, statement: str, values: Iterable[Sequence[object]]) -> list[list[Any]]:
-        """Run one statement for each of the values concurrently. Return the results in their order."""
+        """Run one statement concurrently, once for each item of `values`. Return the results in their order."""
         return await self.query_all([(statement, tuple(parameters)) for parameters in values])
 
     async def query_all(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
-        """Run queries concurrently. At most MAX_IN_FLIGHT_PER_CALL are in flight. Return the results in their order.
+        """Run queries concurrently, at most MAX_IN_FLIGHT_PER_CALL at a time. Return the results in their order.
 
-        One deadline covers all queries. A query that is not sent by then is never sent. Raises StoreUnavailable.
+        One deadline covers all queries: those that are not sent at the deadline are never sent. Raises
+        StoreUnavailable.
         """
-        slots = min(len(queries), MAX_IN_FLIGHT_PER_CALL)
-        return await self._limit.run(slots, self._run, queries)
+        in_flight = min(len(queries), MAX_IN_FLIGHT_PER_CALL)
+        return await self._limit.run(in_flight, self._run, queries)
 
     @asynccontextmanager
     async def deadline(self) -> AsyncIterator[None]:
@@ -151,15 +164,15 @@ class CassandraReader:
         bound = [await self._bind(*query) for query in queries]
         if not bound:
             return []
-        # `session` blocks only while it connects. A statement is prepared by now, so the connection exists.
+        # `session` blocks only while it connects. The statements are prepared by now, so the connection exists.
         concurrent = ConcurrentQueries(self._cluster.session(), bound, self._mailboxes.current())
-        with translate_errors("A read failed"):
+        with translate_errors("A query failed"):
             try:
                 concurrent.start(MAX_IN_FLIGHT_PER_CALL)
-                return await concurrent.arrived
+                return await concurrent.results
             finally:
                 concurrent.stop()
-                del concurrent  # breaks a cycle: the error refers to this frame, and the queries refer to the error
+                del concurrent  # breaks a reference cycle: it refers to its error, and the error refers to this frame
 
     async def _bind(self, statement: str, values: Row) -> BoundQuery:
         """Return the prepared statement and its values. Preparing and connecting block, so both run in a thread."""
