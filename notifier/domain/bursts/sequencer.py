@@ -127,7 +127,7 @@ def advance(
     return head if after.applied == head.applied else after
 
 
-def with_late_bursts_retimed(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
+def with_late_bursts_restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
     """Return the head with new opening times for unwritten bursts that are past VISIBILITY_DEADLINE.
 
     Unwritten bursts after the first late one get new times too, so that times stay in the order of the numbers.

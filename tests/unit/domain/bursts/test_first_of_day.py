@@ -10,7 +10,7 @@ from notifier.domain.bursts.sequencer import (
     advance,
     after_publishing,
     after_retraction,
-    with_late_bursts_retimed,
+    with_late_bursts_restamped,
 )
 from tests.support.examples import ADA, HOUR, MINUTE, NOON, OF_NOVA, SECOND, advanced, mention, numbered
 
@@ -64,7 +64,7 @@ def test_restamped_first_stays_first_behind_another_burst() -> None:
     records = numbered(mention(3, verdict=Verdict.ROW), mention(4), first=2)
     head = advance(emptied(head, first), records, known=(), now=NOON + MINUTE, nonce="n")
     assert [(burst.count, burst.first_of_day) for burst in head.outbox] == [(2, False), (1, True)]
-    after = with_late_bursts_retimed(head, written=(), now=NOON + 2 * MINUTE, nonce="r")
+    after = with_late_bursts_restamped(head, written=(), now=NOON + 2 * MINUTE, nonce="r")
     assert [burst.first_of_day for burst in after.outbox] == [False, True]
     head = after_publishing(after, nonce="p")
     assert not opened(advanced(head, mention(5), now=NOON + HOUR)).first_of_day
