@@ -37,8 +37,8 @@ plan later is found when all open bursts are listed."""
 MAX_READ_PER_ROUND = 256
 """Most bursts that one round reads from the list of all open bursts: a long list must not delay the newest bursts."""
 MAX_WOKEN_PER_ROUND = 32
-"""Most deferred bursts woken per round. Bursts wake at quarter hours, so many may be due at once. Reading 32 takes 30 ms,
-and delays new bursts by that time."""
+"""Most deferred bursts woken per round. Bursts wake at quarter hours, so many may be due at once. Reading 32 of them
+delays new bursts by 30 ms."""
 WAKE_INTERVAL = timedelta(seconds=10)
 """Interval for waking bursts that an earlier leader deferred; this process wakes its own on time."""
 REPORT_INTERVAL = timedelta(seconds=1)
@@ -58,8 +58,8 @@ class Dispatcher:
     metrics: Metrics
     max_read_per_round: int = MAX_READ_PER_ROUND
     backlog: Backlog = field(default_factory=Backlog)
-    """Progress of open bursts. Those in flight are read again, because workers write their ledger entries. All other
-    entries are written by this stage."""
+    """Progress of open bursts. Bursts in flight are read again, because workers write their ledger entries. Only the
+    dispatcher writes entries of the others."""
     unread: deque[BurstKey] = field(default_factory=deque)
     """Bursts to read: those of the last list of all open bursts, and deferred bursts that have woken."""
     unreadable: set[BurstKey] = field(default_factory=set)
@@ -168,7 +168,7 @@ class Dispatcher:
             self.metrics.waiting_slices.labels(pool).set(pool_backlog.slices)
             # Lane guards set this metric, too. But workers of a stopped pool get no slices, so they miss its resume.
             self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped)
-        with suppress(CacheUnavailable):  # fails open: without it no backlog age adds to the backpressure
+        with suppress(CacheUnavailable):  # fails open: without a report, the backpressure ignores the backlog
             self.backlog_report.publish(backlogs, REPORT_TTL)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
