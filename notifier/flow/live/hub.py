@@ -91,8 +91,8 @@ HEARTBEAT_INTERVAL = timedelta(seconds=15)
 """Longest time without a byte on a stream: proxies and phones close connections that are silent for 30 s to a minute.
 A stream is cut off if one write takes longer than this."""
 IDLE_STOP_AFTER = timedelta(minutes=2)
-"""Time without a stream after which the hub stops. Clients that lost their connection return within a minute. A hub that
-still runs then sends them what they missed."""
+"""Time without a stream after which the hub stops. Clients that lost their connection return within a minute, and a
+running hub can send them what they missed."""
 
 
 class OpenedBursts(Protocol):
