@@ -61,7 +61,7 @@ def build_row_writer(system: System) -> RowWriter:
     """Build the slice handler that writes inbox rows."""
     ports = system.ports
     return RowWriter(
-        sets=SelfRepairingSets(port=ports.sets, log=ports.log, clock=ports.clock),
+        sets=SelfRepairingSets(sets=ports.sets, log=ports.log, clock=ports.clock),
         audience_snapshots=ports.audience_snapshots,
         inbox=ports.inbox,
         clock=ports.clock,
