@@ -1,4 +1,4 @@
-"""Lane guard: counts the dead letters of a processing lane, and stops the lane at the limit."""
+"""Lane guard: counts a processing lane's dead letters, and stops the lane at the limit."""
 
 import logging
 from collections.abc import Callable, Mapping

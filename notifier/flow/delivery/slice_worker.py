@@ -1,4 +1,4 @@
-"""Slice worker: claims a slice, runs the handler of its step, and records the result in the ledger."""
+"""Slice worker: claims a slice, runs its handler, and records the result in the ledger."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -64,8 +64,8 @@ class SliceLease:
     def renew_if_due(self) -> None:
         """Renew the claim if due, and never hand the slice back. Raises ClaimLost.
 
-        Call this inside an effect. If the worker handed the slice back in the middle of a slow effect, the next worker
-        would start the effect again and do the same.
+        Call this inside an effect. A slow effect that is interrupted to hand the slice back would start again from its
+        beginning, and never complete.
         """
         if self.on_progress is not None:
             self.on_progress()

@@ -40,7 +40,7 @@ class PoolRates:
     backpressure_level: float = 0.0
     """Share of P2's credit that backpressure withholds, from 0 to 1."""
     allowances: dict[Tier, float] = field(default_factory=dict)
-    """Recipients for whom each throttled tier may queue slices now. It grows with the tier's rate."""
+    """Expected recipients of the slices that each throttled tier may queue now. They grow with the tier's rate."""
     read_at: datetime | None = None
     allowances_at: datetime | None = None
     """Time up to which `allowances` have grown."""

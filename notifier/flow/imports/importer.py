@@ -39,7 +39,7 @@ S_contra = TypeVar("S_contra", bound=SourceBatch, contravariant=True)
 
 
 class ImportKind(Protocol[S_contra]):
-    """What an import does with its rows. Both methods are idempotent, because an interruption may repeat them."""
+    """Work of one kind of import. Both methods are idempotent, because an interruption may repeat them."""
 
     def read(self, rows: S_contra) -> Keys:
         """Process the rows; return keys for the work that must wait until all rows have been read."""

@@ -1,4 +1,4 @@
-"""Activity: records sightings of users outside the inbox, and rolls all activity up into member sets."""
+"""Activity: records users seen outside the inbox, and rolls all activity up into sets."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Graph indexer: writes the rows and bitmaps of follows and preferences, and the rows of user blocks.
+"""Graph indexer: writes rows and bitmaps of follows and preferences, and rows of user blocks.
 
 Each subject's bitmaps, and each shard's account-wide bitmaps, have one writer: the reader of their log partition. Rows
 are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token:

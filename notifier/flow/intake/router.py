@@ -1,4 +1,4 @@
-"""Router: splits each event into the mentions of the accounts that it names, and selects their lanes."""
+"""Router: splits each event into mentions of its named accounts, and selects their lanes."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress

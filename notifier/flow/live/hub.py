@@ -117,7 +117,7 @@ class LiveHub:
     """Sleeps the given number of seconds."""
     max_streams: int
     name: str
-    """Unique name of this hub, by which it recognizes its own messages on the bus."""
+    """Unique name of this hub. The hub ignores messages about marks that it has sent itself."""
     registry: ListenerRegistry = field(init=False)
     stream_counts: Counter[UserId] = field(default_factory=Counter)
     """Open streams by user."""

@@ -1,4 +1,4 @@
-"""Audience count: a subject's followers by tier and by suppression rule, from the current member sets."""
+"""Audience count: a subject's followers by tier and suppression rule, from the current sets."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

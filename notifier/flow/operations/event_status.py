@@ -1,4 +1,4 @@
-"""Status of an event: the outcome for each named account, and the fan-out progress of its bursts."""
+"""Status of an event: the outcome for each account, and the progress of its bursts."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -254,9 +254,9 @@ def _tier_status(progress: BurstProgress, tier: Tier, *, throttles: Collection[s
 def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
     """Return the state of a tier from the states of its slices.
 
-    If all slices have ended, this is DEAD, PULLED or DONE, the first of these that a slice has. Otherwise it is
-    IN_FLIGHT or PARKED, if a slice has that state. Without such slices, it is PLANNED if no slice has ended, and
-    IN_FLIGHT if some have.
+    If all slices have ended: DEAD if a slice is dead, otherwise PULLED if a slice is pulled, otherwise DONE. If some
+    have not ended: IN_FLIGHT if a slice is in flight, otherwise PARKED if a slice is parked. If all others are planned:
+    IN_FLIGHT if a slice has ended, otherwise PLANNED.
     """
     states = {slice_state.state(now, throttles=throttles) for slice_state in slice_states}
     unfinished = states - {State.DONE, State.PULLED, State.DEAD}
