@@ -65,9 +65,10 @@ class LaneGuard:
         return self._read().stop
 
     def record_successes(self, count: int) -> None:
-        """Count handled records. An outage is not raised.
+        """Count handled records. Raises no outage.
 
-        Until the successes are written, the tally counts too few records, so the limit can only be reached earlier.
+        While successes are not written, the tally has too few records. The limit may then be reached too early, but
+        never too late.
         """
         if not self.limit.is_enabled:
             return

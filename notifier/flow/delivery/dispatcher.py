@@ -30,7 +30,7 @@ LOGGER = logging.getLogger("notifier.dispatcher")
 READ_INTERVAL = timedelta(milliseconds=100)
 """Interval between reads of the bursts in flight. A pool's credit lasts longer. New bursts are read every round."""
 LIST_INTERVAL = timedelta(seconds=1)
-"""Interval for listing all open bursts; rounds in between list only recently opened ones."""
+"""Interval for listing all open bursts. Other rounds list only recently opened ones."""
 RECENTLY_OPENED = timedelta(seconds=2)
 """Age up to which each round lists bursts. Within it a burst gets its plan or a new opening time. A burst that gets its
 plan later is found when all open bursts are listed."""

@@ -86,7 +86,7 @@ class FollowerImport:
     def _write_block_rows(self, chunk: FollowRowChunk, users: Mapping[Member, UserId]) -> None:
         """Store the block rows. If a block has a row from an earlier import, that row stays as it is.
 
-        Its members who are missing in the earlier row get member rows, with the start time of this import.
+        Followers that the earlier row lacks get member rows, with the start time of this import.
         """
         rows = [
             BlockFollows(

@@ -106,8 +106,9 @@ class Gateway:
     def hide(self, retractions: Collection[Retraction]) -> bool:
         """Settle retractions that are already in the log; return False if they are too many or the settlement fails.
 
-        Later reads show none of the hidden mentions. The call only makes retractions faster: the retractor reads the
-        same retractions from the log and settles them again. So after a failure the content disappears later.
+        Up to MAX_MENTIONS_HIDDEN mentions are hidden, and no later read shows them. The call only makes retractions
+        faster: the retractor reads the same retractions from the log and settles them again. So after a failure the
+        content disappears later.
         """
         if not 0 < len(retractions) <= MAX_RETRACTIONS_HIDDEN:
             return False

@@ -52,8 +52,8 @@ class ModerationFacts:
         if (refusal := _account_refusal(event, account)) is not None:
             return refusal
         assert account is not None
-        # Check this even if the author's limit was lifted: a repeated event must stay held while its held mention waits
-        # for a decision or was dropped.
+        # Check this even if the author's limit was lifted: a repeated event stays held if its held mention was dropped,
+        # or has no decision yet.
         if (held := self.held_mentions.get(event.id)) is not None and held.withholds(released=released):
             return MentionRefusal.HELD
         mentioner = self._mentioner(event.author)

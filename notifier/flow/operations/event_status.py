@@ -254,9 +254,9 @@ def _tier_status(progress: BurstProgress, tier: Tier, *, throttles: Collection[s
 def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
     """Return the state of a tier from the states of its slices.
 
-    If all slices have ended: DEAD if a slice is dead, otherwise PULLED if a slice is pulled, otherwise DONE. If some
-    have not ended: IN_FLIGHT if a slice is in flight, otherwise PARKED if a slice is parked. If all others are planned:
-    IN_FLIGHT if a slice has ended, otherwise PLANNED.
+    If all slices have ended, the tier is DEAD if a slice is dead, PULLED if one is pulled, and DONE otherwise. If some
+    have not ended, the tier is IN_FLIGHT if a slice is in flight, and PARKED if one is parked. If the others only wait
+    to be queued, the tier is PLANNED, and IN_FLIGHT after the first slice has ended.
     """
     states = {slice_state.state(now, throttles=throttles) for slice_state in slice_states}
     unfinished = states - {State.DONE, State.PULLED, State.DEAD}

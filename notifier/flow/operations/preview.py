@@ -78,8 +78,8 @@ class Preview:
         """Return the effect on each account, in the order in which the event names them.
 
         For each account whose followers are counted, `on_start` gets the number of shards, and returns the callback for
-        the progress. The author's cap is not checked, because a check takes a token. It is not checked either whether
-        the event is a duplicate. Raises Unavailable, also if a set cannot be read.
+        the progress. The author's cap is not checked, because a check takes a token. Duplicates of the event are not
+        looked for either. Raises Unavailable, also if a set cannot be read.
         """
         facts = self.moderation([event])
         with self.count_lock or nullcontext():

@@ -24,7 +24,7 @@ from notifier.ports.retractions import ErasureTargets, Retractions
 T = TypeVar("T")
 
 ENTRIES_PER_BATCH = 200
-"""Entries in memory at a time. Authors have any number of entries."""
+"""Entries in memory at a time. An author may have any number of entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

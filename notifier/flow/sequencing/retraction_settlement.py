@@ -152,8 +152,8 @@ class RetractionSettlement:
 
         An affected author is named by the burst and has a leaving mention; if the shown tweet leaves, all named authors
         are affected. Of several mentions of an author, the one accepted first is returned. If no affected author has a
-        mention left, the burst may need another name. Then the result has a mention by an author that the burst does not
-        name.
+        mention left, the burst may need another name. The result then has a mention by an author that the burst does
+        not name.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)
