@@ -131,7 +131,7 @@ class DeliveryBed:
             clock=clock,
         )(world)
         delivery = RowWriter(
-            sets=SelfRepairingSets(port=sets, log=SqliteLog(files.log, clock), clock=clock),
+            sets=SelfRepairingSets(sets=sets, log=SqliteLog(files.log, clock), clock=clock),
             audience_snapshots=SqliteAudienceSnapshots(files.inboxes, clock),
             inbox=SqliteInbox(files.inboxes),
             clock=clock,

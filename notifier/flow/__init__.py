@@ -1,5 +1,6 @@
 """Processing stages, from event intake to inbox pages.
 
-In data order: gateway, router, coordinator, dispatcher, slice workers (delivery, push), inbox. The reconciler and the
-monitor run beside them. Most stages are dataclasses of ports with `__call__`; hosts run the loops.
+In data order: gateway, router, coordinator, publisher, dispatcher, slice workers (delivery, push), inbox. The indexers,
+the reconciler and the monitor run beside them. Most stages are dataclasses of ports with `__call__`. `consumer_loop.py`
+and `workers/` have the loops that call the stages.
 """

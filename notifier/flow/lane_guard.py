@@ -1,4 +1,4 @@
-"""Lane guard: counts the dead letters of a lane and stops it at the limit."""
+"""Lane guard: counts a processing lane's dead letters, and stops the lane at the limit."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -25,17 +25,18 @@ LOGGER = logging.getLogger("notifier.lanes")
 READ_INTERVAL = timedelta(seconds=1)
 """Maximum delay until this process notices a stop or a resume by another process."""
 WRITE_INTERVAL = timedelta(seconds=10)
-"""Interval between writes of successes while the window has dead letters. Without dead letters nothing is written."""
-MAX_ATTEMPTS = 16
-"""Compare-and-sets before giving up. Few processes share a lane, and each time one of them succeeds."""
+"""Minimum interval between writes of a lane's successes. While the tally has no dead letters, nothing is written."""
+MAX_COMPARE_AND_SETS = 16
+"""Most compare-and-sets of one change. An attempt fails only if another process of the lane has changed the tally, and
+few processes share a lane."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LaneGuard:
-    """The dead-letter limit of one lane, as one process sees it.
+    """Applies the dead-letter limit to one lane, on behalf of one process.
 
-    The tally in the store decides: a restart does not begin a new count, and all processes of a lane count together.
-    Not thread-safe: one thread of a process works on a lane.
+    All processes of a lane share the tally in the store, so a restart does not begin a new count. Not thread-safe: only
+    one thread of a process works on a lane.
     """
 
     lane: str
@@ -49,7 +50,7 @@ class LaneGuard:
     successes: int = 0
     """Handled records that are not in the stored tally yet."""
     read_at: datetime | None = None
-    added_at: datetime | None = None
+    successes_added_at: datetime | None = None
     """When successes were last added to the stored tally."""
 
     def check(self) -> LaneStop | None:
@@ -64,23 +65,27 @@ class LaneGuard:
         return self._read().stop
 
     def record_successes(self, count: int) -> None:
-        """Count handled records. Raises no outage: a success that is not written only makes the window longer."""
+        """Count handled records. Raises no outage.
+
+        While successes are not written, the tally has too few records. The limit may then be reached too early, but
+        never too late.
+        """
         if not self.limit.is_enabled:
             return
         self.successes += count
         now = self.clock.now()
-        if self.tally is None or not self.tally.deaths or not is_due(self.added_at, WRITE_INTERVAL, now):
+        if self.tally is None or not self.tally.deaths or not is_due(self.successes_added_at, WRITE_INTERVAL, now):
             return
-        self.added_at = now
-        with suppress(*OUTAGES):  # fails open: they are added later
+        self.successes_added_at = now
+        with suppress(*OUTAGES):  # fails open: a later call adds the successes
             self._change(self._with_successes)
 
     def admit_dead_letter(self, record: str, cause: str) -> bool:
         """Count the death of a record, or stop the lane. Return whether the record may become a dead letter.
 
         Call this before the dead letter is written. The count is durable on return, so no crash or restart lets more
-        records become dead letters than the limit allows. After a crash in between the record fails again, but counts
-        only once. Raises StoreUnavailable or Full.
+        records become dead letters than the limit allows. If the process crashes between the count and the dead letter,
+        the record fails again, but counts only once. Raises StoreUnavailable or Full.
         """
 
         def with_death(tally: LaneTally) -> LaneTally:
@@ -97,7 +102,7 @@ class LaneGuard:
     def _change(self, change: Callable[[LaneTally], LaneTally]) -> LaneTally:
         """Apply the change to the tally by compare-and-set; return the tally that is stored afterwards."""
         current = self.tally or self._read()
-        for _ in range(MAX_ATTEMPTS):
+        for _ in range(MAX_COMPARE_AND_SETS):
             changed = change(current)
             if changed == current:  # stopped, already counted, or no limit
                 return self._set_tally(current)
@@ -115,7 +120,7 @@ class LaneGuard:
             if self.tally is None:  # fails closed: the lane may be stopped
                 raise
             return self.tally  # fails open: while the store is down, no dead letter can be written either
-        # A plain read may be older than what this process has written.
+        # The read is not serial: it may return an older tally than this process has written by compare-and-set.
         return self._set_tally(
             stored if self.tally is None else max(stored, self.tally, key=lambda tally: tally.version)
         )
@@ -132,7 +137,7 @@ class LaneGuard:
         return tally
 
     def _log_stop(self, stop: LaneStop) -> None:
-        """Log the stop. Callers log each stop once per process, since the lane is checked every second."""
+        """Log the stop. The lane is checked every second, so the caller calls this only for a new stop."""
         LOGGER.error(
             "lane %s is stopped by its dead-letter limit: %s; stopped at %s: %s",
             self.lane,

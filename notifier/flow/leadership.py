@@ -12,15 +12,17 @@ class Leadership:
     name: str
     owner: str
     term: timedelta
-    until: datetime | None = None
+    lease_until: datetime | None = None
+    """When the lease expires; None while this process is not the leader."""
 
     def is_leader(self, now: datetime) -> bool:
         """Return whether this process leads; False while another process holds the lease.
 
-        Two processes can both believe that they lead only if one of them stalls within a round for longer than the
-        term. So every effect of a leader is either written once or idempotent.
+        Two processes can act as leader at once: if the leader stalls within a round until its lease expires, another
+        process takes over, and the stalled one finishes its round. So every effect of a leader is idempotent, or is
+        a write that only one process can make.
         """
-        if self.until is None or now >= self.until - self.term * 2 / 3:
+        if self.lease_until is None or now >= self.lease_until - self.term * 2 / 3:
             acquired = self.leases.acquire(self.name, self.owner, now, self.term)
-            self.until = now + self.term if acquired else None
-        return self.until is not None
+            self.lease_until = now + self.term if acquired else None
+        return self.lease_until is not None

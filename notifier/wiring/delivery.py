@@ -61,13 +61,13 @@ def build_row_writer(system: System) -> RowWriter:
     """Build the slice handler that writes inbox rows."""
     ports = system.ports
     return RowWriter(
-        sets=SelfRepairingSets(port=ports.sets, log=ports.log, clock=ports.clock),
+        sets=SelfRepairingSets(sets=ports.sets, log=ports.log, clock=ports.clock),
         audience_snapshots=ports.audience_snapshots,
         inbox=ports.inbox,
         clock=ports.clock,
         metrics=system.metrics,
         rule=system.tier_rule,
-        pushed=system.settings.push.pushed_tiers,
+        pushed_tiers=system.settings.push.pushed_tiers,
     )
 
 

@@ -212,9 +212,9 @@ def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
     [(line, circuit)] = stage.state.circuit_report.read().items()
     assert (line, circuit.reason) == ("fcm", "InvalidProviderToken")
     snapshot = overview.read()
-    assert snapshot.running is not None
-    assert snapshot.running.deferred_until is not None
-    assert snapshot.at < snapshot.running.deferred_until <= circuit.until
+    assert snapshot.shown_burst is not None
+    assert snapshot.shown_burst.deferred_until is not None
+    assert snapshot.at < snapshot.shown_burst.deferred_until <= circuit.until
     assert snapshot.cache.backlogs[Pool.FCM].deferred > 0
     assert snapshot.cache.backlogs[Pool.FCM].slices == 0
 

@@ -253,6 +253,6 @@ def test_overview_counts_deferred_bursts_separately() -> None:
     overview = build_overview(stage.system())
     snapshot = overview.read()
     assert (snapshot.open_bursts, snapshot.deferred_bursts) == (0, 3)
-    assert snapshot.running is not None
-    assert snapshot.running.deferred_until is not None
+    assert snapshot.shown_burst is not None
+    assert snapshot.shown_burst.deferred_until is not None
     assert overview.watched == frozenset()

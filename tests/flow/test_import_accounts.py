@@ -36,9 +36,9 @@ def importer(
 ) -> Import[ImportBatch[AccountRow]]:
     on = fuse.on if fuse else lambda port: port
     accounts = AccountImport(
-        directory=on(registry.directory), flags=on(registry.flags), log=on(Stream(registry)), ranges=ranges
+        directory=on(registry.directory), flags=on(registry.flags), log=on(Stream(registry)), as_ranges=ranges
     )
-    return Import(kind=accounts, edges=on(edges))
+    return Import(kind=accounts, key_sort=on(edges))
 
 
 def batches(rows: Sequence[tuple[str, Flags]], of: int = 3) -> list[ImportBatch[AccountRow]]:

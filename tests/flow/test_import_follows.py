@@ -40,7 +40,7 @@ def importer(
     followers = FollowerImport(
         directory=on(graph.directory), follows=on(graph.follows), log=on(IndexedLog(graph)), since=ALWAYS
     )
-    return Import(kind=followers, edges=on(edges))
+    return Import(kind=followers, key_sort=on(edges))
 
 
 def rows(pairs: Sequence[Pair], of: int = 3) -> list[FollowEdges]:

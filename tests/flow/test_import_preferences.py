@@ -31,7 +31,7 @@ def importer(
         log=on(IndexedLog(graph)),
         clock=clock or ManualClock(),
     )
-    return Import(kind=preferences, edges=on(edges))
+    return Import(kind=preferences, key_sort=on(edges))
 
 
 def row(user: str, account: UserId | None = None, **fields: Any) -> PreferenceRow:

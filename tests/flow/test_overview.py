@@ -14,7 +14,7 @@ from tests.support.in_memory_system import NOVA, Stage
 
 
 def running(overview: Overview) -> BurstOverview:
-    burst = overview.read().running
+    burst = overview.read().shown_burst
     assert burst is not None
     return burst
 
@@ -28,7 +28,7 @@ def test_idle_system_has_no_burst_and_no_delay() -> None:
     stage = Stage()
     stage.dispatch()
     snapshot = build_overview(stage.system()).read()
-    assert (snapshot.running, snapshot.open_bursts, snapshot.throttles) == (None, 0, [])
+    assert (snapshot.shown_burst, snapshot.open_bursts, snapshot.throttles) == (None, 0, [])
     assert snapshot.seconds_behind(Pool.P1) == 0.0
 
 
@@ -58,11 +58,11 @@ def test_paused_tier_is_parked_and_not_late() -> None:
     stage.mention("nova")
     stage.deliver_others()
     snapshot = overview.read()
-    assert snapshot.running is not None
-    assert states(snapshot.running, Tier.P2) == {State.PARKED}
-    assert states(snapshot.running, Tier.P1) == {State.DONE}
-    assert snapshot.running.totals.parked > 0
-    assert snapshot.running.totals.is_balanced
+    assert snapshot.shown_burst is not None
+    assert states(snapshot.shown_burst, Tier.P2) == {State.PARKED}
+    assert states(snapshot.shown_burst, Tier.P1) == {State.DONE}
+    assert snapshot.shown_burst.totals.parked > 0
+    assert snapshot.shown_burst.totals.is_balanced
     assert [throttle.tier for throttle in snapshot.throttles] == [Tier.P2]
     assert snapshot.seconds_behind(Pool.P2) is None
 
@@ -130,8 +130,8 @@ def test_overview_is_complete_without_the_cache() -> None:
     ).read()
     assert not snapshot.cache.is_available
     assert snapshot.seconds_behind(Pool.P0) is None
-    assert snapshot.running is not None
-    assert snapshot.running.totals.is_balanced
+    assert snapshot.shown_burst is not None
+    assert snapshot.shown_burst.totals.is_balanced
 
 
 def test_wiped_cache_gets_a_new_generation() -> None:

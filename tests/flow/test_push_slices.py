@@ -47,7 +47,7 @@ class OneShard:
         self.burst = replace(burst(), opened_at=self.clock.now())
         self.ledger.store_plans([make_plan(self.burst, FollowerCounts(total=4, by_shard=(4,)))])
         self.delivery = RowWriter(
-            sets=SelfRepairingSets(port=sets, log=MemoryEventLog(self.clock), clock=self.clock),
+            sets=SelfRepairingSets(sets=sets, log=MemoryEventLog(self.clock), clock=self.clock),
             audience_snapshots=self.audience_snapshots,
             inbox=MemoryInboxStore(self.audience_snapshots),
             clock=self.clock,

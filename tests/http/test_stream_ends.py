@@ -38,7 +38,7 @@ def test_blocked_write_is_disconnected() -> None:
         slow = await live.listen("u1", reading=False)
         await live.drain()
         live.backend.clock.advance(HEARTBEAT_INTERVAL)
-        await live.hub.watch()
+        await live.hub.check_streams()
         await slow.wait_closed()
         assert live.hub.stream_counts.total() == 0
 
@@ -51,7 +51,7 @@ def test_idle_stream_gets_only_heartbeats() -> None:
         before = stream.body
         for wait in (HEARTBEAT_INTERVAL - timedelta(seconds=1), timedelta(seconds=1)):
             live.backend.clock.advance(wait)
-            await live.hub.watch()
+            await live.hub.check_streams()
             await live.drain()
         assert stream.body == before + b":\n\n"
 
@@ -62,11 +62,11 @@ def test_stream_ends_when_its_token_expires() -> None:
     async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         live.backend.clock.advance(timedelta(minutes=15, seconds=29))
-        await live.hub.watch()
+        await live.hub.check_streams()
         await live.drain()
         assert not stream.ended
         live.backend.clock.advance(timedelta(seconds=1))
-        await live.hub.watch()
+        await live.hub.check_streams()
         await stream.wait_closed()
         assert stream.ended
 

@@ -16,7 +16,7 @@ async def go_to_rest(live: LiveBackend) -> None:
     """Disconnect the only client, and let the hub go to rest."""
     await (await live.listen("u1")).disconnect()
     live.backend.clock.advance(IDLE_STOP_AFTER)
-    await live.hub.watch()
+    await live.hub.check_streams()
     await live.drain()
 
 
@@ -30,14 +30,14 @@ def test_hub_without_clients_stops_its_tasks() -> None:
         stream = await live.listen("u1")
         assert tasks_and_listeners(live) == (5, 1)
         live.backend.clock.advance(IDLE_STOP_AFTER)
-        await live.hub.watch()
+        await live.hub.check_streams()
         await stream.disconnect()
         live.backend.clock.advance(IDLE_STOP_AFTER - ONE_SECOND)
-        await live.hub.watch()
+        await live.hub.check_streams()
         await live.drain()
         assert tasks_and_listeners(live) == (5, 1)
         live.backend.clock.advance(ONE_SECOND)
-        await live.hub.watch()
+        await live.hub.check_streams()
         await live.drain()
         assert tasks_and_listeners(live) == (0, 0)
 
@@ -97,14 +97,14 @@ def test_resume_is_complete_before_a_rest_and_a_reset_after_it() -> None:
         last = (await stream.next_events(2))[-1].id  # the first id was from before the hub had heard anything
         await stream.disconnect()
         live.backend.clock.advance(IDLE_STOP_AFTER - timedelta(seconds=20))
-        await live.hub.watch()
+        await live.hub.check_streams()
         await live.settle()
         await live.mention()
         stream = await live.listen("u1", last)
         assert event_types(await stream.next_events(2)) == ["row", "count"]
         await stream.disconnect()
         live.backend.clock.advance(IDLE_STOP_AFTER)
-        await live.hub.watch()
+        await live.hub.check_streams()
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
     run_live(scenario)
@@ -124,7 +124,7 @@ def test_ids_from_before_a_rest_are_a_reset_also_without_the_bus() -> None:
     async def scenario(live: LiveBackend) -> None:
         last = await last_id(live)
         live.backend.clock.advance(IDLE_STOP_AFTER)
-        await live.hub.watch()
+        await live.hub.check_streams()
         await live.drain()
         await live.mention()
         live.backend.clock.advance(IDLE_STOP_AFTER)
@@ -152,7 +152,7 @@ def test_hub_does_not_rest_while_a_client_connects() -> None:
         opening = asyncio.create_task(live.listen("u1"))
         await bursts.requested.wait()
         live.backend.clock.advance(IDLE_STOP_AFTER)
-        await live.hub.watch()
+        await live.hub.check_streams()
         bursts.released.set()
         stream = await opening
         await stream.next_events()
@@ -176,7 +176,7 @@ def test_random_connects_and_disconnects_lose_no_event(seed: int) -> None:
             for _ in range(6):
                 await yield_steps(random_.randrange(8))
                 live.backend.clock.advance(IDLE_STOP_AFTER)
-                await live.hub.watch()
+                await live.hub.check_streams()
 
         async def visit() -> None:
             await yield_steps(random_.randrange(30))

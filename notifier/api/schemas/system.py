@@ -187,7 +187,7 @@ def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loaded: int | 
         deliveries_per_second=round(snapshot.rate.deliveries),
         open_bursts=snapshot.open_bursts,
         deferred_bursts=snapshot.deferred_bursts,
-        running=_running_body(snapshot.running) if snapshot.running else None,
+        running=_running_body(snapshot.shown_burst) if snapshot.shown_burst else None,
         backlog=_backlog_bodies(snapshot),
         open_circuits=[
             _open_circuit_body(line, circuit) for line, circuit in sorted(snapshot.cache.open_circuits.items())

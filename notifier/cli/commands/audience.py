@@ -173,10 +173,10 @@ def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
         "account": counts.subject.owner,
         "lane": str(counts.lane),
         "followers": counts.followers,
-        "planned_followers": counts.planned,
+        "planned_followers": counts.planned_followers,
         "shards": counts.shards,
         "tiers": [
-            {"tier": str(tier), "people": people, "with_device": counts.phones[tier]}
+            {"tier": str(tier), "people": people, "with_device": counts.with_device[tier]}
             for tier, people in counts.tiers.items()
         ],
         "suppressed": dict(counts.suppressed),
@@ -213,12 +213,12 @@ def _print_counts(counts: AudienceCounts) -> None:
         f"@{counts.subject.owner} is in the {counts.lane} lane, with {counts.followers:,} followers"
         f" (shards: {counts.shards:,})."
     )
-    if counts.planned != counts.followers:
-        print_sentence(f"The stored count, from which bursts are planned, is {counts.planned:,}.")
+    if counts.planned_followers != counts.followers:
+        print_sentence(f"The stored count, from which bursts are planned, is {counts.planned_followers:,}.")
     if not counts.followers:
         return
     click.echo()
-    rows = [(str(tier), people, counts.phones[tier]) for tier, people in counts.tiers.items()]
+    rows = [(str(tier), people, counts.with_device[tier]) for tier, people in counts.tiers.items()]
     rows += [(rule, people, 0) for rule, people in counts.suppressed.items()]
     print_table(
         ("", "users", "with device", "of all"),

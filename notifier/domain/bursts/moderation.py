@@ -100,14 +100,15 @@ class Mentioner:
     """Verdict set by an operator."""
     verified: bool = False
     deleted: bool = False
-    within_cap: bool = True
+    within_author_cap: bool = True
     """Whether the author is below AUTHOR_LIMIT."""
 
 
 VerdictRule = Callable[[Mentioner], Verdict]
 """A pure function from author to verdict.
 
-The router calls it with `within_cap=True` first. Only mentions that are not refused then consume a token of the cap.
+The router calls it with `within_author_cap=True` first. Only mentions that are not refused then take a token of the
+author's cap.
 A rule must not hold authors without an operator verdict: for them the router does not check whether the event was held
 before.
 """
@@ -118,7 +119,7 @@ def by_operator_verdict(mentioner: Mentioner) -> Verdict:
 
     Without the cap one author could alert 200 million followers with every mention.
     """
-    if mentioner.operator_verdict is Verdict.ALL and not mentioner.within_cap:
+    if mentioner.operator_verdict is Verdict.ALL and not mentioner.within_author_cap:
         return Verdict.ROW
     return mentioner.operator_verdict
 
@@ -128,7 +129,7 @@ def apply_rule(rule: VerdictRule, mentioner: Mentioner, *, released: bool) -> Ve
     by_rule = rule(mentioner)
     if by_rule is not Verdict.HOLD or not released:
         return by_rule
-    return Verdict.ALL if mentioner.within_cap else Verdict.ROW
+    return Verdict.ALL if mentioner.within_author_cap else Verdict.ROW
 
 
 def audit_fields(limit: ReachLimit) -> Mapping[str, object]:

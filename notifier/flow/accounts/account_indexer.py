@@ -1,8 +1,8 @@
 """Account indexer: turns account changes into flag rows, directory entries and VIP bitmaps.
 
-Deleted accounts lose their devices. One reader handles all accounts, since one bitmap covers many accounts. Rows are
-written idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token: the
-late writes of a replaced reader lose.
+Deleted accounts lose their devices. The stream has one partition and so one reader, because each VIP bitmap covers many
+accounts. Rows are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a
+fencing token: the late writes of a replaced reader lose.
 """
 
 from collections import defaultdict
@@ -33,8 +33,8 @@ DIRECTORY_FLAGS = (Flag.VERIFIED, Flag.DELETED)
 def sync_directory_entries(directory: Directory, flags: AccountFlags, numbers: Mapping[UserId, Member]) -> None:
     """Update the directory entries until they match the flag rows.
 
-    The loop reads again after each write. Entries carry no fencing token, so a stalled or concurrent writer may have
-    just overwritten an entry with outdated flags.
+    Entries carry no fencing token, so a stalled or concurrent writer may overwrite an entry with outdated flags. The
+    loop therefore reads again after each write.
     """
     flag_keys = [(flag, member) for flag in DIRECTORY_FLAGS for member in numbers.values()]
     while corrected := _corrected_entries(directory.accounts(numbers), flags.read_current(flag_keys)):
@@ -73,15 +73,14 @@ class AccountIndexer:
     """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Apply every change to its row, its entry and its bitmap.
+        """Apply every change to its row, its directory entry and its bitmap.
 
-        After an interruption the records are read again, by this reader or another; processing is idempotent.
-
-        Raises LogUnavailable if another reader owns the records now.
+        Idempotent: after an interruption the records are read again. Raises LogUnavailable if another reader owns the
+        records now.
         """
         token = fencing_token(self.epochs.begin("account_indexer"))
-        # Check after the epoch has begun: if a new reader takes the partition after this check, its token is higher
-        # than ours. With the opposite order, a reader that lost the partition in between would hold the higher token.
+        # Check after the epoch has begun: a reader that takes the partition after this check gets a higher token. In
+        # the opposite order, we could lose the partition after the check, and then begin the higher epoch.
         if not self.owns_records():
             raise LogUnavailable("Another consumer owns the partition.")
         account_records = [unpack(AccountRecord, logged.record.value) for logged in records]
@@ -99,7 +98,11 @@ class AccountIndexer:
         )
 
     def _remove_devices(self, changes: Sequence[AccountChange], numbers: Mapping[UserId, Member]) -> None:
-        """Drop the devices of deleted accounts. Call this after the directory write, which later registrations read."""
+        """Remove the devices of deleted accounts.
+
+        Call this after the directory entries are written: a registration that comes later then finds the account
+        deleted.
+        """
         flag_keys = {(Flag.DELETED, numbers[change.user]) for change in changes if change.flags.get(Flag.DELETED)}
         if deleted := [member for (_, member), row in self.flags.read_current(flag_keys).items() if row.is_set]:
             self.device_registry.remove_registered(dict.fromkeys(deleted))
@@ -112,9 +115,9 @@ class AccountIndexer:
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        """Write the VIP bitmaps of all shards that the records concern.
+        """Write the VIP bitmaps of all shards that the records concern, including unchanged ones.
 
-        Write unchanged bitmaps too: the write stores our token, so the late write of an older reader loses.
+        The write stores our token, so late writes of a replaced reader lose.
         """
         flag_keys = {(Flag.VIP, numbers[change.user]) for change in changes if Flag.VIP in change.flags}
         is_vip_by_shard = defaultdict[int, dict[int, bool]](dict)
@@ -132,9 +135,10 @@ class AccountIndexer:
             self.sets.put(blobs, token)
 
     def _updated_vips(self, shard: int, is_vip: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the given offsets."""
+        """Return the shard's bitmap after setting or clearing the bits of members, given by offset in the shard."""
         before = read_bitmap(self.sets, SetKind.VIP, None, shard)
-        # Never start from an empty bitmap: the rows have all VIPs of the shard, including the changed ones.
+        # Rebuild an unreadable bitmap from the rows, which have the changes already. An empty bitmap would lose the
+        # other VIPs.
         return self._rebuilt_vips(shard) if before is None else with_members(before, is_vip)
 
     def _rebuilt_vips(self, shard: int) -> Bits:

@@ -28,22 +28,22 @@ from notifier.ports.ledger import DeferredBursts, Ledger
 LOGGER = logging.getLogger("notifier.dispatcher")
 
 READ_INTERVAL = timedelta(milliseconds=100)
-"""Interval for reading bursts in flight. A pool needs longer to use up its credit. New bursts are read every round."""
+"""Interval between reads of the bursts in flight. A pool's credit lasts longer. New bursts are read every round."""
 LIST_INTERVAL = timedelta(seconds=1)
-"""Interval for listing all open bursts; rounds in between list only recently opened ones."""
+"""Interval for listing all open bursts. Other rounds list only recently opened ones."""
 RECENTLY_OPENED = timedelta(seconds=2)
-"""Each round lists bursts up to this age. By then a burst has its plan, or got a new opening time. Any other burst is
-found when all open bursts are listed."""
+"""Age up to which each round lists bursts. Within it a burst gets its plan or a new opening time. A burst that gets its
+plan later is found when all open bursts are listed."""
 MAX_READ_PER_ROUND = 256
-"""Maximum of listed bursts that one round reads for the first time: a backlog must not delay the newest bursts."""
+"""Most bursts that one round reads from the list of all open bursts: a long list must not delay the newest bursts."""
 MAX_WOKEN_PER_ROUND = 32
-"""Deferred bursts woken per round. All bursts of a quarter hour may be due at once. Reading 32 takes 30 ms, which
-delays new bursts."""
+"""Most deferred bursts woken per round. Bursts wake at quarter hours, so many may be due at once. Reading 32 of them
+delays new bursts by 30 ms."""
 WAKE_INTERVAL = timedelta(seconds=10)
 """Interval for waking bursts that an earlier leader deferred; this process wakes its own on time."""
 REPORT_INTERVAL = timedelta(seconds=1)
 REPORT_TTL = timedelta(seconds=5)
-"""Lifetime of the backlog report. If the dispatcher stops, readers see no report after this time."""
+"""Lifetime of a backlog report. If the dispatcher stops, its last report disappears."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,9 +58,10 @@ class Dispatcher:
     metrics: Metrics
     max_read_per_round: int = MAX_READ_PER_ROUND
     backlog: Backlog = field(default_factory=Backlog)
-    """Progress of open bursts. Only this stage changes bursts without a queued slice; the others are read again."""
+    """Progress of open bursts. Bursts in flight are read again, because workers write their ledger entries. Only the
+    dispatcher writes entries of the others."""
     unread: deque[BurstKey] = field(default_factory=deque)
-    """Bursts listed as open and not yet read."""
+    """Bursts to read: those of the last list of all open bursts, and deferred bursts that have woken."""
     unreadable: set[BurstKey] = field(default_factory=set)
     """Bursts whose ledger entries can't be decoded. They are not read again until this process loses its lease."""
     wake_times: set[datetime] = field(default_factory=set)
@@ -74,7 +75,7 @@ class Dispatcher:
         if not self.leadership.is_leader(now):
             self._forget()
             return 0
-        # Wake before anything is deferred: after a failed round the backlog may still hold bursts that are due now.
+        # Wake due bursts before deferring others: a burst that a failed round did not defer may be due by now.
         self.backlog.wake(now)
         self._refresh(now)
         self.rates.refresh(now)
@@ -98,7 +99,7 @@ class Dispatcher:
             now=now,
             credits=credits,
             limits=self.rates.limits,
-            people_left=self.rates.saved,
+            people_left=self.rates.allowances,
         )
 
     def _refresh(self, now: datetime) -> None:
@@ -115,7 +116,7 @@ class Dispatcher:
             self.ledger.close(finished)
             self.backlog.drop(finished)
         if deferred_bursts := self.backlog.deferred_bursts():
-            # Only a worker that lost its claim still changes a deferred burst. Its entries are read on wake-up.
+            # A worker that lost its claim may still write entries of a deferred burst. They are read when it wakes.
             self.deferred_bursts.defer(deferred_bursts, now)
             self.backlog.drop([deferred.burst for deferred in deferred_bursts])
             self.wake_times.update(deferred.until for deferred in deferred_bursts)
@@ -165,9 +166,9 @@ class Dispatcher:
         backlogs = self.backlog.pool_backlogs()
         for pool, pool_backlog in backlogs.items():
             self.metrics.waiting_slices.labels(pool).set(pool_backlog.slices)
-            # Also set here: workers of a stopped pool get no slice, so they do not notice a resume.
+            # Lane guards set this metric, too. But workers of a stopped pool get no slices, so they miss its resume.
             self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped)
-        with suppress(CacheUnavailable):  # fails open: without the report the monitor leaves P2 its credit
+        with suppress(CacheUnavailable):  # fails open: without a report, the backpressure ignores the backlog
             self.backlog_report.publish(backlogs, REPORT_TTL)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
@@ -177,8 +178,8 @@ class Dispatcher:
         ]
         if not parked and not queued:
             return 0
-        # Record before queueing. A crash in between leaves a slice that no worker claims; it is queued again after its
-        # deadline. In the opposite order, a slice could be in the queue without a record in the ledger.
+        # Record before queueing. A crash between the two leaves a slice that no worker claims; it is queued again after
+        # its deadline. In the opposite order, a slice could be in the queue without an entry in the ledger.
         are_new = self.ledger.record(parked + queued)
         self.backlog.apply_entries(parked + queued, now)
         # If the entry exists already, another leader has queued the slice.
@@ -186,9 +187,9 @@ class Dispatcher:
         return self._enqueue(to_enqueue, now)
 
     def _without_repeats_for_full_pools(self, slices: Sequence[Slice]) -> Sequence[Slice]:
-        """Drop slices that were queued before if their pool's queue is full.
+        """Return the slices without those that were queued before and whose pool's queue is full.
 
-        A full queue means that the workers are stalled, so the earlier tasks are still there.
+        In a full queue the earlier task of the slice is still waiting, because the workers are stalled.
         """
         repeats = {
             slice_ for slice_ in slices if self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched
@@ -212,7 +213,7 @@ class Dispatcher:
     def _enqueue_in_pool(self, slices: Sequence[Slice], now: datetime) -> int:
         try:
             self.queue.enqueue(slices)
-        except QueueUnavailable:  # fails closed: no rate is spent, and a later round queues the slices
+        except QueueUnavailable:  # fails closed: no allowance is spent, and a later round queues the slices
             self.metrics.outages.labels("queue").inc()
             return 0
         for slice_ in slices:
@@ -221,10 +222,10 @@ class Dispatcher:
         return len(slices)
 
     def _charge_tier(self, slice_: Slice, now: datetime) -> None:
-        """Take the slice's expected recipients off the allowance of its throttled tier."""
+        """Subtract the slice's expected recipients from the allowance of its tier, if the tier is throttled."""
         progress = self.backlog.progress[slice_.burst]
-        if slice_.step is Step.ROWS and slice_.tier in self.rates.saved and not is_expired(progress, slice_, now):
-            self.rates.saved[slice_.tier] -= expected_people(progress, slice_)
+        if slice_.step is Step.ROWS and slice_.tier in self.rates.allowances and not is_expired(progress, slice_, now):
+            self.rates.allowances[slice_.tier] -= expected_people(progress, slice_)
 
     def _parked_entry(self, slice_: Slice, throttle_id: str, now: datetime) -> LedgerEntry:
         number = len(self.backlog.progress[slice_.burst].slice_states[slice_].parked_by)

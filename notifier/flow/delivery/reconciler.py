@@ -32,15 +32,15 @@ LOGGER = logging.getLogger("notifier.reconciler")
 
 HEADS_PER_ROUND = 100
 SHARDS_PER_READ = 64
-ROWS_SWEPT_PER_ROUND = 5_000
+EXPIRED_ROWS_PER_ROUND = 5_000
 LOG_RETENTION = timedelta(days=1)
 """Retention of processed log records. Nothing reads them; one day helps to investigate incidents."""
 REBUILD_WINDOW = INBOX_WINDOW
-"""How far back a rebuilt pull index reaches. Older burst_pages come from the store."""
+"""How far back a rebuilt pull index reaches. Older bursts are read from the store."""
 BURSTS_PER_PAGE = 1_000
-"""Bursts in a page of a rebuild: about a megabyte, and some milliseconds under the index's lock."""
+"""Bursts in a page of a rebuild. A page has about a megabyte, and locks the index for some milliseconds."""
 COMPARISON_OVERLAP = timedelta(seconds=10)
-"""How much of the last comparison the next one repeats.
+"""How far each comparison reaches back before the start of the last one.
 
 A burst becomes readable within a second of its opening time, or gets a new opening time. The other nine seconds cover
 a stalled machine.
@@ -63,19 +63,20 @@ class Reconciler:
     leadership: Leadership
     clock: Clock
     metrics: Metrics
-    open_bursts: set[BurstKey] = field(default_factory=set)
-    """Bursts that were open in the last round. The next round checks the ones that were closed since."""
+    previously_open: set[BurstKey] = field(default_factory=set)
+    """Bursts that were open in the last round. The next round checks those that were closed since."""
     generation: str | None = None
-    """Generation of the pull index after this process rebuilt it. The index needs a rebuild once this changes."""
+    """Generation of the pull index after this process rebuilt it. An index with another generation must be rebuilt."""
     compared_at: datetime | None = None
-    """Start of the last comparison: the index then had everything that the store held."""
+    """Start of the last comparison. Every burst that was readable in the store at that time is in the index."""
     counted_at: datetime | None = None
     """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """Run one round. An outage ends it at once. After any other failure of a duty the remaining duties still run.
+        """Run one round. If the store or the log is unavailable, it ends at once.
 
-        Raises Full only after all duties.
+        After any other failure of a duty, the remaining duties still run. If a duty found the store full, Full is
+        raised at the end.
         """
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._run_duty("index", self._update_index)
@@ -86,7 +87,7 @@ class Reconciler:
             "heads": self._finish_heads,
             "totals": self._check_totals,
             "held": partial(self._count_held, now),
-            "sweep": partial(self.inbox.delete_expired, now, ROWS_SWEPT_PER_ROUND),
+            "sweep": partial(self.inbox.delete_expired, now, EXPIRED_ROWS_PER_ROUND),
             "log": partial(self.log.drop_committed, now - LOG_RETENTION),
         }
         full_error: Full | None = None
@@ -98,8 +99,8 @@ class Reconciler:
         if full_error:
             raise full_error
 
-    def _run_duty(self, duty: str, work: Callable[[], object]) -> bool:
-        """Run a duty; return whether it succeeded. Raises OUTAGES: a store that is down or full is no failed duty."""
+    def _run_duty(self, duty: str, work: Callable[[], object]) -> None:
+        """Run a duty, and log its failure. Outages are raised: they do not count as a failed duty."""
         try:
             work()
         except OUTAGES:
@@ -107,16 +108,15 @@ class Reconciler:
         except Exception:
             LOGGER.exception("the reconciler's duty %s failed", duty)
             self.metrics.failed_duties.labels(duty).inc()
-            return False
-        return True
 
     def _update_index(self) -> None:
-        """Announce bursts that the index may lack: the whole window at the start and after Redis lost the index.
+        """Announce bursts that the index may lack, because a publisher crashed or could not write to Redis.
 
-        Coordinators announce while publishing. This covers crashed coordinators and failed writes to Redis.
+        These are the bursts since the last comparison. At the start, and after Redis lost the index, these are all
+        bursts of the last REBUILD_WINDOW.
         """
         generation = self.pull.generation()
-        # Before reading the store: bursts that become readable later are not covered by this comparison.
+        # Take the time before reading the store: the comparison may miss bursts that become readable after it.
         now = self.clock.now()
         oldest = now - REBUILD_WINDOW
         if generation is None or generation != self.generation or self.compared_at is None:
@@ -144,10 +144,10 @@ class Reconciler:
     def _check_totals(self) -> None:
         """Check the totals of the bursts that were closed since the last round."""
         open_now = set(self.ledger.open_bursts())
-        for burst in sorted(self.open_bursts - open_now):
+        for burst in sorted(self.previously_open - open_now):
             self._run_duty("totals", partial(self._check_burst, burst))
-        self.open_bursts.clear()
-        self.open_bursts.update(open_now)
+        self.previously_open.clear()
+        self.previously_open.update(open_now)
 
     def _count_held(self, now: datetime) -> None:
         if self.counted_at is None or now >= self.counted_at + COUNT_INTERVAL:
@@ -167,7 +167,7 @@ class Reconciler:
         ]
 
     def _snapshot_counts(self, progress: BurstProgress) -> Iterator[SnapshotCounts]:
-        """Yield the snapshot counts of all shards, with a few shards in memory at a time."""
+        """Yield the counts of all audience snapshots of a burst, reading SHARDS_PER_READ shards at a time."""
         for first, last in progress.plan.shard_spans:
             for start in range(first, last + 1, SHARDS_PER_READ):
                 shards = range(start, min(start + SHARDS_PER_READ, last + 1))
@@ -175,7 +175,7 @@ class Reconciler:
 
 
 def burst_pages(recent_bursts: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
-    """Yield the bursts opened since `since`, newest first, with one page in memory at a time."""
+    """Yield pages of the bursts opened since `since`, newest first. One page is in memory at a time."""
     position = None
     while page := recent_bursts.opened_since(since, position, BURSTS_PER_PAGE):
         yield page

@@ -1,4 +1,4 @@
-"""Delivery handler: snapshots the audience of a slice's shards and writes their inbox rows."""
+"""Row writer: takes the audience snapshots of a slice's shards, and writes their inbox rows."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,11 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import AudienceSnapshots, InboxStore
 
 SHARDS_PER_WRITE = 64
-"""Shards per write. A large P1 or P2 slice takes one write of about 160 ms.
+"""Most shards per write. A large P1 or P2 slice takes one write of about 160 ms.
 
-The store splits a write into short transactions, one per file. A transaction of more shards costs less per shard. The
-worker renews its claim between the transactions, so a slow store does not cost it the claim.
+SQLite splits a write into short transactions, each of a few shards of one database file. Larger writes have larger
+transactions, which cost less per shard. The worker renews its claim between the transactions, so it does not lose the
+claim while the store is slow.
 """
 
 
@@ -35,7 +36,8 @@ class RowWriter:
     clock: Clock
     metrics: Metrics
     rule: TierRule = by_activity
-    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS
+    pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
+    """Tiers that get alerts."""
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         is_on_time = self.clock.now() < burst.opened_at + slice_.terms.expires_after
@@ -45,14 +47,15 @@ class RowWriter:
             alert_count += sum(snapshot.alert_count for snapshot in snapshots)
             if is_on_time:
                 rows += self._write(burst, slice_, snapshots, lease)
-                # After the write: a crash before this line writes the same rows again. An expired slice sets no
-                # checkpoint for its snapshots: by another worker's clock it may not be expired, and needs the rows.
+                # Advance the checkpoint after the write: a crash before this line only repeats the write. An expired
+                # slice does not advance it. By the clock of the next worker the slice may not be expired, and then it
+                # needs the rows of all shards.
                 lease.advance(max(lease.claim.checkpoint, snapshots[-1].shard + 1))
         now = self.clock.now()
         if is_on_time:
             self.metrics.deliveries.labels(slice_.tier).inc(people)
             self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
-        # An expired slice has taken its snapshots, too: the accounting counts members, not shards.
+        # An expired slice takes its snapshots, too: the totals of the burst count its members as pulled.
         fact = Fact.DONE if is_on_time else Fact.PULLED
         return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, alert_count=alert_count)
 
@@ -76,17 +79,17 @@ class RowWriter:
         try:
             sets_by_shard = self.sets.live(burst.key.subject, shards, burst.restricted_to)
             return [
-                take_snapshot(burst, shard, sets, self.rule, self.pushed)
+                take_snapshot(burst, shard, sets, self.rule, self.pushed_tiers)
                 for shard, sets in zip(shards, sets_by_shard, strict=True)
             ]
         except RuleFailed:
-            # No fallback rule: the slice is retried, and becomes a dead letter with this cause. Meanwhile all followers
-            # see the burst by the pull path.
+            # There is no fallback to the built-in rule: the slice is retried, and finally becomes a dead letter with
+            # this cause. Its followers see the burst by the pull path.
             self.metrics.tier_rule_failures.inc()
             raise
 
     def _write(self, burst: Burst, slice_: Slice, snapshots: Sequence[TierSnapshot], lease: SliceLease) -> int:
-        """Write the rows of shards that no earlier claim has completed; return the row count of all shards."""
+        """Write the rows of the shards from the checkpoint on. Return the row count of all shards in `snapshots`."""
         rows = [
             cut_inbox_rows(
                 snapshot.members,

@@ -1,4 +1,4 @@
-"""Slice worker: claim one slice, run its handler, record the result in the ledger."""
+"""Slice worker: claims a slice, runs its handler, and records the result in the ledger."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ COMPLETED = (Fact.DONE, Fact.PULLED)
 
 
 class ClaimLost(Exception):
-    """Another worker holds the slice now."""
+    """Another worker has claimed the slice since."""
 
 
 class HandBack(Exception):
-    """The slice used up its time share, or the worker is stopping; another worker resumes from the checkpoint."""
+    """The slice has used up its time share, or the process is stopping. The next claim resumes at the checkpoint."""
 
 
 @dataclass(slots=True)
@@ -36,9 +36,9 @@ class SliceLease:
     claims: Claims
     clock: Clock
     on_progress: Callable[[], None] | None = None
-    """Called after each step of progress."""
+    """Called at each check of the claim, as a sign of progress."""
     is_stopping: Callable[[], bool] | None = None
-    """Returns whether the process is stopping; another worker then resumes from the checkpoint."""
+    """Returns whether the process is stopping and must hand back the slice."""
 
     def advance(self, shard: int) -> None:
         """Record that all shards below this one are done."""
@@ -47,7 +47,7 @@ class SliceLease:
     def renew_or_hand_back(self) -> None:
         """Renew the claim if due, or end the attempt. Call this between effects. Raises ClaimLost or HandBack.
 
-        After an exception the next holder may repeat the writes since the checkpoint.
+        After an exception the next worker repeats the writes since the checkpoint.
         """
         stopping = self.is_stopping is not None and self.is_stopping()
         if stopping or self.clock.now() >= self.claim.claimed_at + self.claim.slice.time_share:
@@ -62,9 +62,10 @@ class SliceLease:
             self.renew_if_due()
 
     def renew_if_due(self) -> None:
-        """Renew the claim if due. Call inside an effect that must not be interrupted. Raises ClaimLost.
+        """Renew the claim if due, and never hand the slice back. Raises ClaimLost.
 
-        Handing back in the middle of a slow effect would restart it forever.
+        Call this inside an effect. A slow effect that is interrupted to hand the slice back would start again from its
+        beginning, and never complete.
         """
         if self.on_progress is not None:
             self.on_progress()
@@ -112,7 +113,7 @@ class SliceWorker:
             return Retry(reason="claimed by another worker")
         lease = SliceLease(claim, self.claims, self.clock, self.on_progress, self.is_stopping)
         try:
-            # At the first claim the slice can't be completed yet: only a claimed slice completes.
+            # A slice is completed only under a claim, so at its first claim there is nothing to check.
             if claim.attempt > 1 and self._is_completed(slice_):
                 return Retry(reason="the slice has ended")
             burst = self.bursts.read([slice_.burst])[slice_.burst]
@@ -138,9 +139,10 @@ class SliceWorker:
         return Done(people=entry.people, rows=entry.rows)
 
     def _defer(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
-        # Record before releasing, or the slice would be queued at once. After a crash in between, the claim expires.
-        # Check the claim first, and write each deferral to a cell of its own. So a worker that lost its claim can't
-        # replace the time of the current holder, such as the end of quiet hours.
+        # Record the deferral before releasing the claim, or the dispatcher would queue the slice at once. After a crash
+        # between the two, the claim expires.
+        # A worker that lost its claim must not replace the time that the current worker has recorded, such as the end
+        # of quiet hours. So check the claim first, and give each deferral a number of its own.
         lease.renew_if_due()
         number = self._slice_states(entry.slice)[entry.slice].times_deferred + 1
         while not all(self.ledger.record([replace(entry, number=number)])):
@@ -158,24 +160,24 @@ class SliceWorker:
     def _record_failure(self, slice_: Slice, lease: SliceLease, cause: Exception) -> SliceResult:
         """Record a failure of the slice itself, and retry it. Dead-letter the slice after MAX_ATTEMPTS failures.
 
-        The retry is at once, but after Poison only when the claim has expired.
+        The slice may be claimed again at once; after Poison, only when this claim has expired.
         """
         now = self.clock.now()
         attempt = self._slice_states(slice_)[slice_].attempts + 1
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=attempt, at=now, note=reason)])
         if attempt < MAX_ATTEMPTS:
-            if not isinstance(cause, Poison):  # a corrupt record may be repaired: let the claim expire first
+            if not isinstance(cause, Poison):  # leave time to repair the record until the claim expires
                 self.claims.release(lease.claim, now)
             return Retry(reason=reason)
-        # Count before writing the letter. If the limit rejects it, the slice stays open until the pool is resumed.
+        # Count the dead letter before writing it. If the limit is reached, the slice stays open until a resume.
         if not self.guards.guard_for(slice_.pool).admit_dead_letter(str(slice_), reason):
             return Retry(reason="the pool is stopped by its dead-letter limit")
         self._dead_letter(slice_, reason, now)
         return Dead(cause=reason)
 
     def _dead_letter(self, slice_: Slice, reason: str, now: datetime) -> None:
-        # The letter comes first: a dead slice in the ledger without a letter could not be investigated.
+        # Write the dead letter first: a slice that is dead in the ledger must have one, so that it can be investigated.
         letter = DeadLetter(id=str(slice_), stage=slice_.pool, cause=reason, body=str(slice_).encode(), at=now)
         self.dead_letters.put(letter)
         self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.DEAD, at=now, note=reason)])

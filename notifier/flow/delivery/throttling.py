@@ -1,4 +1,4 @@
-"""Pool rates after throttles, backpressure and stops; the monitor that sets the backpressure."""
+"""Credit and allowances under throttles, backpressure and stops; the monitor that sets the backpressure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -20,15 +20,16 @@ from notifier.ports.event_log import LaneTallies
 from notifier.ports.push import CircuitReport
 
 READ_INTERVAL = timedelta(seconds=1)
+"""Interval between reads of throttles, backpressure and stops."""
 NO_CREDIT = Credit(slices=0, shards=0)
-"""Credit of a pool stopped by its dead-letter limit. Its slices are not parked: a stop has no end time."""
-MAX_SAVED = timedelta(seconds=1)
-"""Maximum of the saved-up allowance of a throttled tier: what its rate allows in this time."""
+"""Credit of a pool stopped by its dead-letter limit. Its slices are not parked, since a stop has no end time."""
+MAX_SAVING_TIME = timedelta(seconds=1)
+"""Time for which a throttled tier may save up its rate while nothing is queued."""
 
 
 @dataclass(slots=True)
 class PoolRates:
-    """Current limits of tiers and pools, and the saved-up allowance of each throttled tier."""
+    """Credits of the pools, and limits and allowances of throttled tiers. One instance belongs to the dispatcher."""
 
     throttles: Throttles
     backpressure: Backpressure
@@ -36,49 +37,50 @@ class PoolRates:
     stopped: Collection[Pool] = ()
     """Pools stopped by their dead-letter limit."""
     limits: Mapping[Tier, TierLimit] = field(default_factory=dict)
-    level: float = 0.0
-    """Share of P2's credit that backpressure withholds."""
-    saved: dict[Tier, float] = field(default_factory=dict)
-    """Recipients that each throttled tier may still be given."""
+    backpressure_level: float = 0.0
+    """Share of P2's credit that backpressure withholds, from 0 to 1."""
+    allowances: dict[Tier, float] = field(default_factory=dict)
+    """Expected recipients of the slices that each throttled tier may queue now. They grow with the tier's rate."""
     read_at: datetime | None = None
-    saved_at: datetime | None = None
+    allowances_at: datetime | None = None
+    """Time up to which `allowances` have grown."""
 
     def refresh(self, now: datetime) -> None:
         if is_due(self.read_at, READ_INTERVAL, now):
             throttles = self.throttles.since(now - RAMP)
             self.limits = {tier: tier_limit(throttles, tier, now) for tier in TIERS}
-            self.level = self._read_level()
+            self.backpressure_level = self._read_level()
             tallies = self.lane_tallies.read([str(pool) for pool in Pool])
             self.stopped = {pool for pool in Pool if tallies[pool].stop is not None}
             self.read_at = now
-        elapsed = max(0.0, (now - self.saved_at).total_seconds()) if self.saved_at else 0.0
+        elapsed = max(0.0, (now - self.allowances_at).total_seconds()) if self.allowances_at else 0.0
         for tier, limit in self.limits.items():
             if limit.rate is None:
-                self.saved.pop(tier, None)
+                self.allowances.pop(tier, None)
             else:
-                max_saved = limit.rate * MAX_SAVED.total_seconds()
-                self.saved[tier] = min(max_saved, self.saved.get(tier, 0.0) + limit.rate * elapsed)
-        self.saved_at = now
+                max_allowance = limit.rate * MAX_SAVING_TIME.total_seconds()
+                self.allowances[tier] = min(max_allowance, self.allowances.get(tier, 0.0) + limit.rate * elapsed)
+        self.allowances_at = now
 
     def _read_level(self) -> float:
         try:
             return self.backpressure.level()
-        except CacheUnavailable:  # fails open: without a report from the monitor there is no backpressure
+        except CacheUnavailable:  # fails open: while the cache is down there is no backpressure
             return 0.0
 
     def throttles_by_pool(self) -> Mapping[Pool, str]:
-        """Return the throttle of each throttled pool, also of pools that still ramp up after their throttle ended."""
+        """Return the throttle id of each throttled pool, including pools that ramp up after the end of a throttle."""
         return {Pool(tier): limit.throttle_id for tier, limit in self.limits.items() if limit.throttle_id is not None}
 
     def credits(self) -> Mapping[Pool, Credit]:
-        credits = POOL_CREDITS | {Pool.P2: POOL_CREDITS[Pool.P2].scaled(1.0 - self.level)}
+        credits = POOL_CREDITS | {Pool.P2: POOL_CREDITS[Pool.P2].scaled(1.0 - self.backpressure_level)}
         return credits | dict.fromkeys(self.stopped, NO_CREDIT)
 
 
 # Monitor: measures ledger, queues and store, and sets how much of P2's credit the dispatcher withholds.
 
 LEVEL_TTL = timedelta(seconds=30)
-"""Three rounds of the monitor. The backpressure of a crashed monitor ends after this time."""
+"""Lifetime of a level: three rounds of the monitor. If the monitor crashes, its backpressure ends after this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +97,12 @@ class LoadMonitor:
 
     def __call__(self) -> float | None:
         """Run one round; return the level that was set, or None if another monitor is active."""
-        before = self.clock.now()
-        if not self.leases.acquire("monitor", self.owner, before, self.interval * 3):
+        began_at = self.clock.now()
+        if not self.leases.acquire("monitor", self.owner, began_at, self.interval * 3):
             return None
-        level = backpressure(self._read_load(before))
-        # Fails open: if the level can't be written, the last one expires and P2 gets its full credit. The outage ends
-        # this round.
+        level = backpressure(self._read_load(began_at))
+        # Fails open: if the cache is down, this call raises and ends the round. The last level then expires, and P2
+        # gets its full credit.
         self.backpressure.set_level(level, LEVEL_TTL)
         self.metrics.backpressure.set(level)
         self._count_open_circuits()
@@ -111,11 +113,11 @@ class LoadMonitor:
         for platform in Platform:
             self.metrics.open_circuits.labels(platform).set(open_circuits[platform])
 
-    def _read_load(self, before: datetime) -> Readings:
+    def _read_load(self, began_at: datetime) -> Readings:
         now, backlog = self.clock.now(), self.backlog_report.read()
         return Readings(
-            # Taking the lease is a small durable write, so its duration measures the store's latency.
-            store_latency=now - before,
+            # The round began with taking the lease, a small durable write, so its duration is the store's latency.
+            store_latency=now - began_at,
             queued=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
             backlog_ages={
                 pool: now - pool_backlog.oldest_opened_at

@@ -1,7 +1,7 @@
 """Device indexer: turns device registrations into rows and bitmaps of members with devices.
 
-One writer per shard: the reader of its log partition. Rows are written idempotently and in any order. A bitmap is read,
-changed and written back, so it carries a fencing token: the late writes of a replaced reader lose.
+Each shard's bitmap has one writer: the reader of its log partition. Rows are written idempotently and in any order. A
+bitmap is read, changed and written back, so it carries a fencing token: the late writes of a replaced reader lose.
 """
 
 from collections import defaultdict
@@ -36,8 +36,8 @@ class DepartedAccountDevices:
     def removals(self, devices: Collection[Device]) -> Sequence[DeviceRemoval]:
         """Return removals of the devices whose account is deleted or erased. Call this after writing their rows.
 
-        A deletion reads the device rows after setting its flag, and an erasure after storing its retraction. So either
-        this call sees the deletion or erasure, or the deletion or erasure sees the device rows.
+        A deletion sets its flag before it reads the device rows, and an erasure stores its retraction before. So either
+        this call finds the deletion or erasure, or that process finds the device rows.
         """
         users = self.directory.users({device.member for device in devices})
         accounts = self.directory.accounts(users.values())
@@ -67,20 +67,19 @@ class DeviceIndexer:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Apply every registration and removal to the rows and the bitmaps.
 
-        After an interruption the records are read again, by this reader or another; processing is idempotent.
-
-        Raises LogUnavailable if another reader owns the records now.
+        Idempotent: after an interruption the records are read again. Raises LogUnavailable if another reader owns the
+        records now.
         """
         token = fencing_token(self.epochs.begin("device_indexer"))
-        # Check after the epoch has begun: if a new reader takes the partition after this check, its token is higher
-        # than ours. With the opposite order, a reader that lost the partition in between would hold the higher token.
+        # Check after the epoch has begun: a reader that takes the partition after this check gets a higher token. In
+        # the opposite order, we could lose the partition after the check, and then begin the higher epoch.
         if not self.owns_records():
             raise LogUnavailable("Another consumer owns the partition.")
         device_records = [unpack_device_record(logged.record.value) for logged in records]
         updates = [record.update for record in device_records if record.update is not None]
         self.devices.write(updates)
         registered = [update for update in updates if isinstance(update, Device)]
-        # Only after the rows are written, as `removals` requires.
+        # `removals` must be called after the rows are written.
         self.devices.write(
             [
                 *self.departed_accounts.removals(registered),
@@ -90,17 +89,18 @@ class DeviceIndexer:
         self._write_bitmaps(device_records, token)
 
     def _surplus_removals(self, members: Collection[Member]) -> Sequence[DeviceRemoval]:
+        """Return removals of the members' devices beyond MAX_DEVICES."""
         return [
             removal for devices in self.devices.by_member(members).values() for removal in surplus_removals(devices)
         ]
 
     def _write_bitmaps(self, records: Collection[DeviceRecord], token: FencingToken) -> None:
-        """Write the bitmap of each shard in which the records may have changed something.
+        """Write the bitmaps of the shards that the records concern.
 
-        A bitmap is skipped only if each record registers a device that its member already had, the usual case. Any
-        other bitmap is written even if it is unchanged. The write stores our token, so the late write of an older
-        reader loses. If an older reader still changes a skipped bitmap, this reader also gets the record of that
-        change, and writes the bitmap then.
+        A bitmap is skipped if every record registers again a device that its member has already. This is the usual
+        case. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
+        replaced reader lose. A replaced reader may change a skipped bitmap, for a record that this reader gets, too.
+        This reader then writes the bitmap.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder = dict(updates) | {member: False for member, is_known_holder in updates if not is_known_holder}
@@ -122,7 +122,7 @@ class DeviceIndexer:
     ) -> Bits | None:
         """Return the shard's bitmap with the members' current state; None if it need not be written."""
         before = read_bitmap(self.sets, SetKind.PUSH, None, shard)
-        if before is None:  # never start from an empty bitmap: the rows have all members, including these
+        if before is None:  # unreadable: an empty bitmap would lose the other members
             return self._rebuilt_bitmap(shard)
         if all(was_holder[member] and contains(before, member) is has for member, has in has_device.items()):
             return None

@@ -65,10 +65,10 @@ class DeviceRegistry:
     def register(
         self, member: Member, address: Address, *, locale: str, time_zone: str, replaces: FirebaseToken | None = None
     ) -> Device:
-        """Register the device for the member and take it from any other member.
+        """Register the device for the member, and take it from any other member.
 
-        After return, the earlier holder gets no more alerts on it, except those already read for sending. `replaces` is
-        the member's old token; its device is removed.
+        After return, the other member gets no more alerts on it, except from workers that have already read the device.
+        `replaces` is an old token of the member, whose device is removed.
         """
         id, replaced_id = device_id(address), None if replaces is None else device_id(replaces)
         ownerships = self.devices.read_current([id] if replaced_id is None else [id, replaced_id])
@@ -82,8 +82,8 @@ class DeviceRegistry:
         )
         takeovers = list[DeviceRemoval]()
         if previous is not None and not previous.is_removed and previous.member != member:
-            # Append the removal in a record of its own: another writer may handle the earlier holder's bitmap. Append
-            # it first: once the new member has the device, a retry could not identify the earlier holder.
+            # Append a removal with a record of its own: another reader may write the bitmap of the other member. Append
+            # it before the registration: afterwards a retry could not find out which member had the device.
             takeovers = [removal_for_takeover(previous, id, device.registered_at)]
             self.log.append(log_records(takeovers))
         self._append_and_write(
@@ -93,7 +93,8 @@ class DeviceRegistry:
         )
         if replaced_id is not None and (removal := self._removal(member, replaced_id, ownerships)):
             self._append_and_write([removal])
-        # These removals need no log record: the indexer finds the surplus when it reads the registration.
+        # Remove the oldest devices beyond MAX_DEVICES. No log record is needed: the indexer also applies the limit when
+        # it reads the registration.
         self.devices.write(surplus_removals(self.list_devices(member)))
         return device
 
@@ -107,8 +108,8 @@ class DeviceRegistry:
     def remove_rejected(self, rejected: Mapping[Device, datetime | None]) -> int:
         """Remove devices that their provider rejected. Return how many were removed.
 
-        `rejected` has each device as it was when the alert was sent, and the time since when the provider rejects it,
-        or None. Devices registered after that time stay.
+        `rejected` has each device as it was when the alert was sent, and the time since which the provider rejects it,
+        if known. Devices that were registered after that time stay.
         """
         now = self.clock.now()
         removals = [
@@ -124,7 +125,7 @@ class DeviceRegistry:
         return len(current)
 
     def remove_registered(self, until: Mapping[Member, datetime | None]) -> int:
-        """Remove each member's devices that were registered up to the given time, or all for None.
+        """Remove the devices that each member registered up to the given time; None removes all its devices.
 
         Return how many were removed.
         """
@@ -140,7 +141,7 @@ class DeviceRegistry:
     def _removal(
         self, member: Member, id: DeviceId, ownerships: Mapping[DeviceId, DeviceOwnership]
     ) -> DeviceRemoval | None:
-        """Return the removal of the device; None if the member does not hold it, or not any more."""
+        """Return the removal of the device; None if it is not the member's."""
         ownership = ownerships.get(id)
         if ownership is None or ownership.is_removed or ownership.member != member:
             return None
@@ -155,9 +156,12 @@ class DeviceRegistry:
         appended_earlier: Sequence[DeviceRemoval] = (),
         is_known_holder: bool = False,
     ) -> None:
-        """Append the updates to the log and write their rows, together with rows of removals appended earlier."""
-        # The log first: after a crash in between, the device indexer reads the record and writes the rows, too. In the
-        # opposite order the rows would be written, but the bitmap would never be updated.
+        """Append the updates to the log, and write their rows and those of removals appended earlier.
+
+        `is_known_holder` says that the member had the device before, so its bitmap needs no change.
+        """
+        # Append first. After a crash before the rows are written, the device indexer reads the record and writes them.
+        # In the opposite order, the rows would be written, but no indexer would update the bitmap.
         if updates:
             self.log.append(log_records(updates, is_known_holder=is_known_holder))
             self.devices.write([*appended_earlier, *updates])

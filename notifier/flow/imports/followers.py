@@ -1,4 +1,4 @@
-"""Follower import: turns follow edges into rows and bitmaps, ordered by followed account."""
+"""Follower import: writes the rows of follow edges, by followed account, and requests their bitmaps."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,30 +34,30 @@ class FollowerImport:
     log: EventLog
     since: datetime
     """Imported followers see bursts that opened at or after this time."""
-    ranges: list[IdRange] = field(default_factory=list)
-    """Cached directory ranges, which map integer IDs to members."""
+    id_ranges: list[IdRange] = field(default_factory=list)
+    """Cached entries of the directory that map ranges of integer ids to members."""
 
     def read(self, rows: FollowEdges | NumberedFollowEdges) -> Keys:
-        """Return the edges as sorted keys. Unknown accounts are added to the directory."""
+        """Return the edges as sorted keys. Unknown accounts get a member number."""
         if isinstance(rows, NumberedFollowEdges):
             return edge_keys_of_arrays(self._resolve(rows.followed), self._resolve(rows.followers))
         members = self.directory.assign_numbers(dict.fromkeys((*rows.followers, *rows.followed)))
         return edge_keys((members[user] for user in rows.followed), (members[user] for user in rows.followers))
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Yield steps that write the rows of follows and then request their bitmaps from the indexer."""
+        """Yield steps. Each writes a chunk of follow rows, and then requests their bitmaps from the graph indexer."""
         return (partial(self._write, chunk) for chunk in cut_follow_rows(keys))
 
     def _resolve(self, ids: Ids) -> Keys:
-        """Return the members of the ids, by directory ranges where possible. Unknown ids are numbered."""
+        """Return the members of the ids, with few look-ups for ids in ranges. Unknown ids get a member number."""
         resolved = ResolvedIds(ids)
-        for id_range in self.ranges:
+        for id_range in self.id_ranges:
             resolved.resolve_range(id_range)
         while unresolved := resolved.unresolved():
             new_range = self._look_up_range(unresolved[0]) or self._look_up_range(unresolved[-1])
             if not new_range:
                 break
-            self.ranges.append(new_range)
+            self.id_ranges.append(new_range)
             resolved.resolve_range(new_range)
         if unresolved:
             users = {id: UserId(str(id)) for id in unresolved}
@@ -73,7 +73,8 @@ class FollowerImport:
         users = self.directory.users(shards_by_followed)
         self._write_block_rows(chunk, users)
         self._write_member_rows((users[followed], follower) for followed, follower in chunk.member_rows)
-        # After the rows, so that the indexer finds them. A crash before this line repeats the whole chunk.
+        # Request the bitmaps after writing the rows, which the indexer reads. A crash before this line repeats the
+        # whole chunk.
         self.log.append(
             [
                 _record(rebuild)
@@ -83,7 +84,10 @@ class FollowerImport:
         )
 
     def _write_block_rows(self, chunk: FollowRowChunk, users: Mapping[Member, UserId]) -> None:
-        """Store block rows. The first import of a block sets its start time; later followers get rows of their own."""
+        """Store the block rows. If a block has a row from an earlier import, that row stays as it is.
+
+        Followers that the earlier row lacks get member rows, with the start time of this import.
+        """
         rows = [
             BlockFollows(
                 subject=_mention_subject(users[followed]), block=block, visible_from=self.since, members=members

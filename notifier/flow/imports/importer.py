@@ -1,8 +1,8 @@
-"""Imports of accounts and preferences, and the engine that makes every import resumable.
+"""Imports of accounts and preferences, and the class `Import` that runs and resumes every import.
 
-An import first reads all rows and stores keys of the remaining work in sorted runs. Then it processes the sorted keys
-chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position
-records how far the keys were processed. Every step is idempotent.
+An import first reads all rows, and stores keys for the work that follows in sorted runs. Then it processes the sorted
+keys chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored
+position records how far the keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -39,10 +39,10 @@ S_contra = TypeVar("S_contra", bound=SourceBatch, contravariant=True)
 
 
 class ImportKind(Protocol[S_contra]):
-    """Kind of an import. Both methods are idempotent and may be repeated after an interruption."""
+    """Work of one kind of import. Both methods are idempotent, because an interruption may repeat them."""
 
     def read(self, rows: S_contra) -> Keys:
-        """Process the rows; return keys of the work to do once all rows have been read."""
+        """Process the rows; return keys for the work that must wait until all rows have been read."""
         ...
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
@@ -53,22 +53,23 @@ class ImportKind(Protocol[S_contra]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import(Generic[S]):
     kind: ImportKind[S]
-    edges: EdgeSort
+    key_sort: EdgeSort
+    """Sorts the keys, and stores how far the import has come."""
     retry: Callable[[Callable[[], None]], None] | None = None
     """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
-        """Read the source, which starts after the rows that an earlier attempt has read."""
+        """Read the source. It must start after the rows that an earlier attempt has read."""
         for rows in source:
             self._attempt(partial(self._read, rows))
             advance(len(rows))
 
     def write(self, advance: Advance = lambda _: None) -> None:
-        """Do the work of all keys that were read: write their rows, or request bitmaps from the bitmaps' writer."""
-        for keys, position in self.edges.remaining_chunks():
+        """Do the work of all keys: write rows, and request bitmaps from their indexer."""
+        for keys, position in self.key_sort.remaining_chunks():
             for step in self.kind.steps(keys):
                 self._attempt(step)
-            self.edges.mark_done(position)
+            self.key_sort.mark_done(position)
             advance(len(keys))
 
     def _attempt(self, step: Callable[[], None]) -> None:
@@ -78,14 +79,14 @@ class Import(Generic[S]):
             self.retry(step)
 
     def _read(self, rows: S) -> None:
-        # Store the run after the effects: after a crash in between these rows are read again.
-        self.edges.add(self.kind.read(rows), rows.rows_read)
+        # Store the run after processing its rows: a crash between the two only repeats the rows.
+        self.key_sort.add(self.kind.read(rows), rows.rows_read)
 
 
-# Account import: writes numbers, flags and entries while reading, and then requests the bitmaps of VIPs.
+# Account import: while reading, it writes member numbers, flags and directory entries. Then it requests VIP bitmaps.
 
 ACCOUNTS_PER_BATCH = 4_096
-"""Accounts whose entries are updated in one transaction. Other writers get their turn between the transactions."""
+"""Most accounts whose entries are updated in one transaction. Other writers get their turn between transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +94,11 @@ class AccountImport:
     directory: Directory
     flags: AccountFlags
     log: EventLog
-    ranges: bool
-    """Whether to store consecutive IDs as one range entry: only if no other process numbers any of them."""
+    as_ranges: bool
+    """Whether to store consecutive ids as one directory entry. No other process may number any of them meanwhile."""
 
     def read(self, rows: ImportBatch[AccountRow]) -> Keys:
-        """Write the number, flags and entry of each row's account."""
+        """Write each account's member number, flags and directory entry; return the keys of shards with VIPs."""
         members = self._assign_numbers(dict.fromkeys(row.user for row in rows.rows))
         self.flags.write(flag for row in rows.rows for flag in row.flag_rows(members[row.user]))
         users = [row.user for row in rows.rows if not row.flags.keys().isdisjoint(DIRECTORY_FLAGS)]
@@ -108,7 +109,7 @@ class AccountImport:
         return rebuild_keys((ALL_ACCOUNTS, shard_of(members[row.user])) for row in rows.rows if Flag.VIP in row.flags)
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Yield steps that request the bitmaps. All rows are written by then, so the account indexer finds them."""
+        """Yield steps that request the VIP bitmaps. The account indexer makes them from the rows written before."""
         return (partial(self._request_bitmaps, shards[ALL_ACCOUNTS]) for shards in shards_by_account(keys))
 
     def _request_bitmaps(self, shards: Iterable[int]) -> None:
@@ -121,21 +122,21 @@ class AccountImport:
         )
 
     def _assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        if self.ranges:
+        if self.as_ranges:
             known = self.directory.accounts(users)
             for prefix, first, count in consecutive_runs((user for user in users if user not in known), LEASE_SIZE):
-                # After a crash between these two calls, the leased numbers stay unused.
+                # After a crash between the next two calls, the leased numbers stay unused.
                 first_member = self.directory.lease(count)
                 self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, member=first_member))
         return self.directory.assign_numbers(users)
 
 
-# Preference import: writes the preferences while reading, and then requests their bitmaps.
+# Preference import: while reading, it writes the preferences. Then it requests their bitmaps.
 
 T = TypeVar("T")
 
 PREFERENCES_PER_BATCH = 4_096
-"""Changes written at once. Other writers get their turn between the batches."""
+"""Most changes written at once. Other writers get their turn between batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +148,9 @@ class PreferenceImport:
     clock: Clock
 
     def read(self, rows: ImportBatch[PreferenceRow]) -> Keys:
-        """Store each row's preference, unless the user has set that preference.
+        """Store each row's preference, unless the user has set that preference. Return the keys of changed shards.
 
-        Unknown accounts are added to the directory.
+        Unknown accounts get a member number.
         """
         users = dict.fromkeys(chain.from_iterable((row.user, row.account) for row in rows.rows))
         members = self.directory.assign_numbers([user for user in users if user is not None])
@@ -157,7 +158,7 @@ class PreferenceImport:
         account_changes = [
             account_change for row in rows.rows if (account_change := row.account_preferences_change(members[row.user]))
         ]
-        # A retry after a crash changes no time again: if the write has happened, it finds the preference already set.
+        # A retry after a crash does not move `visible_from` again: it finds the preferences that were written before.
         for batch in _batches(changes):
             self.subject_preferences.write(self._as_if_changed_now(batch))
         for account_batch in _batches(account_changes):
@@ -167,17 +168,18 @@ class PreferenceImport:
         return rebuild_keys(chain(subject_shards, account_wide_shards))
 
     def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
+        """Return the changes. A change to or from DIGEST gets the `visible_from` of a change made now."""
         account_preferences = self.account_preferences.read_current(
             {change.member for change in changes if change.volume}
         )
-        digests = [
+        digest_changes = [
             change
             for change in changes
             if Volume.DIGEST in (change.volume, _preferences_of(account_preferences, change.member).volume)
         ]
         before = {
             (change.subject, change.member): SubjectPreference(subject=change.subject, member=change.member, at=ALWAYS)
-            for change in digests
+            for change in digest_changes
         }
         before |= self.subject_preferences.read_current(before)
         now = self.clock.now()
@@ -191,12 +193,13 @@ class PreferenceImport:
     def _account_changes_as_if_now(
         self, changes: Sequence[AccountPreferencesChange]
     ) -> Sequence[AccountPreferencesChange]:
+        """Return the changes of account-wide volumes with the `visible_from` of a change made now."""
         before = self.account_preferences.read_current({change.member for change in changes if change.volume})
         now = self.clock.now()
         return [account_change_as_if_now(change, _preferences_of(before, change.member), now) for change in changes]
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Yield steps that request the bitmaps. All rows are written by then, so the graph indexer finds them."""
+        """Yield steps that request the bitmaps. The graph indexer makes them from the rows written before."""
         return (partial(self._request_bitmaps, shards) for shards in shards_by_account(keys))
 
     def _request_bitmaps(self, shards: Mapping[Member, Sequence[int]]) -> None:

@@ -1,4 +1,4 @@
-"""Activity indexing: records users seen elsewhere, and rolls activity up into sets."""
+"""Activity: records users seen outside the inbox, and rolls all activity up into sets."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,13 +34,13 @@ class ActivityIndexer:
     clock: Clock
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Mark the users of all sightings as active. Idempotent, after a crash or with concurrent readers.
+        """Mark the users of recent sightings as active. Idempotent, so several readers may handle the same records.
 
-        Raises CacheUnavailable; then the log keeps the sightings until the activity can be recorded.
+        Raises CacheUnavailable; the records then stay in the log until the activity can be recorded.
         """
         now = self.clock.now()
         sightings = [unpack(Sighting, logged.record.value) for logged in records]
-        # Unknown users get a member number, so that a user who follows an account only later counts as active then.
+        # Number unknown users, too: a user who follows the first account later is then active already.
         numbers = self.directory.assign_numbers({sighting.user for sighting in sightings if sighting.is_recent(now)})
         if numbers:
             self.hours.touch(set(numbers.values()), hour_of(now))
@@ -48,16 +48,16 @@ class ActivityIndexer:
 
 # Roll-up: turns recorded activity into active-set entries in the store, and these into the sets that define tiers.
 #
-# One leader runs the roll-up every minute. The roll-up reads and changes what it wrote, so it uses a fencing token.
+# One leader runs the roll-up every minute. It reads, changes and writes back bitmaps, so they carry a fencing token.
 
 LOGGER = logging.getLogger("notifier.rollup")
 
-SHARDS_PER_GROUP = 32
-"""Shards processed at a time. The longest-lived set of a shard is the union of 31 bitmaps: 16 MB for 32 shards."""
+SHARDS_PER_BATCH = 32
+"""Shards processed at a time. The 30-day set of a shard is the union of 31 bitmaps of 16 KB, so a batch reads 16 MB."""
 EXPIRED_KEPT_HOURS = 48
-"""Hours that expired entries are kept. If the clock is set back, the entries valid at that time still exist."""
+"""Hours for which expired entries are kept. If the clock is set back by less, no entry that counts again is missing."""
 ROLL_UP_MARKER_TTL = timedelta(days=1)
-"""Lifetime of the roll-up marker in the cache. If it is missing, the cache was emptied."""
+"""Lifetime of the marker that each round writes to the cache. If the next round misses it, the cache was emptied."""
 
 ActiveByHourAndShard = Mapping[tuple[int, int], Bits]
 """Active members by hour and shard."""
@@ -75,61 +75,61 @@ class RollUp:
     metrics: Metrics
     p2_days: int
     """Days for which activity keeps a member in the tier P2."""
-    last_hour: int | None = None
-    """Hour of the last completed round since this process became the leader."""
+    last_round_hour: int | None = None
+    """Hour of the last completed round; None before the first since this process became the leader."""
     hash_by_hour_and_shard: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Hash of the activity read last, by hour and shard. Activity with another hash is processed again."""
+    """Hash of the activity that was processed, by hour and shard. Activity with an unchanged hash is skipped."""
 
     def run(self) -> None:
-        """Run one round. Raises CacheUnavailable.
-
-        The last published sets stay until the activity can be read again, so a cache outage makes no user inactive.
+        """Run one round. Raises CacheUnavailable; the sets then keep their members until the next round.
 
         The first round of a leader reads all hours that are kept, and rebuilds all sets from the active-set entries. So
-        it completes what a former leader left unfinished. Repeating a step is harmless, because entries only gain bits.
+        it completes a round that a former leader left unfinished. Repeated steps are harmless, because entries only
+        gain bits.
         """
         now = self.clock.now()
         if not self.leadership.is_leader(now):
             # Forget the last round: another leader may overwrite what this process wrote.
-            self.last_hour, self.hash_by_hour_and_shard = None, {}
+            self.last_round_hour, self.hash_by_hour_and_shard = None, {}
             return
-        # Begin the epoch before the read-modify-write: a deposed leader has a lower fencing token, so its late writes
-        # lose. A late write still succeeds for a bitmap that this round leaves unchanged. It writes equal bits, or also
-        # members that became inactive while the deposed leader stalled; the next rebuild removes these.
+        # Begin the epoch before the read-modify-write. A deposed leader has a lower fencing token, so its late writes
+        # lose to the bitmaps that this round writes. A bitmap that this round leaves unchanged is not written, so there
+        # a late write succeeds. It can only add members that became inactive meanwhile, and the next rebuild removes
+        # them.
         token = fencing_token(self.epochs.begin("rollup"))
-        hour, hours = hour_of(now), hours_to_read(now, self.last_hour, ACTIVITY_KEPT_FOR)
+        hour, hours = hour_of(now), hours_to_read(now, self.last_round_hour, ACTIVITY_KEPT_FOR)
         self._report_lost_activity()
-        kinds_to_rebuild = [kind for kind in ACTIVE_SET_KINDS if may_have_expired(kind, self.last_hour, hour)]
+        kinds_to_rebuild = [kind for kind in ACTIVE_SET_KINDS if may_have_expired(kind, self.last_round_hour, hour)]
         first_hours = {kind: earliest_expiry_hour(kind, hour, self.p2_days) for kind in kinds_to_rebuild}
-        for shards in self._shard_groups():
+        for shards in self._shard_batches():
             try:
                 self._process_shards(shards, hours, token, first_hours)
-            except Poison:  # these shards stay unchanged; the other shards do not wait for them
+            except Poison:  # skip these shards, and go on with the others
                 LOGGER.exception("shards %d to %d were not rolled up", shards[0], shards[-1])
                 self.metrics.activity_unreadable.inc()
         if kinds_to_rebuild:
             self.active_sets.delete_expired(hour - EXPIRED_KEPT_HOURS)
-        self.last_hour = hour
+        self.last_round_hour = hour
         self.hash_by_hour_and_shard = {
             key: digest for key, digest in self.hash_by_hour_and_shard.items() if key[0] in hours
         }
         self.hours.record_roll_up(now, ROLL_UP_MARKER_TTL)
 
     def _report_lost_activity(self) -> None:
-        if self.last_hour is not None and self.hours.last_roll_up() is None:
+        if self.last_round_hour is not None and self.hours.last_roll_up() is None:
             LOGGER.warning("Redis lost activity data; recent visitors may become active up to an hour late")
             self.metrics.activity_emptied.inc()
 
-    def _shard_groups(self) -> Iterator[Sequence[int]]:
+    def _shard_batches(self) -> Iterator[Sequence[int]]:
         end = -(-self.directory.end() // SHARD_MEMBERS)
-        return (range(first, min(first + SHARDS_PER_GROUP, end)) for first in range(0, end, SHARDS_PER_GROUP))
+        return (range(first, min(first + SHARDS_PER_BATCH, end)) for first in range(0, end, SHARDS_PER_BATCH))
 
     def _process_shards(
         self, shards: Sequence[int], hours: Collection[int], token: FencingToken, first_hours: Mapping[SetKind, int]
     ) -> None:
         """Write the new activity of the shards to the entries and the sets.
 
-        `first_hours` holds, for each kind of set to rebuild, the earliest expiry hour of an entry that still counts.
+        `first_hours` has each kind of set to rebuild, with the earliest expiry hour of entries that still count.
         """
         active = {(hour, shard): bits for hour in hours for shard, bits in self.hours.read(hour, shards).items()}
         hashes = {key: hash(bits.tobytes()) for key, bits in active.items()}
@@ -144,13 +144,13 @@ class RollUp:
             elif unprocessed:
                 active_by_shard = union_by_shard((shard, bits) for (_, shard), bits in unprocessed.items())
                 self._add_members(kind, active_by_shard, token)
-        # Only now, so that activity whose processing failed before this line is processed again.
+        # Remember the hashes last: if a step above fails, the next round processes the activity again.
         self.hash_by_hour_and_shard |= hashes
 
     def _write_entries(self, active: ActiveByHourAndShard, token: FencingToken) -> None:
-        """Add the activity to the entries. Join the hours that share an entry, and write the entry once.
+        """Add the activity to the entries. All hours that share an entry are joined, and the entry is written once.
 
-        Of two writes of an entry with equal tokens, a store may keep either.
+        Two writes of an entry would have equal tokens, and a store may keep either.
         """
         for kind in ACTIVE_SET_KINDS:
             for last_hour in sorted({expiry_hour(kind, hour) for hour, _ in active}):

@@ -52,7 +52,7 @@ class AudienceVerification:
         sample: float = inf,
         advance: Callable[[int], object] = lambda _: None,
     ) -> Sequence[ShardComparison]:
-        """Verify one shard after another, until `sample` followers have been compared."""
+        """Compare shards, in the given order, until they have at least `sample` followers in total."""
         subject, results, compared = Subject(Kind.MENTION, user), list[ShardComparison](), 0
         counts = self.sets.follower_counts(subject)
         for shard in shards:
@@ -66,7 +66,7 @@ class AudienceVerification:
     def check_counts(
         self, user: UserId, shards: Iterable[int], advance: Callable[[int], object] = lambda _: None
     ) -> Sequence[ShardComparison]:
-        """Check that bitmaps are readable and match the follower counts, without the slow reads of all rows."""
+        """Check that bitmaps are readable, and that follower bitmaps match the follower counts. Rows are not read."""
         subject, results = Subject(Kind.MENTION, user), list[ShardComparison]()
         counts = self.sets.follower_counts(subject)
         for shard in shards:
@@ -75,7 +75,7 @@ class AudienceVerification:
         return results
 
     def repair(self, user: UserId, comparisons: Sequence[ShardComparison]) -> int:
-        """Ask the indexer, the only writer of the bitmaps, to rebuild the wrong shards; return their number."""
+        """Request the rebuild of all shards with differences from the graph indexer; return their number."""
         wrong = [result.shard for result in comparisons if result.has_differences]
         self.log.append(list(repair_records(user, wrong)))
         return len(wrong)
@@ -91,17 +91,18 @@ class AudienceVerification:
             **self.subject_preferences.member_sets(subject, shard),
         }
         account_wide_sets = self.account_preferences.member_sets(shard)
-        expected = {**subject_sets, **account_wide_sets}
+        sets_from_rows = {**subject_sets, **account_wide_sets}
         bitmaps = {
-            kind: read_bitmap(self.sets, kind, subject if kind in subject_sets else None, shard) for kind in expected
+            kind: read_bitmap(self.sets, kind, subject if kind in subject_sets else None, shard)
+            for kind in sets_from_rows
         }
         pairs = [
             (row_bits, no_members() if bits is None else bits)
-            for row_bits, bits in zip(expected.values(), bitmaps.values(), strict=True)
+            for row_bits, bits in zip(sets_from_rows.values(), bitmaps.values(), strict=True)
         ]
         return ShardComparison(
             shard=shard,
-            followers=count(expected[SetKind.FOLLOWERS]),
+            followers=count(sets_from_rows[SetKind.FOLLOWERS]),
             missing=sum(count(row_bits & ~bits) for row_bits, bits in pairs),
             extra=sum(count(bits & ~row_bits) for row_bits, bits in pairs),
             unreadable=sum(bits is None for bits in bitmaps.values()),

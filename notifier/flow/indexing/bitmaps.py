@@ -25,26 +25,26 @@ from notifier.ports.event_log import EventLog, Record
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 SHARDS_PER_WRITE = 64
-"""Shards per write. Five bitmaps of each shard are 5 MB in total, so memory does not grow with the rebuild."""
+"""Most shards per write. A shard has up to five bitmaps of 16 KB, so a write takes 5 MB of memory."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowChanges:
-    """Follow changes of a subject since its bitmaps were made."""
+    """Follow changes of a subject that its bitmaps do not have yet."""
 
     current: Mapping[Member, bool]
-    """Whether each of these members follows now."""
+    """Members whose follow changed, and whether they follow now."""
     repaired_shards: Collection[int]
-    """Shards to rebuild because their bitmaps are wrong. Differences count as drift."""
+    """Shards to rebuild because a repair was requested. Their differences count as drift."""
     imported_shards: Collection[int]
     """Shards to rebuild because an import added rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceChanges:
-    """Preference changes of a subject since its bitmaps were made."""
+    """Preference changes of a subject that its bitmaps do not have yet."""
 
     current: Mapping[Member, SubjectPreference]
     """Current preferences of the members who changed them."""
@@ -67,9 +67,9 @@ class Bitmaps:
     def update_follows(self, changes: Mapping[Subject, FollowChanges], token: FencingToken) -> None:
         """Update all follower counts, and then all follower bitmaps."""
         bitmaps = {subject: self._follower_bitmaps(subject, followers) for subject, followers in changes.items()}
-        # Counts first: a plan leaves out a shard without a count, but a shard with a count and no bitmap is only empty.
-        # Write unchanged counts and bitmaps, too. The write stores our token, so the late write of an older reader
-        # loses.
+        # Write the counts first. A plan leaves out a shard without a count, so its followers would get no burst. A
+        # shard with a count but no bitmap yet is harmless.
+        # Write unchanged counts and bitmaps, too. The write stores our token, so late writes of a replaced reader lose.
         counts = {
             subject: {shard: count(bits) for shard, bits in followers.items()} for subject, followers in bitmaps.items()
         }
@@ -113,7 +113,7 @@ class Bitmaps:
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        """Update the account-wide bitmaps of reduced volumes and push settings."""
+        """Update the account-wide bitmaps, which are those of volumes and push settings."""
         by_shard = _by_shard_and_offset(current)
         for shard in sorted({*by_shard, *repaired_shards, *imported_shards}):
             if shard in imported_shards and shard not in repaired_shards:
@@ -123,7 +123,10 @@ class Bitmaps:
             self._put(((None, kind, shard, bits) for kind, bits in bitmaps.items()), token)
 
     def _account_bitmaps(self, shard: int, preferences: Mapping[int, AccountPreferences]) -> Mapping[SetKind, Bits]:
-        """Return the shard's account-wide bitmaps with the preferences, given by offset; without any, rebuild them."""
+        """Return the shard's account-wide bitmaps, with the changed preferences of members, by offset in the shard.
+
+        Without preferences, or if a bitmap is unreadable, the bitmaps are rebuilt from the rows.
+        """
         before = (
             {kind: read_bitmap(self.sets, kind, None, shard) for kind in ACCOUNT_PREFERENCE_SETS} if preferences else {}
         )
@@ -147,9 +150,10 @@ class Bitmaps:
         return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.repaired_shards}
 
     def _updated_followers(self, subject: Subject, shard: int, is_follower: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the given offsets."""
+        """Return the shard's bitmap after setting or clearing the bits of members, given by offset in the shard."""
         before = read_bitmap(self.sets, SetKind.FOLLOWERS, subject, shard)
-        # Never start from an empty bitmap: the rows have all followers of the shard, including the changed ones.
+        # Rebuild an unreadable bitmap from the rows, which have the changes already. An empty bitmap would lose the
+        # other followers.
         return self._rebuilt_followers(subject, shard) if before is None else with_members(before, is_follower)
 
     def _rebuilt_followers(self, subject: Subject, shard: int) -> Bits:
@@ -190,7 +194,7 @@ class Bitmaps:
         return after
 
     def _put(self, bitmaps: Iterable[tuple[Subject | None, SetKind, int, Bits]], token: FencingToken) -> None:
-        """Write each bitmap once: of two writes with equal fencing tokens, a store may keep either."""
+        """Write the bitmaps. Each is given once: of two writes with equal fencing tokens, a store may keep either."""
         self.sets.put(
             (ShardBlob(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in bitmaps), token
         )
@@ -210,46 +214,48 @@ def _by_shard_and_offset(by_member: Mapping[Member, T]) -> Mapping[int, Mapping[
     return by_shard
 
 
-# Repair: a process that needs an unreadable bitmap requests its rebuild from the rows, and retries later.
+# Repair: a process that finds a bitmap unreadable requests that it is rebuilt from the rows, and retries later.
 
-REPEAT_INTERVAL = timedelta(seconds=10)
-"""Interval between requests of a process for one shard. Retries of slices must not flood the log of a stopped
-indexer."""
+REQUEST_INTERVAL = timedelta(seconds=10)
+"""Minimum interval between the rebuild requests of a process for one shard. While the indexer is stopped, retries of
+slices must not flood its stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfRepairingSets:
-    port: MemberSets
+    """Reads live sets, and requests the rebuild of unreadable bitmaps."""
+
+    sets: MemberSets
     log: EventLog
     clock: Clock
     next_request_at: dict[tuple[Subject, int], datetime] = field(default_factory=dict)
     """Earliest time of the next rebuild request, by subject and shard."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        """Return the live sets. Raises StoreUnavailable, also while bitmaps are being rebuilt.
+        """Return the live sets of each shard. Raises StoreUnavailable, also while bitmaps are being rebuilt.
 
         Raises Poison for an unreadable bitmap that cannot be rebuilt from rows, for example one of activity.
         """
         try:
-            return self.port.live(subject, shards, restricted_to)
+            return self.sets.live(subject, shards, restricted_to)
         except Poison as poison:
             requested = [self._request_rebuild(owner, shards) for owner in _owners(subject, restricted_to)]
             if not any(requested):
                 raise
-            # StoreUnavailable makes the caller retry. Every retry requests the rebuild again until it is done.
+            # StoreUnavailable makes the caller retry. Retries repeat the request until the bitmap is rebuilt.
             raise StoreUnavailable(f"The bitmap is being rebuilt: {poison}") from poison
 
     def _request_rebuild(self, owner: Subject, shards: Iterable[int]) -> Collection[int]:
-        """Request a rebuild of damaged shards from the indexer, the only writer of these bitmaps; return them."""
-        damaged, now = [shard for shard in shards if count_unreadable(self.port, owner, shard)], self.clock.now()
+        """Return the shards with unreadable bitmaps, after requesting their rebuild from the graph indexer."""
+        damaged, now = [shard for shard in shards if count_unreadable(self.sets, owner, shard)], self.clock.now()
         if due_shards := [shard for shard in damaged if self.next_request_at.get((owner, shard), now) <= now]:
             self.log.append(list(repair_records(owner.owner, due_shards)))
-            self.next_request_at.update(dict.fromkeys(((owner, shard) for shard in due_shards), now + REPEAT_INTERVAL))
+            self.next_request_at.update(dict.fromkeys(((owner, shard) for shard in due_shards), now + REQUEST_INTERVAL))
         return damaged
 
 
 def count_unreadable(sets: MemberSets, owner: Subject, shard: int) -> int:
-    """Count the unreadable bitmaps that rows can restore: the account's own, and the account-wide ones of the shard."""
+    """Count the shard's unreadable bitmaps that rows can restore: those of the subject, and the account-wide ones."""
     subject_bitmaps = [(kind, owner) for kind in (SetKind.FOLLOWERS, *SUBJECT_PREFERENCE_SETS)]
     all_bitmaps = [*subject_bitmaps, *((kind, None) for kind in ACCOUNT_PREFERENCE_SETS)]
     return sum(read_bitmap(sets, kind, bitmap_owner, shard) is None for kind, bitmap_owner in all_bitmaps)

@@ -1,10 +1,8 @@
-"""Graph indexer: turns follows, blocks and preferences into rows and bitmaps.
+"""Graph indexer: writes rows and bitmaps of follows and preferences, and rows of user blocks.
 
-For follows, subject preferences and account preferences it writes rows and bitmaps; for user blocks it writes rows.
-
-One writer per subject, and per shard for account-wide bitmaps: the reader of the log partition. Rows are written
-idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token: the late
-writes of a replaced reader lose.
+Each subject's bitmaps, and each shard's account-wide bitmaps, have one writer: the reader of their log partition. Rows
+are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token:
+the late writes of a replaced reader lose.
 """
 
 from collections import defaultdict
@@ -28,33 +26,31 @@ from notifier.ports.users import UserBlocks
 
 T = TypeVar("T")
 ShardsBySubject = Mapping[Subject, Collection[int]]
-"""ShardsBySubject to rebuild, by subject."""
+"""Shards to rebuild, by subject."""
 
 
 @dataclass(slots=True, kw_only=True)
 class GraphIndexer:
     directory: Directory
     bitmaps: Bitmaps
-    """Bitmaps, with the ports of the rows that they are made from."""
+    """Writer of the bitmaps. It also has the ports of the follow and preference rows."""
     user_blocks: UserBlocks
     epochs: Epochs
     owns_records: Callable[[], bool]
     """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Apply every change to its row and its bitmaps.
-
-        After an interruption the records are read again, by this reader or another; processing is idempotent.
+        """Apply every change to its row and its bitmaps. Idempotent: after an interruption the records are read again.
 
         Raises LogUnavailable if another reader owns the records now.
         """
         token = fencing_token(self.epochs.begin("graph_indexer"))
-        # Check after the epoch has begun: if a new reader takes the partition after this check, its token is higher
-        # than ours. With the opposite order, a reader that lost the partition in between would hold the higher token.
+        # Check after the epoch has begun: a reader that takes the partition after this check gets a higher token. In
+        # the opposite order, we could lose the partition after the check, and then begin the higher epoch.
         if not self.owns_records():
             raise LogUnavailable("Another consumer owns the partition.")
         graph_records = [unpack(GraphRecord, logged.record.value) for logged in records]
-        # User blocks come first, so that they take effect as early as possible.
+        # Write user blocks first, because they should take effect as early as possible.
         self._write_user_blocks([record.user_block_change for record in graph_records if record.user_block_change])
         repairs = _shards_to_rebuild(
             graph_records, lambda rebuild: not rebuild.has_imported_follows and not rebuild.has_imported_preferences
@@ -93,24 +89,24 @@ class GraphIndexer:
     def _update_follows(
         self,
         changes: Sequence[GraphChange],
-        repairs: ShardsBySubject,
-        imports: ShardsBySubject,
+        repaired_shards: ShardsBySubject,
+        imported_shards: ShardsBySubject,
         token: FencingToken,
     ) -> None:
-        # Number followed accounts, too: only accounts with a number can be mentioned.
+        # Number the followed accounts, too: only an account with a number can be mentioned.
         members = self.directory.assign_numbers(
             [user for change in changes for user in (change.follower, change.followed)]
         )
         self.bitmaps.follows.write([change.follow_row(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
         current = _group_by_subject(self.bitmaps.follows.read_current(pairs))
-        if subjects := current.keys() | repairs.keys() | imports.keys():
+        if subjects := current.keys() | repaired_shards.keys() | imported_shards.keys():
             self.bitmaps.update_follows(
                 {
                     subject: FollowChanges(
                         current=current.get(subject, {}),
-                        repaired_shards=repairs.get(subject, ()),
-                        imported_shards=imports.get(subject, ()),
+                        repaired_shards=repaired_shards.get(subject, ()),
+                        imported_shards=imported_shards.get(subject, ()),
                     )
                     for subject in subjects
                 },
@@ -120,21 +116,21 @@ class GraphIndexer:
     def _update_preferences(
         self,
         changes: Sequence[PreferenceChange],
-        repairs: ShardsBySubject,
-        imports: ShardsBySubject,
+        repaired_shards: ShardsBySubject,
+        imported_shards: ShardsBySubject,
         token: FencingToken,
     ) -> None:
         self.bitmaps.subject_preferences.write(changes)
         current = _group_by_subject(
             self.bitmaps.subject_preferences.read_current({(change.subject, change.member) for change in changes})
         )
-        subjects = current.keys() | repairs.keys() | imports.keys()
+        subjects = current.keys() | repaired_shards.keys() | imported_shards.keys()
         self.bitmaps.update_preferences(
             {
                 subject: PreferenceChanges(
                     current=current.get(subject, {}),
-                    repaired_shards=repairs.get(subject, ()),
-                    imported_shards=imports.get(subject, ()),
+                    repaired_shards=repaired_shards.get(subject, ()),
+                    imported_shards=imported_shards.get(subject, ()),
                 )
                 for subject in subjects
             },
@@ -155,9 +151,9 @@ class GraphIndexer:
         self.bitmaps.update_account_preferences(current, repaired_shards, imported_shards, token)
 
 
-def _shards_to_rebuild(records: Iterable[GraphRecord], is_wanted: Callable[[Rebuild], bool]) -> ShardsBySubject:
+def _shards_to_rebuild(records: Iterable[GraphRecord], matches: Callable[[Rebuild], bool]) -> ShardsBySubject:
     shards_by_subject = defaultdict[Subject, set[int]](set)
-    for rebuild in (record.rebuild for record in records if record.rebuild and is_wanted(record.rebuild)):
+    for rebuild in (record.rebuild for record in records if record.rebuild and matches(record.rebuild)):
         shards_by_subject[rebuild.subject].update(rebuild.shards)
     return shards_by_subject
 

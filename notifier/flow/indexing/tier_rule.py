@@ -1,4 +1,4 @@
-"""Tier rule: loads and checks the platform's own rule, or uses the built-in one."""
+"""Tier rule: loads the rule that the settings name, and checks its results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from notifier.domain.errors import BadSetting, RuleFailed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomRule:
-    """A tier rule of the platform. Every result is checked; there is no fallback to another rule."""
+    """A tier rule from the settings. Every result is checked; there is no fallback to the built-in rule."""
 
     location: str
     """Location of the rule's function (`module:function`), as in the settings."""
@@ -31,7 +31,7 @@ class CustomRule:
 def load_tier_rule(location: str) -> TierRule:
     """Load the rule at `module:function`, or return `by_activity` for an empty setting.
 
-    Raises BadSetting for an unusable rule. A call with empty sets shows at startup whether the rule works.
+    Raises BadSetting if the rule cannot be loaded, or fails for a shard with empty sets.
     """
     if not location:
         return by_activity

@@ -24,13 +24,17 @@ from notifier.metrics import Metrics
 from notifier.ports.cache import RecentEvents
 from notifier.ports.event_log import EventLog, Record
 
-DIGEST_BYTES = 16
-DIGEST_PATTERN = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
+CONTENT_DIGEST_BYTES = 16
+CONTENT_DIGEST_PATTERN = re.compile(f"[0-9a-f]{{{2 * CONTENT_DIGEST_BYTES}}}")
 
 MAX_RETRACTIONS_HIDDEN = 20
-"""Maximum number of retractions that a request settles before the response. 20 take tens of milliseconds."""
+"""Most retractions of a request that the gateway settles before the response. Twenty take tens of milliseconds.
+
+If a request has more, the gateway settles none of them, and leaves all to the retractor.
+"""
 MAX_MENTIONS_HIDDEN = 2_000
-"""Maximum number of mentions hidden before the response, latest first: about a second. The retractor hides the rest."""
+"""Most mentions that the gateway hides before the response, latest first; they take about a second. The retractor
+hides the others."""
 
 
 class IntakeStatus(StrEnum):
@@ -61,8 +65,8 @@ class Gateway:
         Raises like `append`.
         """
         receipts = self.append(events)
-        # The append comes first. A crash from here on hides nothing early and loses nothing: the retractor reads the
-        # same retractions from the log.
+        # Append first. If the process crashes before or while hiding, the retractor reads the same retractions from the
+        # log and hides their content.
         self.hide([event for event in events if isinstance(event, Retraction)])
         return receipts
 
@@ -79,15 +83,15 @@ class Gateway:
             receipts.append(receipt)
             if isinstance(event, Event):
                 if receipt.status is IntakeStatus.ACCEPTED:
-                    known_digests[event.id] = new_digests[event.id] = digest(event)
+                    known_digests[event.id] = new_digests[event.id] = content_digest(event)
                     mention_records.append(Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)))
             elif not isinstance(event, NotifierError):
                 other_records.append(_record(event))
         if mention_records or other_records:
             self.log.append([*mention_records, *other_records])
-            # Only now: if an ID were remembered before its event is durable, the client's retry would be dropped as a
-            # duplicate. A crash before this line is harmless: the coordinator finds duplicates in the store. Fails
-            # open.
+            # Remember the IDs after the append. If an ID were remembered first and the append failed, the client's
+            # retry would be dropped as a duplicate. A crash or a cache outage here is harmless: the coordinator finds
+            # duplicates in the store.
             with suppress(CacheUnavailable):
                 self.recent_events.remember(new_digests)
         for receipt in receipts:
@@ -100,11 +104,11 @@ class Gateway:
         return IntakeReceipt(status=IntakeStatus.REFUSED, error=error)
 
     def hide(self, retractions: Collection[Retraction]) -> bool:
-        """Hide the content that the retractions, already in the log, retract; return whether this succeeded.
+        """Settle retractions that are already in the log; return False if they are too many or the settlement fails.
 
-        After that, no read shows the content. This is only an optimization: the retractor reads the same retractions
-        from the log and settles them again. So an outage, a crash, or a request with many retractions only delays them.
-        Fails open; the retractor writes unreadable records to the dead letters.
+        Up to MAX_MENTIONS_HIDDEN mentions are hidden, and no later read shows them. The call only makes retractions
+        faster: the retractor reads the same retractions from the log and settles them again. So after a failure the
+        content disappears later.
         """
         if not 0 < len(retractions) <= MAX_RETRACTIONS_HIDDEN:
             return False
@@ -117,20 +121,23 @@ class Gateway:
     def _read_digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
             digests = self.recent_events.digests(ids)
-            # A value that is no digest was not written by a gateway. Ignore it, or it would cause a conflict.
-            return {id: value for id, value in digests.items() if DIGEST_PATTERN.fullmatch(value)}
+            # Ignore corrupt values: they differ from every digest, so the event would be refused as a conflict.
+            return {id: value for id, value in digests.items() if CONTENT_DIGEST_PATTERN.fullmatch(value)}
         except CacheUnavailable:  # fails open: the coordinator finds the duplicates later
             self.metrics.outages.labels("cache").inc()
             return {}
 
 
-def digest(event: Event) -> str:
-    """Return a digest of the event's content. It depends neither on the acceptance time nor on the JSON format."""
-    return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=DIGEST_BYTES).hexdigest()
+def content_digest(event: Event) -> str:
+    """Return a hash of the event's content. It depends neither on the acceptance time nor on the JSON format."""
+    return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=CONTENT_DIGEST_BYTES).hexdigest()
 
 
 def _record(event: GraphChange | UserBlockChange | AccountChange | Retraction | Sighting) -> Record:
-    """Return the log record of an event other than a mention. A repeat is harmless, by its sequence or rank."""
+    """Return the log record of an event other than a mention.
+
+    Reading the record twice is harmless: its sequence number or rank shows that it is not newer than the stored state.
+    """
     match event:
         case GraphChange():
             return Record(stream=topics.FOLLOWS, key=event.followed, value=pack(GraphRecord(change=event)))
@@ -152,7 +159,7 @@ def _receipt(event: UpstreamEvent | NotifierError, known_digests: Mapping[EventI
     match known_digests.get(event.id):
         case None:
             return IntakeReceipt(status=IntakeStatus.ACCEPTED, event=event.id)
-        case known_digest if known_digest == digest(event):
+        case known_digest if known_digest == content_digest(event):
             return IntakeReceipt(status=IntakeStatus.DUPLICATE, event=event.id)
         case _:
             conflict = EventConflict(f"The id is {event.id.id}.")

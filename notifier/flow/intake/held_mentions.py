@@ -28,14 +28,17 @@ class HeldMentionRelease:
         return cls(log=ports.log, held_mentions=ports.held_mentions, clock=ports.clock)
 
     def __call__(self, mentions: Sequence[HeldMention], operator: str) -> Sequence[HeldMention]:
-        """Release the mentions; return those that this call released, without those that were already decided.
+        """Release the mentions; return those whose decision this call has recorded.
 
-        Raises LogUnavailable, Full and StoreUnavailable; then some may have been sent although they still wait.
+        Raises LogUnavailable, Full and StoreUnavailable. After an error some mentions may be in the log although they
+        are still waiting for a decision.
 
-        Append to the log before recording the decision. After a crash in between, the mention is sent but still waits.
-        A moderator releases it again, and the coordinator recognizes the repeated event. In the opposite order the
-        mention would never be sent. If a moderator drops the mention in between, a router that reads the record later
-        obeys the drop; a router that has read the record before has delivered the mention.
+        Append to the log before recording the decision. After a crash between the two, the mention is in the log and
+        still waiting. A moderator releases it again, and the coordinator recognizes the repeated event. In the opposite
+        order, the crash would leave a released mention that no router reads.
+
+        A moderator may drop a mention after it was appended. A router that reads the record after the drop obeys the
+        drop; a router that has already read the record has delivered the mention.
         """
         now = self.clock.now()
         waiting = [mention for mention in mentions if mention.event and mention.is_waiting(now)]
@@ -59,9 +62,10 @@ class HeldMentionRelease:
 
 
 def with_current_text(retractions: Retractions, held_mentions: Sequence[HeldMention]) -> Sequence[HeldMention]:
-    """Return each held mention with its current text. The text is empty if the mentions of all accounts are retracted.
+    """Return each held mention with its current text.
 
-    A retraction may concern only some of the accounts that the event names.
+    An edit may retract the mentions of only some accounts that the event names. The text is empty if the mentions of
+    all its accounts are retracted.
     """
     pairs = [(held, account) for held in held_mentions if held.event for account in held.accounts]
     mentions = current_mentions(retractions, [_mention(held.event, account) for held, account in pairs if held.event])

@@ -22,7 +22,7 @@ from notifier.ports.directory import Directory, DirectoryEntry
 from notifier.ports.retractions import HeldMentions, ReachLimits
 from notifier.ports.users import AccountPreferencesStore
 
-REFUSALS = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD}
+REFUSAL_BY_VERDICT = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,45 +30,51 @@ class ModerationFacts:
     """Moderation facts about all accounts that a batch of events names."""
 
     accounts: Mapping[UserId, DirectoryEntry]
-    limits: Mapping[UserId, ReachLimit]
+    reach_limits: Mapping[UserId, ReachLimit]
+    """Operators' verdicts, by author."""
     account_preferences: Mapping[Member, AccountPreferences]
     follow_pairs: Collection[Pair]
-    """Pairs in which the account follows the author, for accounts that accept mentions only from those they follow."""
+    """Follows of authors by named accounts, for named accounts that accept mentions only from accounts they follow."""
     held_mentions: Mapping[EventId, HeldMention]
     """Held mentions by event, decided or not."""
     rule: VerdictRule
 
     def decide(
-        self, event: Event, mentioned: UserId, take_cap_token: Callable[[], bool], *, released: bool
+        self, event: Event, mentioned: UserId, take_author_token: Callable[[], bool], *, released: bool
     ) -> Verdict | MentionRefusal:
         """Return how far the mention carries to the account's followers, or why they get none.
 
-        NOT_WANTED stops only the fan-out to followers: the account itself still gets the mention. `take_cap_token`
-        returns whether the author is within the cap. It is called last, so that a refused mention takes no token.
+        NOT_WANTED stops only the fan-out to followers: the account itself still gets the mention. `released` says that
+        an operator has released the mention. `take_author_token` takes a token of the author's cap on mentions with
+        alerts, and returns False if none is left. It is called last, so that a refused mention takes no token.
         """
         account = self.accounts.get(mentioned)
         if (refusal := _account_refusal(event, account)) is not None:
             return refusal
         assert account is not None
-        # Regardless of the author's current limit: a repeated event must not bypass a pending or dropped hold.
+        # Check this even if the author's limit was lifted: a repeated event stays held if its held mention was dropped,
+        # or has no decision yet.
         if (held := self.held_mentions.get(event.id)) is not None and held.withholds(released=released):
             return MentionRefusal.HELD
         mentioner = self._mentioner(event.author)
-        if (refusal := REFUSALS.get(apply_rule(self.rule, mentioner, released=released))) is not None:
+        if (refusal := REFUSAL_BY_VERDICT.get(apply_rule(self.rule, mentioner, released=released))) is not None:
             return refusal
         if not self._is_allowed(event, account, mentioner):
             return MentionRefusal.NOT_WANTED
-        if not take_cap_token():
-            mentioner = replace(mentioner, within_cap=False)
+        if not take_author_token():
+            mentioner = replace(mentioner, within_author_cap=False)
         verdict = apply_rule(self.rule, mentioner, released=released)
-        return REFUSALS.get(verdict, verdict)
+        return REFUSAL_BY_VERDICT.get(verdict, verdict)
 
     def verdict_for_account(self, event: Event, *, released: bool) -> Verdict:
-        """Return how far a mention, even if NOT_WANTED, carries to the account itself, regardless of the cap."""
+        """Return how far the mention carries to the account itself. The author's cap is not applied.
+
+        Call this for a mention that `decide` admitted or refused as NOT_WANTED.
+        """
         return apply_rule(self.rule, self._mentioner(event.author), released=released)
 
     def _mentioner(self, user: UserId) -> Mentioner:
-        account, limit = self.accounts.get(user), self.limits.get(user)
+        account, limit = self.accounts.get(user), self.reach_limits.get(user)
         return Mentioner(
             operator_verdict=limit.verdict if limit else Verdict.ALL,
             verified=account is not None and account.verified,
@@ -91,22 +97,22 @@ class ModerationLookup:
     rule: VerdictRule = by_operator_verdict
 
     def __call__(self, events: Sequence[Event]) -> ModerationFacts:
-        """Read the facts for a batch of events, in three lookups.
+        """Read the facts for a batch of events. Raises StoreUnavailable.
 
-        One more lookup is needed if an author has an operator's limit. So is one if an account accepts mentions only
-        from accounts that it follows. Raises StoreUnavailable.
+        Accounts, preferences and limits take three lookups. Held mentions are looked up only if an author has an
+        operator's limit; follows only if an account accepts mentions only from accounts that it follows.
         """
         accounts = self.directory.accounts({user for event in events for user in (event.author, *event.mentioned)})
         mentioned = {account.member for event in events for user in event.mentioned if (account := accounts.get(user))}
         account_preferences = self.account_preferences.read_current(mentioned)
-        limits = self.reach_limits.read_current({event.author for event in events})
+        reach_limits = self.reach_limits.read_current({event.author for event in events})
         return ModerationFacts(
             accounts=accounts,
-            limits=limits,
+            reach_limits=reach_limits,
             account_preferences=account_preferences,
             follow_pairs=self._read_follow_pairs(events, accounts, account_preferences),
-            # The row of a lifted limit stays, so every author whose mentions were ever held is in `limits`.
-            held_mentions=self._read_held_mentions([event for event in events if event.author in limits]),
+            # Only an author with a limit is held, and a lifted limit keeps its row (with the verdict ALL).
+            held_mentions=self._read_held_mentions([event for event in events if event.author in reach_limits]),
             rule=self.rule,
         )
 

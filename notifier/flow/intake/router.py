@@ -1,4 +1,4 @@
-"""Router: splits each event into one mention per named account and selects its lane."""
+"""Router: splits each event into mentions of its named accounts, and selects their lanes."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -28,8 +28,8 @@ from notifier.ports.retractions import HeldMentions
 
 COUNTS_TTL = timedelta(minutes=5)
 MAX_CACHED_COUNTS = 150_000
-"""Maximum of cached accounts: 500 mentions a second name so many in five minutes if all differ. An entry evicted early
-is read again."""
+"""Most cached accounts: 500 mentions a second name 150,000 accounts in five minutes if no account repeats. An entry
+that is evicted before it expires is read again."""
 
 
 class _CachedCount(NamedTuple):
@@ -40,7 +40,7 @@ class _CachedCount(NamedTuple):
 
 @dataclass(slots=True)
 class FollowerCountCache:
-    """Follower counts and lanes, each read at most every five minutes. The cache is bounded."""
+    """Bounded cache of follower counts and lanes. Each entry is valid for five minutes."""
 
     sets: MemberSets
     heads: Heads
@@ -51,7 +51,7 @@ class FollowerCountCache:
     _entries: dict[Subject, _CachedCount] = field(default_factory=dict)
 
     def __call__(self, subject: Subject) -> tuple[int, Lane]:
-        """Return the number of followers, and the lane that they put the subject in."""
+        """Return the number of followers, and the lane for this number."""
         now = self.clock.now()
         entry = self._entries.get(subject)
         if entry is None or now >= entry.expires_at:
@@ -60,7 +60,7 @@ class FollowerCountCache:
                 self.heads, subject, followers, self.threshold, current=entry.lane if entry else Lane.STANDARD
             )
             entry = _CachedCount(followers, lane, now + self.ttl)
-        # Move to the end: the first entry is always the least recently used.
+        # Move the entry to the end, so that the first entry is always the least recently used.
         self._entries.pop(subject, None)
         self._entries[subject] = entry
         if len(self._entries) > self.max_entries:
@@ -73,9 +73,10 @@ def lane_with_hysteresis(
 ) -> Lane:
     """Return the lane for a follower count, with hysteresis.
 
-    Between the two thresholds the lane stays that of the subject's open burst, which every router can read, also after
-    a restart. If there is no open burst, it stays `current`. If two routers disagree for a moment, no harm is done:
-    mentions of both lanes meet at the subject's head.
+    A subject enters the celebrity lane at `threshold` followers, and leaves it below 90 % of `threshold`. Between the
+    two the lane is that of the subject's open burst, which every router can read, also after a restart. Without an open
+    burst the lane is `current`. Two routers may choose different lanes for a moment. That is harmless: the subject has
+    only one head, which orders the mentions of both lanes.
     """
     if lane_of(followers, threshold, current=Lane.CELEBRITY) is lane_of(followers, threshold, current=Lane.STANDARD):
         return lane_of(followers, threshold, current=current)
@@ -101,13 +102,14 @@ class Router:
     token_buckets: TokenBuckets
     follower_counts: FollowerCountCache
     metrics: Metrics
-    cap: BucketLimit = AUTHOR_LIMIT
+    author_cap: BucketLimit = AUTHOR_LIMIT
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Append all mentions of the records to the log, and store all refusals and held mentions.
 
-        A crash before the commit repeats the records. This is idempotent, since the coordinator recognizes mentions by
-        event. A repeat of a held event never overrides the moderator's decision, even if the author's limit was lifted.
+        A crash before the commit repeats the records. Repeating them is harmless: the coordinator recognizes the events
+        of repeated mentions. A repeated held event never replaces a moderator's decision, even if the author's limit
+        was lifted since.
         """
         events = [unpack(LoggedEvent, logged.record.value) for logged in records]
         facts = self.moderation(events)
@@ -121,14 +123,14 @@ class Router:
         if final_refusals := [outcome for outcome in refused if outcome.refusal is not MentionRefusal.HELD]:
             self.bursts.record_refusals(final_refusals)
         self.log.append([_record(mention) for mention in mentions])
-        self._count(mentions, refused)
+        self._count_in_metrics(mentions, refused)
 
     def _route(self, event: LoggedEvent, facts: ModerationFacts) -> Iterator[Mention | MentionOutcome]:
-        """Yield, for each named account, its own mention and that for its followers, or the refusal."""
+        """Yield up to two mentions per named account, one for itself and one for its followers, and any refusal."""
         for account in event.mentioned:
             subject = Subject(Kind.MENTION, account)
-            take_cap_token = partial(self._take_cap_token, event.author, subject)
-            decision = facts.decide(event, account, take_cap_token, released=event.released)
+            take_author_token = partial(self._take_author_token, event.author, subject)
+            decision = facts.decide(event, account, take_author_token, released=event.released)
             if isinstance(decision, MentionRefusal):
                 yield MentionOutcome(event=event.id, account=account, burst=None, refusal=decision)
             # With NOT_WANTED the account itself still gets its mention.
@@ -141,17 +143,17 @@ class Router:
                 followers, lane = self.follower_counts(subject)
                 yield Mention.from_event(event, subject, decision, lane=lane, followers=followers)
 
-    def _take_cap_token(self, author: UserId, subject: Subject) -> bool:
-        """Return whether the author is within the cap; a mention in the celebrity lane takes a token of it."""
+    def _take_author_token(self, author: UserId, subject: Subject) -> bool:
+        """Take a token of the author's cap for a mention in the celebrity lane; return False if none is left."""
         _, lane = self.follower_counts(subject)
         if lane is Lane.STANDARD:
             return True
         try:
-            return self.token_buckets.take(f"reach:{author}", self.cap)
-        except CacheUnavailable:  # fails open: the subject's fan-out budget still limits the cost of a mention
+            return self.token_buckets.take(f"reach:{author}", self.author_cap)
+        except CacheUnavailable:  # fails open: the subject's fan-out budget still limits the load
             return True
 
-    def _count(self, mentions: Collection[Mention], refused: Collection[MentionOutcome]) -> None:
+    def _count_in_metrics(self, mentions: Collection[Mention], refused: Collection[MentionOutcome]) -> None:
         for mention in mentions:
             self.metrics.mentions.labels(mention.lane, mention.verdict).inc()
         for outcome in refused:
@@ -159,7 +161,7 @@ class Router:
 
 
 def _held_mention(event: LoggedEvent, results: Collection[Mention | MentionOutcome]) -> HeldMention | None:
-    """Return a held mention for all accounts for which the event is held; None if there are none."""
+    """Return the held mention of all accounts for which the event is held; None if there are none."""
     accounts = [
         result.account
         for result in results

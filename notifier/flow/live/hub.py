@@ -1,8 +1,8 @@
 """Live hub: the open streams of one API process, and the event sources they share.
 
-Each burst is processed once for all streams. New bursts come from the bus at once, and from the store once a second, in
-case the bus lost a message. The growth of a burst comes from the bus alone, so after a gap all clients load their page
-again. Marks are read again every 10 s.
+Each burst is processed once for all streams. New bursts come from the bus at once. The store is also read once a
+second, for bursts whose message the bus lost. The growth of a burst comes from the bus alone, so all clients load their
+page again if bus messages may have been missed. Marks are read again every 10 s.
 """
 
 import asyncio
@@ -40,13 +40,10 @@ TaskCoroutine = Coroutine[Any, Any, None]
 
 @dataclass(slots=True, kw_only=True)
 class BackgroundTasks:
-    """Background tasks that run while streams are open. One instance per event loop.
-
-    The first stream starts them. `stop` cancels them all.
-    """
+    """Background tasks of a hub. The hub starts them with its first stream. One instance per event loop."""
 
     startup: Callable[[], TaskCoroutine]
-    """Starts the background tasks with `start`. Each new stream waits until `startup` has returned."""
+    """Calls `start` for each background task. Each new stream waits until `startup` has returned."""
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     startup_task: "asyncio.Task[None] | None" = None
     """The task that runs `startup`; None before the first start and after `stop`."""
@@ -65,12 +62,12 @@ class BackgroundTasks:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    def is_running(self) -> bool:
+    def has_started(self) -> bool:
         """Return whether the startup has succeeded."""
         return self.startup_task is not None and self.startup_task.done() and not _failed(self.startup_task)
 
     def stop(self) -> None:
-        """Cancel all tasks, so that none takes another step. The next `ensure_started` begins another startup."""
+        """Cancel all tasks. The next `ensure_started` begins another startup."""
         self.startup_task = None
         for task in self.tasks:
             task.cancel()
@@ -83,19 +80,19 @@ def _failed(startup_task: "asyncio.Task[None]") -> bool:
 LOGGER = logging.getLogger("notifier.live")
 
 MAX_STREAMS_PER_USER = 10
-"""Maximum streams per user: a few devices with a few browser tabs each."""
+"""Most streams per user: a few devices with a few browser tabs each."""
 MAX_FACTS_AGE = timedelta(seconds=10)
-"""Age at which a listener's follows, blocks and marks are read again: another process may have changed them."""
+"""Age at which a listener's follows, user blocks and marks are read again, since other processes may change them."""
 SWEEP_INTERVAL_SECONDS = 1.0
 """Seconds between reads of the store. A burst whose bus message was lost arrives up to this much later."""
 BUS_CONNECT_TIMEOUT_SECONDS = 0.5
-"""Seconds that the first stream waits for the bus. If the bus connects later, the client has to load the page twice."""
+"""Most seconds that the first stream waits for the bus. If the bus connects later, clients load their page again."""
 HEARTBEAT_INTERVAL = timedelta(seconds=15)
-"""Interval between bytes on a stream: proxies and phones close connections that are silent for 30 s to a minute. A
-client whose write takes longer than this is cut off."""
+"""Longest time without a byte on a stream: proxies and phones close connections that are silent for 30 s to a minute.
+A stream is cut off if one write takes longer than this."""
 IDLE_STOP_AFTER = timedelta(minutes=2)
-"""Time without a stream after which the hub stops. A client that was cut off reconnects within a minute, and then still
-gets what it missed."""
+"""Time without a stream after which the hub stops. Clients that lost their connection return within a minute, and a
+running hub can send them what they missed."""
 
 
 class OpenedBursts(Protocol):
@@ -106,7 +103,10 @@ class OpenedBursts(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LiveHub:
-    """One instance per event loop. The hub starts with its first stream; without streams it stops and reads nothing."""
+    """Opens streams and feeds them. One instance per event loop.
+
+    The hub starts with its first stream, and stops after IDLE_STOP_AFTER without streams.
+    """
 
     inbox: UncachedInbox
     bus: LiveReader
@@ -114,41 +114,43 @@ class LiveHub:
     metrics: Metrics
     clock: Clock
     pause: Callable[[float], Awaitable[object]]
+    """Sleeps the given number of seconds."""
     max_streams: int
     name: str
-    """Unique among all hubs."""
+    """Unique name of this hub. The hub ignores messages about marks that it has sent itself."""
     registry: ListenerRegistry = field(init=False)
     stream_counts: Counter[UserId] = field(default_factory=Counter)
     """Open streams by user."""
     swept_at: datetime | None = None
     """Start of the last sweep of the store."""
     caught_up_at: datetime = LONG_AGO
-    """When the bus last had no more messages to read."""
+    """When the last message of the bus had been read."""
     is_disconnected: bool = True
-    """Whether the bus is disconnected, so that growth is missed."""
+    """Whether bus messages are being missed: until the bus connects, and after its connection was lost."""
     is_closed: bool = False
     """Whether the process is shutting down and accepts no more streams."""
-    connected: asyncio.Event = field(default_factory=asyncio.Event)
+    bus_connected: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the bus has connected since the hub started."""
     last_closed_at: datetime = LONG_AGO
-    """When a stream closed last."""
+    """When the last stream was closed."""
     tasks: BackgroundTasks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tasks = BackgroundTasks(startup=self._begin)
+        self.tasks = BackgroundTasks(startup=self._start_tasks)
         self.registry = ListenerRegistry(inbox=self.inbox, clock=self.clock)
-        self.metrics.streams.set(0)  # a process that was killed may have left its last value
+        self.metrics.streams.set(0)  # a killed process may have left a value
 
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
-        """Open a stream. The caller closes it with `close_stream`.
+        """Open a stream that ends at the Unix time `ends_at`. The caller closes it with `close_stream`.
 
         Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable.
         """
-        self._reserve(user)
+        self._reserve_stream(user)
         try:
             await self.tasks.ensure_started()
             listener = await self.registry.get_or_add(user)
         except BaseException:
-            self._release(user)
+            self._release_stream(user)
             raise
         now = self.clock.now()
         # A page that the client has just loaded may lack bursts of the last few seconds.
@@ -169,27 +171,28 @@ class LiveHub:
         listener.streams.remove(stream)
         if not listener.streams:
             self.registry.remove(listener)
-        self._release(listener.user)
+        self._release_stream(listener.user)
 
     def as_of(self) -> datetime:
-        """Return the time up to which everything was received from store and bus; the same for all listeners."""
+        """Return the time up to which the hub has received all bursts and all growth, for all listeners."""
         swept = LONG_AGO if self.swept_at is None else self.swept_at + SETTLE_DELAY - VISIBILITY_DEADLINE
         return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - SETTLE_DELAY)
 
     def publish_marks(self, user: UserId, bursts: Collection[BurstKey] = ()) -> None:
-        """Publish that this process changed a user's marks.
+        """Send a user's changed marks to all streams of the user. `bursts` are the bursts whose marks were set.
 
-        The streams of this process get the marks at once. Other processes get them through the bus. If the bus is down,
-        they get them when they next read the marks.
+        The streams of this process get the marks at once, and those of other processes through the bus. While the bus
+        is down, other processes get the marks when they next read the user's facts.
         """
         message = MarksChanged(user=user, bursts=tuple(bursts), by=self.name)
         self.apply_marks(message)
         self.tasks.start(self._publish(message))
 
     def apply_marks(self, message: MarksChanged) -> None:
-        """Send the named bursts again, even if their marks seem unchanged.
+        """Read the user's facts again, and send the named bursts with their marks.
 
-        Two devices may have set opposite marks at the same moment.
+        The bursts are sent even if their marks are those read before: two devices may have set opposite marks at the
+        same moment, so a device may show another mark.
         """
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO
@@ -197,17 +200,17 @@ class LiveHub:
             self.tasks.start(self._run_step(partial(self._refresh_or_end, listener)))
 
     def reset_listeners(self) -> None:
-        """Reset all listeners: the growth of a burst may have been missed, so clients load their page again.
+        """Reset all listeners, because messages of the bus may have been missed.
 
-        A retraction may have been missed, too, so the badges are counted again.
+        Clients load their page again, for the growth of bursts. Badges are counted again, for retractions.
         """
         self.registry.buffer.since = self.clock.now()
         for listener in self.registry.listeners.values():
             listener.reset()
 
     async def sweep(self) -> None:
-        """Process the bursts that the store has and the bus may have lost. Raises StoreUnavailable."""
-        now = self.clock.now()  # before the read, which may miss bursts that become readable after this time
+        """Deliver recent bursts of the store, in case the bus has lost their messages. Raises StoreUnavailable."""
+        now = self.clock.now()  # take the time before the read, which may miss bursts that become readable after it
         for burst in await self.bursts.opened_since((self.swept_at or now) - READ_OVERLAP):
             self.registry.deliver(burst)
         self.swept_at = now
@@ -218,12 +221,12 @@ class LiveHub:
             if listener.loaded_at <= self.clock.now() - MAX_FACTS_AGE:
                 try:
                     await self._refresh_or_end(listener)
-                except StoreUnavailable:  # an outage ends the round: the other listeners wait for the next round
+                except StoreUnavailable:  # an outage ends the round; the next round begins with the other listeners
                     self.registry.move_to_end(listener)
                     raise
 
-    async def watch(self) -> None:
-        """End streams with an expired token, wake streams that need a heartbeat, and cut off stalled writes.
+    async def check_streams(self) -> None:
+        """End streams whose token has expired, wake streams that need a heartbeat, and cut off stalled writes.
 
         Stop the hub if it has had no streams for IDLE_STOP_AFTER.
         """
@@ -235,8 +238,8 @@ class LiveHub:
                 stream.wake.set()
                 if stream.is_writing:
                     stream.cut_off()
-        if not self.stream_counts and self.tasks.is_running() and now - self.last_closed_at >= IDLE_STOP_AFTER:
-            self._stop()
+        if not self.stream_counts and self.tasks.has_started() and now - self.last_closed_at >= IDLE_STOP_AFTER:
+            self._stop_tasks()
 
     def close(self) -> None:
         """End all streams, and admit no others."""
@@ -250,7 +253,7 @@ class LiveHub:
     def _streams(self) -> list[Stream]:
         return [stream for listener in self.registry.listeners.values() for stream in listener.streams]
 
-    def _reserve(self, user: UserId) -> None:
+    def _reserve_stream(self, user: UserId) -> None:
         """Count a new stream of the user. Raises StreamsFull and TooManyStreams."""
         if self.is_closed or self.stream_counts.total() >= self.max_streams:
             raise StreamsFull(f"The limit is {self.max_streams} streams.")
@@ -259,33 +262,33 @@ class LiveHub:
         self.stream_counts[user] += 1
         self.metrics.streams.set(self.stream_counts.total())
 
-    async def _begin(self) -> None:
-        """Start the background tasks.
+    async def _start_tasks(self) -> None:
+        """Read the recent bursts once, and start the background tasks.
 
-        The first client loads a page with everything that the store has already, so only later updates are sent.
+        The client of the first stream has just loaded a page with these bursts, so only later updates are sent.
         """
         with suppress(Unavailable):
             await self.sweep()
         if self.is_closed:
             return
         self.tasks.start(self._listen())
-        for step in (self.sweep, self.refresh_old, self.registry.send_due_digests, self.watch):
+        for step in (self.sweep, self.refresh_old, self.registry.send_due_digests, self.check_streams):
             self.tasks.start(self._repeat_step(step))
         with suppress(TimeoutError):
             async with asyncio.timeout(BUS_CONNECT_TIMEOUT_SECONDS):
-                await self.connected.wait()
+                await self.bus_connected.wait()
 
-    def _stop(self) -> None:
+    def _stop_tasks(self) -> None:
         """Stop the tasks, and return to the initial state.
 
-        Bursts that are published from now on are not received, so the buffer must not be used as if it were complete.
+        Bursts that are published from now on are not received. So the buffer is emptied: it would have a gap.
         """
         self.tasks.stop()
         self.registry.buffer = RecentBurstBuffer(max_bursts=self.registry.buffer.max_bursts)
         self.swept_at, self.caught_up_at, self.is_disconnected = None, LONG_AGO, True
-        self.connected.clear()
+        self.bus_connected.clear()
 
-    def _release(self, user: UserId) -> None:
+    def _release_stream(self, user: UserId) -> None:
         self.stream_counts[user] -= 1
         if not self.stream_counts[user]:
             del self.stream_counts[user]
@@ -330,12 +333,12 @@ class LiveHub:
         if self.is_disconnected:
             self.is_disconnected = False
             self.reset_listeners()
-            self.connected.set()
+            self.bus_connected.set()
 
     async def _publish(self, message: MarksChanged) -> None:
         try:
             await self.bus.publish_marks(message)
-        except CacheUnavailable:  # fails open: other processes read the marks again after MAX_FACTS_AGE
+        except CacheUnavailable:  # fails open: other processes read the marks within MAX_FACTS_AGE
             self.metrics.outages.labels("cache").inc()
 
     async def _repeat_step(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -28,7 +28,7 @@ from notifier.flow.live.stream import (
 from notifier.ports.coordination import Clock
 
 READ_OVERLAP = timedelta(seconds=10)
-"""How far each read of bursts reaches back before the last one.
+"""How far each read of bursts reaches back before the start of the last read.
 
 A burst becomes readable within a second of its opening time, or gets a new opening time. The other nine seconds cover
 a stalled machine.
@@ -44,6 +44,7 @@ class ListenerRegistry:
     buffer: RecentBurstBuffer = field(default_factory=RecentBurstBuffer)
     listeners: dict[UserId, Listener] = field(default_factory=dict)
     by_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    """Listeners who get the subject's bursts as individual rows."""
     by_digest_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
     """Listeners who get the subject's bursts in a digest only."""
 
@@ -63,7 +64,7 @@ class ListenerRegistry:
         del self.listeners[listener.user]
 
     def deliver(self, burst: Burst) -> None:
-        """Send a burst to the followers of its subject who may see it. Older versions change nothing."""
+        """Send a burst to the listeners who follow its subject and may see it. Ignore a version that is not newer."""
         before, now = self.buffer.get(burst.key), self.clock.now()
         if before is not None and before.version >= burst.version:
             return
@@ -74,10 +75,10 @@ class ListenerRegistry:
             listener.deliver_in_digest(burst, before, now)
 
     def resume(self, listener: Listener, stream: Stream, last: StreamPosition | None) -> None:
-        """Queue what became visible or grew since the client's last event.
+        """Queue the bursts that became visible or grew since `last`, the position of the client's last event.
 
-        Reset the stream instead if the buffer does not reach back to that event, or if the viewer's facts have changed.
-        Reset it also if there is more than a page of events, or if a digest fell due or changed.
+        Reset the stream instead if `last` is unknown, older than the buffer, or from before a change of the viewer's
+        facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
         """
         view, complete_since = listener.view(self.clock.now()), self.buffer.since
         if last is None or complete_since is None or last.as_of < complete_since:
@@ -122,18 +123,21 @@ class ListenerRegistry:
                     raise
 
     def _is_outdated(self, digest: Digest, view: InboxView) -> bool:
-        """Return whether a burst was retracted while the digest was read. Growth need not be sent: any page has it."""
+        """Return whether a burst of the digest was retracted while the digest was read.
+
+        A burst that only grew does not count: its new mentions are on the next page that the client loads.
+        """
         counts, subjects = {burst.key: burst.count for burst in digest.newest}, {*view.digest_subjects}
         updates = (burst for burst in self.buffer.received_since(view.now) if burst.key.subject in subjects)
         return any(burst.silent or burst.count < counts.get(burst.key, 0) for burst in updates)
 
     def move_to_end(self, listener: Listener) -> None:
-        """Move the listener to the end, so that a read that fails for it alone does not block the others."""
+        """Move the listener to the end of the round. If only its own reads fail, the others get their turn first."""
         if self.listeners.get(listener.user) is listener:
             self.listeners[listener.user] = self.listeners.pop(listener.user)
 
     async def _send_due_digest(self, listener: Listener) -> None:
-        async with listener.lock:  # so that the viewer's facts stay the same
+        async with listener.lock:  # a refresh must not change the viewer's facts meanwhile
             if (due_at := listener.next_digest_at) is None:
                 return
             view = listener.view(self.clock.now())
@@ -149,9 +153,9 @@ class ListenerRegistry:
             stream.wake.set()
 
     async def refresh(self, listener: Listener) -> None:
-        """Read the user's facts again, and queue changed marks.
+        """Read the user's facts again, and queue the bursts whose marks changed.
 
-        Raises NotFound if the user no longer exists, and StoreUnavailable.
+        Raises StoreUnavailable, and NotFound if the user no longer exists.
         """
         async with listener.lock:
             if await self.inbox.people.member(listener.user) != listener.member:
@@ -167,11 +171,11 @@ class ListenerRegistry:
             now = self.clock.now()
             if viewer != listener.viewer:
                 self._set_viewer(listener, viewer)
-            # No await since the viewer was set. So an event id whose fingerprint includes a mark is sent with the event
-            # of that mark or after it.
+            # There is no await between setting the viewer and queueing its marks. So the client gets each changed mark
+            # before, or with, the first event id whose fingerprint includes that mark.
             listener.unsent_marks -= marks_to_send
             for stream in listener.streams:
-                stream.mark(entries)
+                stream.queue_marked(entries)
             if listener.needs_count:
                 await self._count_unread(listener, now)
             listener.loaded_at = now
@@ -208,13 +212,13 @@ class ListenerRegistry:
                     del listeners_by_subject[subject]
 
     async def _count_unread(self, listener: Listener, now: datetime) -> None:
-        """Load the unread bursts, as `GET /v1/inbox/unread` does.
+        """Load the keys of the unread bursts, as `GET /v1/inbox/unread` does.
 
-        A set of keys, unlike a number, stays right if a later update repeats a burst.
+        Keys are kept instead of a number, so that an update of an unread burst does not count it twice.
         """
         view = listener.view(now)
         unread_keys = await self.inbox.unread(view)
-        # Add bursts that arrived during the read, and those from shortly before it that are not in the index yet.
+        # Add bursts that arrived during the read, and earlier ones that may not be in the pull index yet.
         unread_keys |= {b.key for b in self.buffer.visible_since(view, now - READ_OVERLAP) if is_unread(b, view.viewer)}
         listener.unread, listener.needs_count = unread_keys, False
 

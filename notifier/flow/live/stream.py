@@ -1,4 +1,4 @@
-"""Events of an open stream, decided by the visibility predicate of its page. No I/O."""
+"""Events of open streams, with the same visibility rules as inbox pages. No I/O."""
 
 from asyncio import Event as Wake
 from asyncio import Lock
@@ -18,14 +18,15 @@ from notifier.flow.inbox.digests import changes_digest, digest_due_for
 from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_of
 
 MAX_BUFFERED_BURSTS = 10_000
-"""Bursts kept for clients that reconnect: eleven a second during the quarter of an hour that a token lasts; 20 MB."""
+"""Bursts kept for clients that reconnect: eleven a second for the 15 minutes that a token is valid. They take 20 MB."""
 MAX_QUEUED_BURSTS = 100
-"""Maximum of bursts in a stream's queue. A client that is further behind is cut off, and loads its page again."""
+"""Most bursts in a stream's queue. A client that is further behind is cut off, and loads its page again."""
 PAGE_SIZE = 20
-"""Maximum of events queued for a client that reconnects, and of bursts with changed marks. For more of them the client
-loads its page again, which takes one request."""
+"""Most events queued for a client that reconnects, and most queued bursts with changed marks. For more of them the
+client loads its first page again, with one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
+"""Finest difference between two times."""
 
 
 class StreamEvent(StrEnum):
@@ -34,7 +35,7 @@ class StreamEvent(StrEnum):
     GROUP = "group"
     """A burst that is already on the viewer's page has grown."""
     MARKED = "marked"
-    """The mark of a burst that the viewer has, or had hidden, was changed on one of the viewer's devices."""
+    """A burst was marked on one of the viewer's devices, as read, unread, or visible again."""
     HIDDEN = "hidden"
     """The burst is no longer visible: it was retracted, or the viewer hid it on any device."""
     COUNT = "count"
@@ -45,18 +46,19 @@ class StreamEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPosition:
-    """Event id: the time up to which a stream has sent everything, with fingerprints of its viewer's facts."""
+    """Content of an event id: the time up to which everything was sent, and fingerprints of the viewer's facts."""
 
     as_of: datetime
     visibility: bytes
+    """Result of `visibility_fingerprint`."""
     marks: bytes
-    """Fingerprint of the marks as the client has them."""
+    """Result of `marks_fingerprint`, for the marks as the client has them."""
 
     @classmethod
     def of_view(cls, view: InboxView) -> Self:
-        """Return the position of a page.
+        """Return the position of a page. A stream that starts at it sends the bursts published later.
 
-        The page has everything that was durable at `view.now`, less a delay. Bursts published after that are sent.
+        The page may lack bursts of the last SETTLE_DELAY before `view.now`, so the position is earlier by that time.
         """
         return cls(
             as_of=view.now - SETTLE_DELAY,
@@ -74,9 +76,9 @@ class StreamUpdate:
 
 
 def event_for(burst: Burst, before: Burst | None, view: InboxView, since: datetime) -> StreamEvent | None:
-    """Return the event for a viewer who has what was visible at `since`; None if there is none.
+    """Return the event of a burst for a viewer whose page is of the time `since`; None if there is no event.
 
-    `before` is the burst as this process knew it, None if it was not known.
+    `before` is the last version that this process received; None if this is the first.
     """
     if not view.is_visible(burst):
         return StreamEvent.HIDDEN if _may_be_on_page(view, burst, before) else None
@@ -168,7 +170,7 @@ class RecentBurstBuffer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """Queue of one open stream. A burst is queued once, however often it grows meanwhile."""
+    """Queue of one open stream. A burst is in the queue at most once, however often it grows."""
 
     since: datetime
     """Bursts that opened later are new to the client."""
@@ -176,6 +178,7 @@ class Stream:
     """Unix time at which the client's token expires, in seconds."""
     written_at: datetime
     as_of: datetime = LONG_AGO
+    """Time up to which everything was sent to the client."""
     marks: bytes = b""
     """Fingerprint of the user's marks, as last sent to the client."""
     queued: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
@@ -196,8 +199,8 @@ class Stream:
     def put(self, event: StreamEvent, entry: Entry) -> None:
         """Queue an event.
 
-        If the burst of a queued ROW grows, it stays a ROW, since the client does not have the row that a GROUP changes.
-        If the burst is retracted before the queue is sent, only HIDDEN is sent.
+        If the burst of a queued ROW grows, the event stays a ROW, since the client has no row yet that a GROUP could
+        change. If the burst is retracted before the queue is sent, only HIDDEN is sent.
         """
         queued_event, _ = self.queued.pop(entry.key, (event, entry))
         is_row = StreamEvent.ROW in (queued_event, event) and event is not StreamEvent.HIDDEN
@@ -206,15 +209,15 @@ class Stream:
             self.cut_off()
         self.wake.set()
 
-    def mark(self, entries: Collection[Entry]) -> None:
-        """Queue bursts whose marks changed. One request can mark a hundred; more than a page of them become a reset."""
+    def queue_marked(self, entries: Collection[Entry]) -> None:
+        """Queue bursts whose marks changed, or reset the stream if there are more than PAGE_SIZE of them."""
         self.marked |= {entry.key: entry for entry in entries}
         if len(self.marked) > PAGE_SIZE:
             self.reset()
         self.wake.set()
 
     def reset(self) -> None:
-        """Replace the queue by a reset: the page that the client then loads has everything that was queued."""
+        """Replace the queue by a RESET. The client then loads a page with everything that was queued."""
         self.queued.clear()
         self.marked.clear()
         self.needs_reset, self.sent_badge = True, None
@@ -266,11 +269,13 @@ class Listener:
     member: Member
     viewer: Viewer | None = None
     visibility: bytes = b""
+    """Result of `visibility_fingerprint` for the viewer."""
     marks: bytes = b""
+    """Result of `marks_fingerprint` for the viewer."""
     unsent_marks: set[BurstKey] = field(default_factory=set)
-    """Bursts whose marks another request changed, and that are not queued yet."""
+    """Bursts whose marks were changed by a request, and that are not queued on the streams yet."""
     unread: set[BurstKey] | None = None
-    """Unread bursts, up to the maximum of a badge."""
+    """Unread bursts, at most as many as a badge counts; None until they are loaded."""
     digests_sent_until: datetime
     """Digests that fell due by this time are sent, or are on the page that the client loaded."""
     next_digest_at: datetime | None = None
@@ -310,7 +315,7 @@ class Listener:
         self.needs_count, self.loaded_at = True, LONG_AGO
 
     def deliver_digest(self, digest: Digest, now: datetime) -> None:
-        """Queue the digest as a row on all streams: a page that was loaded before it was due lacks it."""
+        """Queue the digest as a new row on all streams: pages that were loaded before it fell due lack it."""
         for stream in self.streams:
             stream.put(StreamEvent.ROW, digest)
         self._update_unread(digest, self.view(now))

@@ -1,4 +1,4 @@
-"""Count a subject's followers per tier and per suppression rule, from the current sets."""
+"""Audience count: a subject's followers by tier and suppression rule, from the current sets."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,13 +10,13 @@ from notifier.domain.errors import Poison, Unavailable
 from notifier.domain.ids import Lane, Subject, UserId
 from notifier.ports.audience import MemberSets
 
-# Read the live sets of many shards in batches, so that memory does not depend on the number of followers.
+# Live sets are read in batches of shards, so that the memory does not depend on the number of followers.
 
 SHARDS_PER_BATCH = 32
-"""Shards per batch. The fifteen sets of each shard are about 8 MB in total."""
+"""Shards per batch. A shard has fifteen sets of 16 KB, so a batch takes about 8 MB."""
 
 Advance = Callable[[int], object]
-"""Called with the number of shards that were just finished."""
+"""Callback for progress, called with the number of shards finished since the last call."""
 
 
 def live_sets_by_shard(
@@ -27,7 +27,7 @@ def live_sets_by_shard(
         batch = shards[first : first + SHARDS_PER_BATCH]
         try:
             live_sets = sets.live(subject, batch, restricted_to)
-        except Poison as poison:  # counting requests no repair; the message says how to request one
+        except Poison as poison:  # counting has no side effects, so the operator must request the repair
             raise Unavailable(f"{poison.detail} Run `notifier audience verify @{subject.owner} --repair`.") from poison
         yield from zip(batch, live_sets, strict=True)
         advance(len(batch))
@@ -39,13 +39,13 @@ class AudienceCounts:
 
     subject: Subject
     lane: Lane
-    planned: int
-    """Followers according to the follower counts, which planning reads."""
+    planned_followers: int
+    """Followers according to the follower counts, from which bursts are planned."""
     shards: int
     """Shards with at least one follower."""
     tiers: Mapping[Tier, int]
-    phones: Mapping[Tier, int]
-    """Users of each tier whose phone may get alerts."""
+    with_device: Mapping[Tier, int]
+    """Users of each tier who may get alerts: they have a device and have not switched alerts off."""
     suppressed: Mapping[str, int]
     first_only: int
     """Users in the tiers who want only the first burst of a day."""
@@ -61,35 +61,32 @@ class AudienceCounter:
     sets: MemberSets
     rule: TierRule = by_activity
 
-    def count(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> AudienceCounts:
-        """Count the audience. Calls `advance` with the number of counted shards.
-
-        Raises Unavailable, also if a set cannot be read.
-        """
+    def count(self, subject: Subject, lane: Lane, advance: Advance = lambda _: None) -> AudienceCounts:
+        """Count the audience. Raises Unavailable, also if a set cannot be read."""
         follower_counts = self.sets.follower_counts(subject)
         shards = [shard for shard, followers in enumerate(follower_counts.by_shard) if followers]
-        tiers, phones, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
+        tiers, with_device, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
         first_only = 0
         for _, live in live_sets_by_shard(self.sets, subject, shards, advance):
-            first_only += self._add_shard(live, lane, tiers, phones, suppressed)
+            first_only += self._add_shard(live, lane, tiers, with_device, suppressed)
         return AudienceCounts(
             subject=subject,
             lane=lane,
-            planned=follower_counts.total,
+            planned_followers=follower_counts.total,
             shards=len(shards),
             tiers={tier: tiers[tier] for tier in Tier},
-            phones={tier: phones[tier] for tier in Tier},
+            with_device={tier: with_device[tier] for tier in Tier},
             suppressed=dict(suppressed),
             first_only=first_only,
         )
 
     def _add_shard(
-        self, live: ShardSets, lane: Lane, tiers: Counter[Tier], phones: Counter[Tier], suppressed: Counter[str]
+        self, live: ShardSets, lane: Lane, tiers: Counter[Tier], with_device: Counter[Tier], suppressed: Counter[str]
     ) -> int:
         """Add one shard to the counters. Return how many users in its tiers want only the first burst of a day."""
         division = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
         for tier, people in division.tiers.items():
             tiers[tier] += count(people)
-            phones[tier] += count(people & live.push_enabled)
+            with_device[tier] += count(people & live.push_enabled)
         suppressed.update(division.suppressed)
         return sum(count(people & live.first_only) for people in division.tiers.values())

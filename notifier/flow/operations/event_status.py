@@ -1,4 +1,4 @@
-"""Status of an event: the outcome for each named account, and each burst's fan-out progress."""
+"""Status of an event: the outcome for each account, and the progress of its bursts."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -28,14 +28,14 @@ PULL_ONLY_NOTE = "Served by the pull path: the fan-out budget was spent."
 RETRACTED_NOTE = "Retracted: no user sees it."
 RESTRICTED_NOTE = "The author is protected now: only the author's followers see it."
 MAX_SEARCHED_RECORDS = 20_000
-"""Maximum of records searched per stream: those of 40 s at the peak of 500 a second."""
+"""Most records searched per stream: 40 s of events at the peak of 500 a second."""
 
 
 class EventStatus(StrEnum):
     ACCEPTED = "accepted"
     """Durable, and not sequenced yet."""
     SEQUENCED = "sequenced"
-    """At least one account has an outcome. The other accounts get theirs as the coordinator processes the mentions."""
+    """At least one named account has a burst or a refusal. The others may still be waiting in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,11 @@ class TierStatus:
     state: State
     slices: int
     ended: int
+    """Slices that are done, pulled or dead."""
     people: int
-    """Users counted by the slices that ended."""
+    """Users counted by the ended slices."""
     eta_seconds: float | None
-    """None while there is no basis for an estimate."""
+    """Estimated seconds until all slices have ended; None while no slice has ended or the tier is parked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,16 +90,16 @@ class EventStatusLookup:
     def look_up(self, source: str | None, id: str) -> EventReport:
         """Return the status of the event, or of every event with this id if `source` is None.
 
-        An accepted event is never unknown: the cache answers fast, and the log answers if the cache is down or was
-        emptied. Raises NotFound for an event that was never accepted. Raises Unavailable if the log could not be
-        searched completely: too many records wait in it, or another search holds the lock for too long.
+        An accepted event is always found: in the store, in the cache of recent events, or in the log if the cache is
+        down or was emptied. Raises NotFound for an event that was never accepted. Raises Unavailable if the log could
+        not be searched completely: too many records wait in it, or another search takes too long.
         """
-        # Read the store before the log: an event that is sequenced in between is then reported as accepted.
         accounts = self._account_statuses(source, id)
         if not accounts:
             if self._was_accepted_recently(source, id) or self._is_waiting(source, id):
                 return EventReport(id=id, status=EventStatus.ACCEPTED, accounts=())
-            # Read the store again: an event that moved from stream to stream ahead of the search is sequenced by now.
+            # Read the store again: an event may have been sequenced after the first read, and have left the log before
+            # the search.
             accounts = self._account_statuses(source, id)
         if not accounts:
             raise NotFound(f"Unknown event: {id}.")
@@ -118,9 +119,10 @@ class EventStatusLookup:
             return self._search_streams(source, id)
 
     def _search_streams(self, source: str | None, id: str) -> bool:
-        """Search the streams in the order in which an event passes them.
+        """Return whether the event waits in a stream. Raises Unavailable if a stream has too many records to search.
 
-        So an event that moves on during the search is found in the next stream.
+        Streams are searched in the order in which an event passes them. So an event that leaves a stream during the
+        search is found in the next one.
         """
         is_complete = True
         for stream in topics.MENTION_STREAMS:
@@ -133,8 +135,9 @@ class EventStatusLookup:
         return False
 
     def _is_waiting_in(self, stream: str, source: str | None, id: str) -> bool | None:
-        """Return whether the event waits in the stream; None if it was not found and not all records were searched."""
-        # Unpack only records that contain the packed id. It begins with its length, so few other records contain it.
+        """Return whether the event waits in the stream; None if it may be among records that were not searched."""
+        # Unpack only records that contain the packed id. A packed id begins with its length, so few records contain it
+        # by chance.
         packed_id, searched = pack(id), 0
         for logged in self.log.read_uncommitted(stream, topics.GROUPS[stream], MAX_SEARCHED_RECORDS):
             searched += 1
@@ -146,17 +149,18 @@ class EventStatusLookup:
     def _account_statuses(self, source: str | None, id: str) -> Sequence[AccountStatus]:
         """Return the status of each account that the event names.
 
-        Outcomes are read before held mentions. So a mention that is released between the two reads is still reported.
+        Outcomes are read before held mentions, which stay stored after their release. So a mention that is released
+        between the two reads is still reported.
         """
         outcomes, now = self.bursts.outcomes(source, id), self.clock.now()
-        with_outcome = {(outcome.event, outcome.account) for outcome in outcomes}
+        pairs_with_outcome = {(outcome.event, outcome.account) for outcome in outcomes}
         return [
             *self._routed_statuses(outcomes, now),
             *(
                 status
                 for held in self.held_mentions.by_event_id([id])
                 for status in held_statuses(held, now)
-                if source in (None, held.id.source) and (held.id, status.account) not in with_outcome
+                if source in (None, held.id.source) and (held.id, status.account) not in pairs_with_outcome
             ),
         ]
 
@@ -175,7 +179,7 @@ class EventStatusLookup:
 
 
 def note_of(burst: Burst) -> str | None:
-    """Return why not all of the audience see the burst or are notified of it; None if no reason applies."""
+    """Return the note for a burst that is retracted, restricted or pull-only; None for any other burst."""
     if burst.is_retracted:
         return RETRACTED_NOTE
     if burst.is_narrowed:
@@ -212,7 +216,7 @@ def group_by_account(
 
 
 def held_statuses(held_mention: HeldMention, now: datetime) -> Sequence[AccountStatus]:
-    """Return the status of a held mention's accounts. It applies to an account until the account has an outcome."""
+    """Return the status of each account of a held mention. It is valid for accounts that have no outcome yet."""
     refusal = held_mention.refusal(now)
     return [
         AccountStatus(source=held_mention.id.source, account=account, refusal=refusal, bursts=())
@@ -223,7 +227,7 @@ def held_statuses(held_mention: HeldMention, now: datetime) -> Sequence[AccountS
 def _tier_statuses(
     burst: Burst, progress: BurstProgress, throttles: Collection[str], now: datetime
 ) -> Sequence[TierStatus]:
-    """Return the progress of all tiers. All tiers of a burst without fan-out budget are left to the pull path."""
+    """Return the progress of all tiers. A pull-only burst has no fan-out, so all its tiers are PULLED."""
     all_tiers = tier_statuses(progress, throttles=throttles, now=now)
     return [replace(tier, state=State.PULLED) for tier in all_tiers] if burst.pull_only else all_tiers
 
@@ -250,8 +254,9 @@ def _tier_status(progress: BurstProgress, tier: Tier, *, throttles: Collection[s
 def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
     """Return the state of a tier from the states of its slices.
 
-    Once all slices have ended, it is the worst state. Before that it is the most active state, or IN_FLIGHT if some
-    slices have ended and none of the others is parked.
+    If all slices have ended, the tier is DEAD if a slice is dead, PULLED if one is pulled, and DONE otherwise. If some
+    have not ended, the tier is IN_FLIGHT if a slice is in flight, and PARKED if one is parked. If the others only wait
+    to be queued, the tier is PLANNED, and IN_FLIGHT after the first slice has ended.
     """
     states = {slice_state.state(now, throttles=throttles) for slice_state in slice_states}
     unfinished = states - {State.DONE, State.PULLED, State.DEAD}
@@ -265,9 +270,9 @@ def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], 
 
 
 def _eta(progress: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
-    """Return the estimated seconds until the tier is done, None without a basis.
+    """Return the estimated seconds until all slices of the tier have ended; None if that cannot be estimated.
 
-    The estimate uses the mean rate since the burst opened, so it grows while nothing progresses.
+    The estimate uses the mean rate since the burst opened, so it grows while no slice ends.
     """
     if ended == slices:
         return 0.0

@@ -1,9 +1,9 @@
-"""Operator overview from the ledger, the store and the cache.
+"""Overview for operators, from the ledger, the store and the cache.
 
-One read of the overview costs a few reads of the ledger, regardless of the number of followers. Audience snapshots are
-read once, because they never change. Three numbers depend on earlier reads. The mention rate compares two reads. The
-delivery rate includes bursts that had work left at the previous read. The snapshots of a large burst are counted over
-several reads.
+One read of the overview takes a few reads of the ledger, regardless of the number of followers. An `Overview` remembers
+its last read for three numbers. The mention rate is the difference between two reads. The delivery rate includes bursts
+that were unfinished at the last read. The audience snapshots of a large burst are counted over several reads, each
+snapshot once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,22 +47,22 @@ MAX_BURST_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
 """Newest bursts that are read. The mention rate is computed from their growth."""
 MAX_WATCHED_BURSTS = 32
-"""Newest open bursts whose progress is read from the ledger: 5 ms for a burst of 200 million followers."""
+"""Newest open bursts whose progress is read from the ledger. This takes 5 ms for a burst of 200 million followers."""
 MAX_SHOWN_BURSTS = 8
 COUNT_INTERVAL = timedelta(seconds=10)
-"""Interval between two counts of deferred bursts. Many change at once, at each quarter of an hour, and few between."""
+"""Interval between counts of the deferred bursts. Their number changes mostly at quarter hours."""
 RATE_WINDOW = timedelta(seconds=3)
 """Time over which the delivery rate is measured. A slice takes a quarter of a second, so the rate over 3 s is smooth,
 and still current."""
 SNAPSHOTS_PER_READ = 512
-"""Audience snapshots counted per read: 70 ms. A burst of 200 million followers is fully counted after three reads."""
+"""Most audience snapshots counted per read; they take 70 ms. Three reads count a burst of 200 million followers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstOverview:
-    """The burst that is shown in detail: the newest with work left, or the newest if all are done.
+    """The burst that is shown in detail: the newest open one, or the newest if none is open.
 
-    It is chosen among the large bursts; if there are none, among all.
+    It is chosen among the bursts of the celebrity lane with a fan-out; if there are none, among all.
     """
 
     burst: Burst
@@ -71,7 +71,7 @@ class BurstOverview:
     tiers: Sequence[TierProgress]
     totals: RecipientTotals
     counted_shards: int
-    """Shards whose audience snapshot is counted in `totals`. Other snapshots do not exist or are not counted yet."""
+    """Shards whose audience snapshot is included in `totals`. The other snapshots are not taken or not counted yet."""
     is_finished: bool
     deferred_until: datetime | None
     """When the first deferred slice resumes: quiet hours end, or a provider may accept alerts again."""
@@ -79,15 +79,15 @@ class BurstOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheState:
-    """State of the disposable cache. While the cache does not answer, all fields are empty or None."""
+    """State of the cache (Redis). While it does not answer, all other fields are empty or None."""
 
     is_available: bool
     generation: str | None
-    """A new value means that the cache was emptied and rebuilt. None: emptied and not rebuilt yet."""
+    """Generation of the pull index: it changes if the cache was emptied and rebuilt. None until the rebuild."""
     backlogs: Mapping[Pool, PoolBacklog]
     backpressure: float | None
     open_circuits: Mapping[str, OpenCircuit]
-    """Providers and push services whose circuit is open."""
+    """Open circuits, by line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class OverviewSnapshot:
     """Deferred bursts, which are not among the open ones. They wait for the end of quiet hours, or for a provider."""
     bursts: Sequence[Burst]
     """The newest bursts."""
-    running: BurstOverview | None
+    shown_burst: BurstOverview | None
     """The burst that is shown in detail; None if there is no burst, or if it has no plan yet."""
     rate: DeliveryRate
     throttles: Sequence[Throttle]
@@ -109,7 +109,7 @@ class OverviewSnapshot:
     cache: CacheState
 
     def seconds_behind(self, pool: Pool) -> float | None:
-        """Return the pool's delay. None if no delay is reported, or a throttle holds the remaining work."""
+        """Return the age of the pool's oldest work; None if it is not reported, or if a throttle holds the pool."""
         backlog = self.cache.backlogs.get(pool)
         if backlog is None or (backlog.slices and backlog.oldest_opened_at is None):
             return None
@@ -129,20 +129,21 @@ class Overview:
     circuit_report: CircuitReport
     pull: PullIndex
     clock: Clock
-    counts: dict[BurstKey, int] = field(default_factory=dict)
+    mention_counts: dict[BurstKey, int] = field(default_factory=dict)
     """Mentions of each burst that was listed at the last read."""
     read_at: datetime | None = None
+    """Time of the last read."""
     watched: frozenset[BurstKey] = frozenset()
-    """Bursts with work left at the last read. They are read again, so that the delivery rate has their last entries."""
-    counted_at: datetime | None = None
+    """Bursts that were unfinished at the last read. The next read has their last entries, for the delivery rate."""
+    deferred_counted_at: datetime | None = None
     deferred_count: int = 0
-    """Deferred bursts at `counted_at`."""
+    """Deferred bursts at `deferred_counted_at`."""
     counted_burst: BurstKey | None = None
     snapshot_counts: dict[int, SnapshotCounts] = field(default_factory=dict)
     """Counted audience snapshots of `counted_burst`, by shard."""
 
     def read(self) -> OverviewSnapshot:
-        """Read the overview once. Raises StoreUnavailable; without the cache everything else is still reported."""
+        """Read the overview. Raises StoreUnavailable; while the cache is down, the rest is still reported."""
         now = self.clock.now()
         listed = [
             b
@@ -154,7 +155,7 @@ class Overview:
         shown = _choose_burst(listed, open_keys)
         to_read = dict.fromkeys([*open_bursts[-MAX_WATCHED_BURSTS:], *self.watched, *([shown.key] if shown else [])])
         progress_by_burst = self.ledger.read(to_read)
-        # Leave out deferred bursts, which are not open: they get no entries while they wait, often all night.
+        # Do not watch deferred bursts, which are not open: they get no entries until they wake, often hours later.
         self.watched = frozenset(
             key for key, progress in progress_by_burst.items() if not progress.is_finished and key in open_keys
         )
@@ -165,7 +166,9 @@ class Overview:
             open_bursts=len(open_bursts),
             deferred_bursts=self._count_deferred(now),
             bursts=listed[:MAX_SHOWN_BURSTS],
-            running=self._burst_overview(shown, progress_by_burst.get(shown.key), throttles, now) if shown else None,
+            shown_burst=self._burst_overview(shown, progress_by_burst.get(shown.key), throttles, now)
+            if shown
+            else None,
             rate=delivery_rate(progress_by_burst.values(), now=now, over=RATE_WINDOW),
             throttles=throttles,
             stopped_lanes=stopped_lanes(self.lane_tallies),
@@ -173,16 +176,16 @@ class Overview:
         )
 
     def _count_deferred(self, now: datetime) -> int:
-        if is_due(self.counted_at, COUNT_INTERVAL, now):
-            self.counted_at, self.deferred_count = now, self.deferred_bursts.count()
+        if is_due(self.deferred_counted_at, COUNT_INTERVAL, now):
+            self.deferred_counted_at, self.deferred_count = now, self.deferred_bursts.count()
         return self.deferred_count
 
     def _mention_rate(self, listed: Sequence[Burst], now: datetime) -> float:
-        previous_counts, previous_time = self.counts, self.read_at
-        self.counts, self.read_at = {burst.key: burst.count for burst in listed}, now
+        previous_counts, previous_time = self.mention_counts, self.read_at
+        self.mention_counts, self.read_at = {burst.key: burst.count for burst in listed}, now
         if previous_time is None or now <= previous_time:
             return 0.0
-        growth = sum(count - previous_counts.get(key, 0) for key, count in self.counts.items())
+        growth = sum(count - previous_counts.get(key, 0) for key, count in self.mention_counts.items())
         return max(0, growth) / (now - previous_time).total_seconds()
 
     def _burst_overview(
@@ -204,7 +207,7 @@ class Overview:
         )
 
     def _count_snapshots(self, progress: BurstProgress) -> None:
-        """Read the counts of up to SNAPSHOTS_PER_READ more audience snapshots of the burst."""
+        """Read the counts of up to SNAPSHOTS_PER_READ audience snapshots of the burst that are not counted yet."""
         key = progress.plan.burst
         if key != self.counted_burst:
             self.counted_burst, self.snapshot_counts = key, {}
@@ -213,7 +216,7 @@ class Overview:
         for start in range(0, len(missing), SNAPSHOTS_PER_READ):
             counts = self.audience_snapshots.read_counts(key, missing[start : start + SNAPSHOTS_PER_READ])
             self.snapshot_counts |= counts
-            if counts:  # the next call continues with the shards after these
+            if counts:  # the next call counts the others
                 return
 
     def _read_cache(self) -> CacheState:
@@ -225,7 +228,7 @@ class Overview:
                 backpressure=self.backpressure.level(),
                 open_circuits=self.circuit_report.read(),
             )
-        except CacheUnavailable:  # fails open: the rest of the overview needs none
+        except CacheUnavailable:  # fails open: the rest of the overview does not need the cache
             return CacheState(is_available=False, generation=None, backlogs={}, backpressure=None, open_circuits={})
 
 
@@ -238,10 +241,10 @@ def _first_resume_time(slice_states: Iterable[SliceState], now: datetime) -> dat
     return min((s.deferred_until for s in slice_states if s.deferred_until and s.is_deferred(now)), default=None)
 
 
-# Freshness: age of the data that tiers are computed from, and accepted records that are not in it yet.
+# Freshness: age of the data from which tiers are computed, and records that the indexers have not read yet.
 
 MAX_COUNTED_RECORDS = 1_000
-"""Maximum records counted per stream."""
+"""Most records counted per stream."""
 AUDIENCE_STREAMS = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
 
 
@@ -249,9 +252,9 @@ AUDIENCE_STREAMS = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
 class AudienceFreshness:
     activity: ActiveSetFreshness
     rolled_up_at: datetime | None
-    """When active users last came into the sets; None if that is unknown."""
+    """When activity was last rolled up into the active sets; None if that is unknown."""
     waiting: Mapping[str, int]
-    """Accepted records per stream that are not in rows and bitmaps yet."""
+    """Records per stream that are not in rows and bitmaps yet, counted up to MAX_COUNTED_RECORDS."""
 
 
 def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval: timedelta) -> AudienceFreshness:
@@ -270,7 +273,7 @@ def active_set_state(
 ) -> tuple[ActiveSetFreshness, datetime | None]:
     """Return how fresh the active sets are, and when they were last rolled up.
 
-    `interval` is that of the roll-up; zero if the roll-up is off and tiers stay as they were loaded.
+    `interval` is the interval of the roll-up. Zero means that the roll-up is off, so the active sets do not change.
     """
     rolled_up_at = None
     with suppress(CacheUnavailable):  # fails open: without the cache there is no roll-up, and its time is unknown

@@ -1,4 +1,4 @@
-"""Preview of a mention: makes the decisions about a mention now, without side effects."""
+"""Preview of a mention: what would happen to it now, computed without side effects."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -27,9 +27,9 @@ from notifier.ports.retractions import Retractions
 
 MAX_BURST_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
-"""Newest bursts that are read."""
-MAX_LARGE_BURSTS = 32
-"""Large bursts among them from which the delivery speeds are estimated."""
+"""Most bursts that are read, the newest ones."""
+MAX_MEASURED_BURSTS = 32
+"""Most celebrity bursts among them from which the delivery speeds are estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +38,15 @@ class AccountPreview:
 
     account: UserId
     refusal: MentionRefusal | None
-    """Why the account's followers would not be notified."""
+    """Why the account's followers would not be notified; None if they would."""
     lane: Lane = Lane.STANDARD
     verdict: Verdict = Verdict.ALL
     followers: int = 0
     burst: Burst | None = None
     joins: bool = False
-    """Whether the burst is open already. Then the mention extends its text, and no user is notified again."""
+    """Whether the mention would join an open burst. It would then change the burst's text and notify no user."""
     tiers: Mapping[Tier, TierForecast] | None = None
-    """None if there would be no fan-out."""
+    """Forecast of each tier; None if there would be no fan-out."""
     dormant: int = 0
     dormant_alerted: int = 0
     suppressed: Mapping[str, int] | None = None
@@ -64,20 +64,22 @@ class Preview:
     clock: Clock
     threshold: int
     collapse: timedelta | None = None
+    """Replaces the collapse window of every policy, if set."""
     refill: timedelta | None = None
+    """Replaces the refill interval of every policy's fan-out budget, if set."""
     rule: TierRule = by_activity
-    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS
+    pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
     count_lock: AbstractContextManager[object] | None = None
-    """Lock held while audiences are counted, which takes a core. Raises Unavailable if other callers hold it."""
+    """Lock held while audiences are counted, because a count keeps a core busy. Raises Unavailable if it is taken."""
 
     def estimate(
         self, event: Event, on_start: Callable[[int], Advance] = lambda _: lambda _: None
     ) -> Sequence[AccountPreview]:
         """Return the effect on each account, in the order in which the event names them.
 
-        For each account, `on_start` is called with the number of shards to count. It returns the callback that gets the
-        number of counted shards. The cap of the author is not checked, because a check takes a token. Duplicates of the
-        event are not looked for either. Raises Unavailable, also if a set cannot be read.
+        For each account whose followers are counted, `on_start` gets the number of shards, and returns the callback for
+        the progress. The author's cap is not checked, because a check takes a token. Duplicates of the event are not
+        looked for either. Raises Unavailable, also if a set cannot be read.
         """
         facts = self.moderation([event])
         with self.count_lock or nullcontext():
@@ -104,7 +106,7 @@ class Preview:
         return preview if joins or burst.pull_only else self._with_counts(preview, burst, on_start)
 
     def _next_burst(self, head: Head, mention: Mention) -> tuple[Burst, bool]:
-        """Return the burst that the mention would get, and whether that burst is open already."""
+        """Return the burst that the mention would get, and whether the mention would join it."""
         record = LoggedMention(partition="preview", offset=0, mention=mention)
         now = self.clock.now()
         next_head = advance(head, [record], known=(), now=now, nonce="", collapse=self.collapse, refill=self.refill)
@@ -116,7 +118,7 @@ class Preview:
         for shard, live in live_sets_by_shard(
             self.sets, burst.key.subject, shards, on_start(len(shards)), burst.restricted_to
         ):
-            forecast.add(take_snapshot(burst, shard, live, self.rule, self.pushed))
+            forecast.add(take_snapshot(burst, shard, live, self.rule, self.pushed_tiers))
         return replace(
             preview,
             tiers=self._tier_forecasts(forecast),
@@ -138,5 +140,5 @@ class Preview:
 
     def _measured_speeds(self) -> Mapping[Tier, float]:
         newest = self.recent_bursts.opened_since(self.clock.now() - MAX_BURST_AGE, None, MAX_LISTED_BURSTS)
-        large = [b.key for b in newest if b.key.subject.kind is Kind.MENTION and b.lane is Lane.CELEBRITY]
-        return speeds_by_tier(self.ledger.read(large[:MAX_LARGE_BURSTS]).values())
+        measured = [b.key for b in newest if b.key.subject.kind is Kind.MENTION and b.lane is Lane.CELEBRITY]
+        return speeds_by_tier(self.ledger.read(measured[:MAX_MEASURED_BURSTS]).values())

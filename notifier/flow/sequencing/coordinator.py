@@ -1,4 +1,4 @@
-"""Coordinator: assigns mentions to numbered bursts, by one compare-and-set per subject and batch."""
+"""Coordinator: assigns mentions to numbered bursts, with one compare-and-set per subject and batch."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.event_log import Logged
 
 MAX_CACHED_HEADS = 4_096
-"""Maximum of cached heads. In a storm of mentions a few hundred subjects are active."""
+"""Most cached heads. In a storm of mentions a few hundred subjects are active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +28,12 @@ class Coordinator:
     clock: Clock
     nonces: Nonces
     collapse: timedelta | None = None
+    """Replaces the collapse window of every policy, if set."""
     refill: timedelta | None = None
+    """Replaces the refill interval of every policy's fan-out budget, if set."""
     cached_heads: dict[Subject, Head] = field(default_factory=dict)
-    """Heads as this process last published them, used without reading. If a head has changed since, its
-    compare-and-set fails."""
+    """Heads as this process last published them. If another process has changed a head since, the compare-and-set of
+    the cached head fails."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Give every mention of the records a durable, announced burst, unless it was retracted."""
@@ -42,17 +44,20 @@ class Coordinator:
             known = self.bursts.known_events({s: [record.mention.event for record in remaining[s]] for s in heads})
             next_heads = {s: self._advance(head, remaining[s], known[s]) for s, head in heads.items()}
             changed_heads = [head for subject, head in next_heads.items() if head is not heads[subject]]
-            won, published = self.publisher.swap_and_publish(changed_heads)
-            self._cache_heads(published)
-            completed = won | (set(heads) - {head.subject for head in changed_heads})
+            swapped_subjects, published_heads = self.publisher.swap_and_publish(changed_heads)
+            self._cache_heads(published_heads)
+            completed = swapped_subjects | (set(heads) - {head.subject for head in changed_heads})
             remaining = {subject: mentions for subject, mentions in remaining.items() if subject not in completed}
-        # Check again after writing: a retraction stored meanwhile cannot have found these mentions. A crash before this
-        # line repeats the batch, which returns here with all of its mentions. Some may be written before the crash and
-        # retracted after it. `_apply_retractions` then treats these as retracted before they arrived.
+        # Check again after writing: a retraction stored meanwhile cannot have found these mentions. The whole batch is
+        # repeated after a crash before this check. A mention may have been written before the crash and retracted after
+        # it. The repeated batch then only records a refusal for the mention; this check removes it from its burst.
         self.settlement.resettle([record.mention for record in logged_mentions])
 
     def _apply_retractions(self, records: Sequence[LoggedMention]) -> Sequence[LoggedMention]:
-        """Apply stored retractions. A mention retracted before it arrived gets no burst, but keeps its log position."""
+        """Apply stored retractions. Record a refusal for each retracted mention, which gets no burst.
+
+        The retracted mentions are returned, too: the head records their offsets as applied.
+        """
         mentions = self.settlement.current([record.mention for record in records])
         retracted = [mention for mention in mentions if mention.retracted]
         if retracted:
@@ -62,7 +67,8 @@ class Coordinator:
     def _load_heads(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         """Return the heads, from the cache where possible.
 
-        A cached head is used once. If its compare-and-set fails, the next round reads the head from the store.
+        A cached head is taken out of the cache. So after a failed compare-and-set the next round reads the head from
+        the store.
         """
         cached = {subject: head for subject in subjects if (head := self.cached_heads.pop(subject, None))}
         return {**cached, **self.publisher.finish([subject for subject in subjects if subject not in cached])}

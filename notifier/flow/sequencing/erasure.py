@@ -1,7 +1,7 @@
-"""Erasure: removes an author's text beyond mentions, and the author's devices.
+"""Erasure: removes an erased author's devices, and text in edits, held mentions and dead letters.
 
-An author's text is also in edits, held mentions and dead letters. Mentions lose their text when they are settled. Every
-step can be repeated, because entries without text are skipped.
+Retraction settlement removes the text from mentions. Every step can be repeated, because entries without text are
+skipped.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ from notifier.ports.retractions import ErasureTargets, Retractions
 T = TypeVar("T")
 
 ENTRIES_PER_BATCH = 200
-"""Entries in memory at a time. An author may have written any amount of text."""
+"""Entries in memory at a time. An author may have any number of entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """Erases what retraction settlement leaves. Idempotent."""
+    """Erases the text and devices that retraction settlement does not erase. Idempotent."""
 
     retractions: Retractions
     erasure_targets: ErasureTargets
@@ -39,17 +39,17 @@ class Erasure:
     metrics: Metrics
 
     def erase(self, retractions: Sequence[Retraction]) -> None:
-        """Erase what settlement leaves. Call this after the retractions are stored and their bursts are settled."""
+        """Erase what these retractions concern. Call this after they are stored and their bursts are settled."""
         self._erase_late_edits([retraction for retraction in retractions if retraction.cause is RetractionCause.EDIT])
         self._erase_authors(
             _latest_by_author([retraction for retraction in retractions if retraction.cause is RetractionCause.ERASE])
         )
 
     def erase_held(self, held_mentions: Collection[HeldMention]) -> None:
-        """Erase held mentions of authors that were erased before. Call this after storing the held mentions.
+        """Erase the text of held mentions whose author is already erased. Call this after storing the held mentions.
 
-        The retractor looks for held mentions after storing the erasure. So either the retractor sees the held mention,
-        or this call sees the erasure.
+        The retractor stores an erasure before it looks for held mentions. So either the retractor finds the held
+        mention, or this call finds the erasure.
         """
         erasures = self.retractions.read_current({erasure_key(held.author) for held in held_mentions})
         erasure_by_author = _latest_by_author(erasures.values())
@@ -62,7 +62,8 @@ class Erasure:
     def _erase_authors(self, erasures: Mapping[UserId, Retraction]) -> None:
         """Erase edits, devices, held mentions and dead letters of the authors.
 
-        All authors share one scan of the held mentions and dead letters, so that mass erasure delays no deletion.
+        Held mentions and dead letters are scanned once for all authors. With one scan per author, a mass erasure would
+        delay the deletions that follow it in the stream.
         """
         now = self.clock.now()
         for erasure in erasures.values():
@@ -77,13 +78,13 @@ class Erasure:
             self._erase_letter_bodies(erasures.keys())
 
     def _remove_devices(self, erasures: Mapping[UserId, Retraction]) -> None:
-        """Drop devices registered up to the erasure. A device registered later stays: the author has come back."""
+        """Remove devices registered up to the erasure. A later device stays: the author has come back."""
         accounts = self.directory.accounts(erasures.keys())
-        until = {account.member: erasures[user].at for user, account in accounts.items()}
-        self.metrics.erased.labels("device").inc(self.device_registry.remove_registered(until))
+        erased_at = {account.member: erasures[user].at for user, account in accounts.items()}
+        self.metrics.erased.labels("device").inc(self.device_registry.remove_registered(erased_at))
 
     def _erase_late_edits(self, edits: Collection[Retraction]) -> None:
-        """Erase edits that arrive after the erasure of their author, but were made before it."""
+        """Erase the text of edits that arrive after the erasure of their author, but were made before it."""
         erasures = self.retractions.read_current({erasure_key(edit.author) for edit in edits}).values()
         erased_at = {erasure.author: erasure.at for erasure in erasures}
         self._replace_by_deletions(

@@ -1,4 +1,4 @@
-"""Live publisher: sends burst updates to the live bus and buffers them during outages."""
+"""Live publisher: sends burst updates to the live bus, and buffers them during outages."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -9,17 +9,17 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus, MissedUpdates
 
 MAX_BUFFERED = 1_000
-"""Maximum of buffered updates: those of a minute in a storm of mentions. After a longer outage clients reload, since
-their connections are lost by then anyway."""
+"""Most buffered updates: about those of a minute in a storm of mentions. After a longer outage the updates are dropped,
+and the clients load their pages again."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LivePublisher:
-    """Publishes live updates, one instance for all threads of a process. Each buffer operation is one atomic call.
+    """Publishes live updates. One instance serves all threads of a process: each operation on the buffer is atomic.
 
-    Listeners handle a late update like a current one. After a timeout an update may be sent twice; listeners compare
-    the burst's version. A crashed process may leave updates unsent. So the first message of every process is
-    `MissedUpdates`, and so is the next one after updates were dropped.
+    Updates may arrive late, or twice after a timeout; listeners compare the burst's version. A crashed process may
+    leave updates unsent, so every process begins with a `MissedUpdates` message. It also sends one after it has dropped
+    updates.
     """
 
     bus: LiveBus
@@ -36,7 +36,7 @@ class LivePublisher:
     def flush(self) -> None:
         """Send everything buffered. Call this regularly: after an outage there may be no new burst to trigger it."""
         if missed := self.has_missed_updates:
-            # Reset before publishing, so that a loss that another thread notes meanwhile is not overwritten.
+            # Reset the flag before publishing: another thread may set it meanwhile, and that must not be overwritten.
             self.has_missed_updates = False
         bursts = self._take_all()
         if not (missed or bursts):
@@ -54,7 +54,7 @@ class LivePublisher:
         while True:
             try:
                 bursts.append(self.buffer.popleft())
-            except IndexError:  # the buffer is empty; a check before could be outdated by another thread
+            except IndexError:  # the buffer is empty; after a check, another thread could still empty it
                 return bursts
 
     def _restore(self, bursts: list[Burst], missed: bool) -> None:

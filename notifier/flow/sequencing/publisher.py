@@ -1,7 +1,7 @@
 """Publisher: turns a head's outbox into bursts, mentions, index entries, live updates and plans.
 
-Once a head is swapped by compare-and-set, its outbox holds everything that was decided. Publishing is idempotent at
-every step, and marks the head as published last. After a crash, the next process that loads the head completes it.
+After its compare-and-set, a head's outbox holds everything that was decided. Every step of publishing is idempotent.
+The last step empties the outbox. After a crash, the next process that loads the head publishes its outbox.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,8 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import PullIndex
 
-# Planning: by the follower counts of the burst's subject and, if the burst is restricted, of its author.
+# Planning: cuts a burst into slices, from the follower counts of its subject. The audience of a restricted burst also
+# follows its author.
 
 
 def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) -> Plan:
@@ -35,7 +36,7 @@ def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) 
 
 
 MAX_RESTAMPS = 5
-"""Maximum of new opening times (restamps) per late burst. After that, the burst is published although it is late."""
+"""Most restamps (new opening times) of a late burst. After these it is published with its last opening time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +51,12 @@ class Publisher:
     nonces: Nonces
     metrics: Metrics
     platforms: Collection[Platform] = ()
-    """Platforms that alerts go to."""
+    """Platforms for which plans have slices of alerts."""
 
     def finish(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        """Return the published heads of the subjects, after completing interrupted publishing.
+        """Return the subjects' heads, each with an empty outbox. Publish what crashed processes left in an outbox.
 
-        Subjects that another process is publishing right now are missing.
+        A subject is missing if another process has changed its head during this call.
         """
         heads = self.heads.load(subjects)
         unpublished = [head for head in heads.values() if not head.is_published]
@@ -67,23 +68,25 @@ class Publisher:
 
         Return the subjects of the swapped heads, and the published heads.
         """
-        won = self._swap(heads)
-        return {head.subject for head in won}, self._publish(won)
+        swapped_heads = self._swap(heads)
+        return {head.subject for head in swapped_heads}, self._publish(swapped_heads)
 
     def _publish(self, heads: Sequence[Head]) -> Sequence[Head]:
-        """Write bursts and mentions, pull index, live update and plan; mark the head as published last.
+        """Publish the outboxes, and empty them. Return the heads whose outbox this process has emptied.
 
-        The burst precedes the index that points to it. The plan comes after both, because its slices read the burst.
+        Each burst is written before the index entry that points to it. Plans are written after the bursts, because
+        workers read the burst of a slice.
         """
-        with_plan: set[BurstKey] = set()
-        heads = self._write_and_announce(self._with_late_bursts_restamped(heads, with_plan))
+        planned_bursts: set[BurstKey] = set()
+        heads = self._write_and_announce(self._restamp_late_bursts(heads, planned_bursts))
         for _ in range(MAX_RESTAMPS):
-            # If this process stalled, a page that was read meanwhile may already count the opening time as seen.
+            # If this process stalled before the burst was readable, a user may have opened a page without it, and have
+            # marked everything up to its opening time as seen.
             now = self.clock.now()
-            if not (late := [head for head in heads if _is_late(head, now, with_plan)]):
+            if not (late := [head for head in heads if _is_late(head, now, planned_bursts)]):
                 break
             on_time = [head for head in heads if head not in late]
-            heads = [*on_time, *self._write_and_announce(self._with_late_bursts_restamped(late, with_plan))]
+            heads = [*on_time, *self._write_and_announce(self._restamp_late_bursts(late, planned_bursts))]
         self.live_publisher.publish([burst for head in heads for burst in head.outbox])
         self.ledger.store_plans(
             [plan_burst(self.sets, burst, self.platforms) for head in heads for burst in _unannounced(head)]
@@ -101,32 +104,33 @@ class Publisher:
                 [mention for head in heads for mention in head.sequenced],
                 [mention for head in heads for mention in head.changed],
             )
-        # Fails open: an index list without this entry does not prove that it is complete, so the store is read instead.
+        # Fails open: after a failed announcement the index proves nothing until the reconciler has compared it with the
+        # store. Until then pages are read from the store.
         with suppress(CacheUnavailable):
             self.pull.announce([burst for head in heads for burst in _unannounced(head)])
         return heads
 
-    def _with_late_bursts_restamped(self, heads: Sequence[Head], with_plan: set[BurstKey]) -> Sequence[Head]:
-        """Return the heads with late bursts restamped, without heads that another coordinator has changed.
+    def _restamp_late_bursts(self, heads: Sequence[Head], planned_bursts: set[BurstKey]) -> Sequence[Head]:
+        """Give late bursts new opening times. Return all heads except those that another process has changed.
 
-        A late burst with a plan keeps its opening time, and is added to `with_plan`. Plans are read only for late
-        bursts: earlier, the coordinator that decided a burst may still be publishing it.
+        A late burst that has a plan keeps its opening time, and is added to `planned_bursts`. Plans are read only for
+        heads with a late burst: in the other heads no opening time changes.
         """
         now = self.clock.now()
-        with_plan |= self._bursts_with_plan([head for head in heads if _is_late(head, now, with_plan)])
+        planned_bursts |= self._read_planned([head for head in heads if _is_late(head, now, planned_bursts)])
         restamped = []
         for head in heads:
-            kept = {key.seq for key in with_plan if key.subject == head.subject}
+            kept = {key.seq for key in planned_bursts if key.subject == head.subject}
             new = with_late_bursts_restamped(head, written=kept, now=now, nonce=self.nonces.new())
             if new is not head:
                 restamped.append(new)
         self.metrics.restamps.inc(len(restamped))
         swapped = {head.subject: head for head in self._swap(restamped)}
-        lost = {head.subject for head in restamped} - set(swapped)
-        return [swapped.get(head.subject, head) for head in heads if head.subject not in lost]
+        changed_by_others = {head.subject for head in restamped} - set(swapped)
+        return [swapped.get(head.subject, head) for head in heads if head.subject not in changed_by_others]
 
-    def _bursts_with_plan(self, heads: Sequence[Head]) -> set[BurstKey]:
-        """Return the bursts whose plan has their opening time: another process has published them with it."""
+    def _read_planned(self, heads: Sequence[Head]) -> set[BurstKey]:
+        """Return the bursts whose plan has their current opening time: another process has already published them."""
         bursts = {burst.key: burst for head in heads for burst in _unannounced(head)}
         progress_by_burst = self.ledger.read(bursts) if bursts else {}
         return {key for key, progress in progress_by_burst.items() if progress.plan.opened_at == bursts[key].opened_at}
@@ -142,7 +146,8 @@ def _unannounced(head: Head) -> list[Burst]:
     return [burst for burst in head.outbox if burst.key.seq > head.announced]
 
 
-def _is_late(head: Head, now: datetime, with_plan: Collection[BurstKey]) -> bool:
+def _is_late(head: Head, now: datetime, planned_bursts: Collection[BurstKey]) -> bool:
+    """Return whether a burst of the head is late and has no plan yet."""
     return any(
-        now > burst.opened_at + VISIBILITY_DEADLINE for burst in _unannounced(head) if burst.key not in with_plan
+        now > burst.opened_at + VISIBILITY_DEADLINE for burst in _unannounced(head) if burst.key not in planned_bursts
     )

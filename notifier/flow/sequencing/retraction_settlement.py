@@ -40,10 +40,10 @@ from notifier.ports.retractions import MentionLocation, Retractions
 
 MENTIONS_PER_BATCH = 200
 """Mentions per batch. The outbox of a head holds all mentions that one compare-and-set changes, and must stay small."""
-MAX_JOIN_TIME = timedelta(days=2)
-"""Maximum time between the opening of a burst and the acceptance of its mentions, in either direction.
+ACCEPTANCE_MARGIN = timedelta(days=2)
+"""The mentions of a burst are accepted within this time before or after its opening.
 
-A burst stays open for some hours, and a record waits in the log for at most a day.
+A mention may join hours after the opening, and its record may have waited in the log for a day before.
 """
 
 
@@ -66,19 +66,19 @@ class RetractionSettlement:
     def settle_in_batches(
         self, retractions: Collection[Retraction], limit: int | None = None
     ) -> Iterator[Collection[BurstKey]]:
-        """Store the retractions. Each step of the iterator then settles a batch of bursts and yields their keys."""
-        # Store first. A coordinator that writes a mention after this line finds the retraction when it checks for one;
-        # a mention written earlier is found under the retraction keys below. After a crash the retractor settles the
-        # rest: it commits the log record only after all bursts are settled.
+        """Store the retractions. Each step of the returned iterator settles a batch of bursts and yields their keys."""
+        # Store first. A mention written before this line is found under the retraction keys below. A coordinator that
+        # writes a mention later checks for retractions afterwards, and finds these. After a crash the retractor settles
+        # the remaining bursts, because it commits the log record only after all of them.
         self.retractions.write(retractions)
         now = self.clock.now()
         return self.settle_keys([key for retraction in retractions for key in retraction.index_keys(now)], limit)
 
     def settle_keys(self, keys: Iterable[RetractionKey], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
-        """Settle the bursts of the mentions under the keys, and yield each batch: an author may have years of mentions.
+        """Settle the bursts of the mentions under the keys, batch by batch; yield the burst keys of each batch.
 
-        If a burst cannot be settled, for example because its head is unreadable, settle all others first and then raise
-        that error.
+        The batches limit the memory, since an author may have years of mentions. If a burst cannot be settled, for
+        example because its head is unreadable, all others are settled first. Then its error is raised.
         """
         locations = islice(self.retractions.mention_locations(list(dict.fromkeys(keys))), limit)
         error: Exception | None = None
@@ -91,8 +91,8 @@ class RetractionSettlement:
     def resettle(self, mentions: Sequence[Mention]) -> None:
         """Settle the bursts of those mentions that a stored retraction changes."""
         pairs = zip(mentions, self.current(mentions), strict=True)
-        changed = {tweet_key(mention.author, mention.tweet) for mention, after in pairs if after != mention}
-        for _ in self.settle_keys(changed):
+        changed_tweets = {tweet_key(mention.author, mention.tweet) for mention, after in pairs if after != mention}
+        for _ in self.settle_keys(changed_tweets):
             pass
 
     def current(self, mentions: Sequence[Mention]) -> Sequence[Mention]:
@@ -117,15 +117,15 @@ class RetractionSettlement:
             heads = self.publisher.finish(remaining)
             next_heads = {subject: self._next_head(head, remaining[subject]) for subject, head in heads.items()}
             changed_heads = [head for subject, head in next_heads.items() if head is not heads[subject]]
-            won, _ = self.publisher.swap_and_publish(changed_heads)
-            settled = won | (set(heads) - {head.subject for head in changed_heads})
+            swapped_subjects, _ = self.publisher.swap_and_publish(changed_heads)
+            settled = swapped_subjects | (set(heads) - {head.subject for head in changed_heads})
             remaining = {subject: locations for subject, locations in remaining.items() if subject not in settled}
 
     def _next_head(self, head: Head, locations: Sequence[MentionLocation]) -> Head:
         """Return the next head, or the same head if nothing changes.
 
-        Mentions and bursts are read after the head. If they change later, the head changes, too, so that the
-        compare-and-set fails.
+        Mentions and bursts are read after the head. A process that changes them later changes the head first, and then
+        our compare-and-set fails.
         """
         changes = self._read_changes(locations)
         bursts = self.bursts.read(changes)
@@ -148,10 +148,12 @@ class RetractionSettlement:
         return amended(burst, changes, self._remaining_mentions(burst, leaving), version=version)
 
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
-        """Return the remaining mention of each affected author that was accepted first.
+        """Return a mention that stays in the burst for each affected author, if there is one.
 
-        Affected are the named authors of leaving mentions, or all named authors if the shown tweet leaves. If no
-        affected author has a remaining mention, return the mention of an author that the burst does not name.
+        An affected author is named by the burst and has a leaving mention; if the shown tweet leaves, all named authors
+        are affected. Of several mentions of an author, the one accepted first is returned. If no affected author has a
+        mention left, the burst may need another name. The result then has a mention by an author that the burst does
+        not name.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)
@@ -159,17 +161,17 @@ class RetractionSettlement:
         mentions = [mention for author in affected_authors for mention in self._mentions_by(author, burst)]
         needs_new_name = shown_tweet_leaves or leaving_authors.issuperset(burst.mentioners)
         if not mentions and needs_new_name and burst.count > len(leaving):
-            mentions = list(islice(self._still_counting(burst, self.retractions.mentions_of_burst(burst.key)), 1))
+            mentions = list(islice(self._staying(burst, self.retractions.mentions_of_burst(burst.key)), 1))
         return {mention.author: mention for mention in sorted(mentions, key=attrgetter("accepted_at"), reverse=True)}
 
     def _mentions_by(self, author: UserId, burst: Burst) -> Iterable[Mention]:
-        days = day_keys(author, burst.opened_at - MAX_JOIN_TIME, burst.opened_at + MAX_JOIN_TIME)
+        days = day_keys(author, burst.opened_at - ACCEPTANCE_MARGIN, burst.opened_at + ACCEPTANCE_MARGIN)
         locations = self.retractions.mention_locations(days, burst.key)
         while batch := list(islice(locations, MENTIONS_PER_BATCH)):
-            yield from self._still_counting(burst, self.retractions.read(batch).values())
+            yield from self._staying(burst, self.retractions.read(batch).values())
 
-    def _still_counting(self, burst: Burst, mentions: Iterable[Mention]) -> Iterator[Mention]:
-        """Yield the mentions that still belong to the burst after the stored retractions."""
+    def _staying(self, burst: Burst, mentions: Iterable[Mention]) -> Iterator[Mention]:
+        """Yield the mentions that belong to the burst after the stored retractions are applied."""
         remaining = iter(mentions)
         while batch := list(islice(remaining, MENTIONS_PER_BATCH)):
             yield from (mention for mention in self.current(batch) if belongs_to(mention, burst))

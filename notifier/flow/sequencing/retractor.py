@@ -1,4 +1,4 @@
-"""Retractor: settles retractions from the log, announces changed bursts, and erases the rest."""
+"""Retractor: settles retractions from the log, sends live updates of their bursts, and erases authors."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,26 +22,26 @@ class Retractor:
     live_publisher: LivePublisher
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Settle the retractions of the records, then erase what settlement does not reach.
+        """Settle the retractions of the records, and then erase devices and text outside of mentions.
 
-        The order is: store the retractions; settle and announce batch after batch of bursts; erase. The records are
-        committed last, so a crash between any two effects repeats all of them, here or in another process. Every effect
-        is idempotent. The gateway has usually settled most bursts before.
+        The order is: store the retractions; settle the bursts and send their live updates, batch by batch; erase. The
+        records are committed last, so after a crash this or another process repeats all steps. Every step is
+        idempotent. The gateway has usually settled most bursts already.
         """
         retractions = [unpack(Retraction, logged.record.value) for logged in records]
         try:
             for settled in self.settlement.settle_in_batches(retractions):
-                self._announce(settled)
+                self._send_live_updates(settled)
         except Poison:
-            # The head of a burst is unreadable, so the retraction's record becomes a dead letter and is not read again.
-            # So erase now.
+            # The head of a burst is unreadable. The record becomes a dead letter and is not read again, so erase before
+            # the error is raised.
             self.erasure.erase(retractions)
             raise
         self.erasure.erase(retractions)
 
-    def _announce(self, settled: Collection[BurstKey]) -> None:
-        """Publish the bursts to open streams, including those that another process settled.
+    def _send_live_updates(self, settled: Collection[BurstKey]) -> None:
+        """Send the bursts to open streams, including bursts that the gateway or a coordinator has settled.
 
-        The other process may have crashed before announcing them. Listeners ignore a version that they have seen.
+        That process may have crashed before sending them. Listeners ignore a version that they have seen.
         """
         self.live_publisher.publish([*self.bursts.read(settled).values()])

@@ -19,10 +19,10 @@ def test_start_is_retried_after_a_failure() -> None:
         shift = BackgroundTasks(startup=begin)
         with pytest.raises(ValueError, match="not yet"):
             await shift.ensure_started()
-        assert not shift.is_running()
+        assert not shift.has_started()
         await shift.ensure_started()
         await shift.ensure_started()
-        assert shift.is_running()
+        assert shift.has_started()
         assert tries == [0, 1]
 
     asyncio.run(run())
@@ -42,10 +42,10 @@ def test_shared_start_survives_cancellation_of_first_caller() -> None:
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.sleep(0)
-        assert not shift.is_running()
+        assert not shift.has_started()
         may_start.set()
         await second
         assert tries == [0]
-        assert shift.is_running()
+        assert shift.has_started()
 
     asyncio.run(run())

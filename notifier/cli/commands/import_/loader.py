@@ -282,7 +282,7 @@ class ImportRun(Generic[S]):
         is missing.
         """
         edges, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
-        importer = Import(kind=self.dataset.make_import(ports), edges=edges, retry=retry)
+        importer = Import(kind=self.dataset.make_import(ports), key_sort=edges, retry=retry)
         ignored = dict[str, None]()
         self._begin(importer, edges)
         try:
@@ -373,7 +373,7 @@ def account_dataset(*, ranges: bool) -> ImportDataset[ImportBatch[AccountRow]]:
     return ImportDataset(
         name="users",
         layout=ACCOUNTS,
-        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, ranges=ranges),
+        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, as_ranges=ranges),
         remaining_unit="shards",
         stream=topics.USERS,
         writes_as_read=True,
@@ -384,7 +384,7 @@ def vip_dataset() -> ImportDataset[ImportBatch[AccountRow]]:
     return ImportDataset(
         name="vip",
         layout=VIPS,
-        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, ranges=False),
+        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, as_ranges=False),
         remaining_unit="shards",
         stream=topics.USERS,
         writes_as_read=True,

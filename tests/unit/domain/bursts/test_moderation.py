@@ -38,7 +38,7 @@ def test_standing_decides_within_the_cap(author_verdict: Verdict) -> None:
     ],
 )
 def test_exceeded_cap_prevents_alerts_and_widens_no_verdict(author_verdict: Verdict, reach: Verdict) -> None:
-    assert by_operator_verdict(Mentioner(operator_verdict=author_verdict, within_cap=False)) is reach
+    assert by_operator_verdict(Mentioner(operator_verdict=author_verdict, within_author_cap=False)) is reach
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,9 @@ def test_exceeded_cap_prevents_alerts_and_widens_no_verdict(author_verdict: Verd
 )
 def test_released_mention_passes_the_hold_only(author_verdict: Verdict, *, within: bool, reach: Verdict) -> None:
     assert (
-        apply_rule(by_operator_verdict, Mentioner(operator_verdict=author_verdict, within_cap=within), released=True)
+        apply_rule(
+            by_operator_verdict, Mentioner(operator_verdict=author_verdict, within_author_cap=within), released=True
+        )
         is reach
     )
 
