@@ -101,7 +101,7 @@ class ClusterProfile:
 
     def pending(self) -> Sequence[str]:
         kafka.check_access(self._kafka_access)
-        steps = [step for phase in Phase for step in pending(self._cluster, phase)]
+        steps = [step for phase in Phase for step in pending_migrations(self._cluster, phase)]
         return [*steps, *kafka.pending(self._kafka_access)]
 
     def migrate(self, phase: str | None = None) -> int:

@@ -157,7 +157,7 @@ def schema_inspection(status: cassandra.CassandraStatus) -> Inspection:
         detail = "The register of migrations can't be read at a quorum."
         remedy = "Follow the remedies of `cassandra nodes` and `cassandra copies` first."
         return Inspection(name="cassandra schema", level="fail", detail=detail, remedy=remedy)
-    missing, unknown = cassandra.missing(status.migrations)
+    missing, unknown = cassandra.migration_differences(status.migrations)
     if unknown:
         # Steps of the phase `pre` only add, so this older code can run with those of a newer version.
         is_harmless = all(name.startswith("pre/") for name in unknown)

@@ -33,7 +33,7 @@ def build_router(system: System) -> Router:
         token_buckets=ports.token_buckets,
         follower_counts=follower_counts,
         metrics=system.metrics,
-        cap=system.settings.reach.author_limit,
+        author_cap=system.settings.reach.author_limit,
     )
 
 

@@ -51,7 +51,7 @@ class CassandraTimeline:
             return []
         floor = 0 if since is None else to_ms(since)
         newest = NewestBursts(
-            self._async_queries, BurstQuery(position=after, limit=limit, authors=authors, floor=floor)
+            self._async_queries, BurstQuery(position=position, limit=limit, authors=authors, floor=floor)
         )
         return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
 
@@ -65,7 +65,7 @@ class CassandraTimeline:
         if after is not None:
             newest = min(newest, window_of(after.opened_at))
         subject_names = [*dict.fromkeys(map(str, subjects))]
-        row_query = InboxRowQuery(member=member, subjects=subject_names, position=after, limit=limit)
+        row_query = InboxRowQuery(member=member, subjects=subject_names, position=position, limit=limit)
         return await self._inboxes.rows(row_query, range(newest, oldest - 1, -1))
 
 
