@@ -25,7 +25,7 @@ TOO_LARGE = EventRefusal(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedEvent:
+class EncodedEvent:
     """An event with its encoded content."""
 
     event: MentionEvent
@@ -40,7 +40,7 @@ class QueuedEvent:
 class EventBatch:
     """Events of one request, in order. Never empty."""
 
-    events: tuple[QueuedEvent, ...]
+    events: tuple[EncodedEvent, ...]
 
     @property
     def content_type(self) -> str:
@@ -59,10 +59,10 @@ class EventBatch:
 
 def batches(events: Iterable[MentionEvent], source: str) -> Iterator[EventBatch]:
     """Yield the events in order, in as few batches as the limits allow. A too large event gets its own batch."""
-    queued: list[QueuedEvent] = []
+    queued: list[EncodedEvent] = []
     size = BATCH_OVERHEAD
     for event in events:
-        encoded = QueuedEvent(event=event, content=event.to_json(source))
+        encoded = EncodedEvent(event=event, content=event.to_json(source))
         added_size = len(encoded.content) + len(",")
         is_full = len(queued) == MAX_BATCH_EVENTS or size + added_size > MAX_BATCH_BYTES
         if queued and (is_full or encoded.is_too_large or queued[-1].is_too_large):

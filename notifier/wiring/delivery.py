@@ -67,7 +67,7 @@ def build_row_writer(system: System) -> RowWriter:
         clock=ports.clock,
         metrics=system.metrics,
         rule=system.tier_rule,
-        pushed=system.settings.push.pushed_tiers,
+        pushed_tiers=system.settings.push.pushed_tiers,
     )
 
 

@@ -43,7 +43,7 @@ def build_preview(system: System, count_lock: AbstractContextManager[object] | N
         collapse=settings.collapse,
         refill=settings.refill,
         rule=system.tier_rule,
-        pushed=settings.push.pushed_tiers,
+        pushed_tiers=settings.push.pushed_tiers,
         count_lock=count_lock,
     )
 

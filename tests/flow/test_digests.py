@@ -272,7 +272,7 @@ def test_digest_excludes_blocked_and_protected_authors() -> None:
     lee.to(19)
     item = digest_in(lee.page())
     assert [inner.burst.key.seq for inner in item.inside] == [3]
-    assert item.inside[0].names == (UserId("ada"),)
+    assert item.inside[0].mentioners == (UserId("ada"),)
     lee.stage.state.people.block(LEE, UserId("ada"))
     assert lee.keys() == []
 

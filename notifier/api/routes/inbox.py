@@ -81,11 +81,11 @@ async def page(
     user = request.user
     after = container.opaque.inbox_position(user, cursor) if cursor is not None else None
     with container.timing():
-        opening = await container.inbox.open(user, after=after, limit=limit)
+        answer = await container.inbox.open(user, after=after, limit=limit)
     if after is None:
-        rendered = container.renderer.first_page(user, opening)
+        rendered = container.renderer.first_page(user, answer)
     else:
-        rendered = container.renderer.page(user, opening.page, opening.badge, first=False)
+        rendered = container.renderer.page(user, answer.page, answer.badge, first=False)
     headers = page_headers(rendered.tag)
     if rendered.next is not None:
         cursor = rendered.next.strip(b'"').decode()

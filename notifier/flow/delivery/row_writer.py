@@ -35,7 +35,7 @@ class RowWriter:
     clock: Clock
     metrics: Metrics
     rule: TierRule = by_activity
-    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS
+    pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         is_on_time = self.clock.now() < burst.opened_at + slice_.terms.expires_after
@@ -76,7 +76,7 @@ class RowWriter:
         try:
             sets_by_shard = self.sets.live(burst.key.subject, shards, burst.restricted_to)
             return [
-                take_snapshot(burst, shard, sets, self.rule, self.pushed)
+                take_snapshot(burst, shard, sets, self.rule, self.pushed_tiers)
                 for shard, sets in zip(shards, sets_by_shard, strict=True)
             ]
         except RuleFailed:

@@ -88,7 +88,7 @@ class CachedWalk:
                 self.after = horizon
 
     async def _from_store(self) -> Sequence[Burst]:
-        run = await self.cache.before(self.subjects, self.after, self.authors)
+        run = await self.cache.older_than(self.subjects, self.after, self.authors)
         self.has_ended = len(run) < self.cache.run_length
         if run:
             self.after = position_of(run[-1])

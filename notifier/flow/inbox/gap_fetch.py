@@ -9,7 +9,7 @@ from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.inbox.burst_walk import LOWEST_KEY, position_of
-from notifier.flow.inbox.page import Entry, InboxView, Item
+from notifier.flow.inbox.page import BurstItem, Entry, InboxView
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
@@ -55,7 +55,7 @@ class SeqRange:
 class GapPage:
     """One page of a range, newest first."""
 
-    items: Sequence[Item]
+    items: Sequence[BurstItem]
     next: InboxPosition | None
     """The next page starts behind this position; None at the end of the range."""
     partial: bool

@@ -12,7 +12,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.visibility import Mark, Marks, SeenToken
 from notifier.flow.inbox.evaluation import seen_token
 from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxItem, InboxView, Page
-from notifier.flow.inbox.viewer_cache import CachedFirstPage
+from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.ports.inbox_versions import RememberedPage
 
 MAX_PAGE_AGE = timedelta(minutes=15)
@@ -103,8 +103,8 @@ def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
 
 
 class PageRenderer(Protocol):
-    def render_for_sharing(self, opening: CachedFirstPage) -> bytes:
-        """Return the response body that other processes send for this opening."""
+    def render_for_sharing(self, answer: InboxAnswer) -> bytes:
+        """Return the response body that other processes send for this answer."""
         ...
 
 
@@ -132,13 +132,13 @@ class RememberedItems(Sequence[InboxItem]):
 
 
 def page_to_remember(
-    opening: CachedFirstPage, limit: int, renderer: PageRenderer | None, renderer_id: bytes
+    answer: InboxAnswer, limit: int, renderer: PageRenderer | None, renderer_id: bytes
 ) -> RememberedPage | None:
     """Return the page to store in Redis; None if other processes could not prove it current.
 
     That excludes partial pages and pages with digests, whose contents only the store knows.
     """
-    page, badge = opening.page, opening.badge
+    page, badge = answer.page, answer.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
     if page.partial or badge is None or page.view.digest_subjects or len(bursts) < len(page.items):
         return None
@@ -150,20 +150,20 @@ def page_to_remember(
         next=page.next,
         unread=badge.count,
         more_unread=badge.more,
-        current_at=opening.current_at,
-        valid_until=opening.valid_until,
-        rendered=b"" if renderer is None else renderer.render_for_sharing(opening),
+        current_at=answer.current_at,
+        valid_until=answer.valid_until,
+        rendered=b"" if renderer is None else renderer.render_for_sharing(answer),
         renderer_id=renderer_id,
     )
 
 
-def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> CachedFirstPage:
-    """Return the opening of a page that is proved current at the time of `view` and at this cache revision."""
+def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> InboxAnswer:
+    """Return the answer of a page that is proved current at the time of `view` and at this cache revision."""
     items = RememberedItems(page, view)
     seen = seen_token(view, [], None)
     if page.newest is not None and page.newest > seen.as_of:
         seen = seen_token(view, [item.entry for item in items], None)
-    return CachedFirstPage(
+    return InboxAnswer(
         page=Page(items=items, next=page.next, seen=seen, partial=False, view=view),
         badge=Badge(count=page.unread, more=page.more_unread),
         revision=revision,
@@ -171,5 +171,5 @@ def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> CachedFi
         valid_until=page.valid_until,
         subjects=view.subjects,
         rendered=page.rendered or None,
-        own_bytes=page.own_bytes,
+        remembered_bytes=page.own_bytes,
     )

@@ -19,9 +19,9 @@ Entry = Burst | Digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class BurstItem:
     burst: Burst
-    names: tuple[UserId, ...]
+    mentioners: tuple[UserId, ...]
     """The mentioners, without those that the viewer blocked or that blocked the viewer."""
     tweet: str | None
     """The opener's tweet. None if viewer and opener block each other: then other mentioners make the burst visible."""
@@ -35,7 +35,7 @@ class Item:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestItem:
     digest: Digest
-    inside: tuple[Item, ...]
+    inside: tuple[BurstItem, ...]
     """The digest's newest bursts, each as it would appear in the list."""
     unread: bool
 
@@ -44,7 +44,7 @@ class DigestItem:
         return self.digest
 
 
-InboxItem = Item | DigestItem
+InboxItem = BurstItem | DigestItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,11 @@ class InboxView:
                 inside = tuple(self.item(burst) for burst in entry.newest)
                 return DigestItem(digest=entry, inside=inside, unread=is_unread(entry, self.viewer))
 
-    def item(self, burst: Burst) -> Item:
+    def item(self, burst: Burst) -> BurstItem:
         blocked = self.viewer.blocked
-        return Item(
+        return BurstItem(
             burst=burst,
-            names=tuple(name for name in burst.mentioners if name not in blocked),
+            mentioners=tuple(name for name in burst.mentioners if name not in blocked),
             tweet=None if burst.opener in blocked else burst.tweet,
             unread=is_unread(burst, self.viewer),
         )

@@ -27,14 +27,14 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
-RECENT_TTL = timedelta(seconds=30)
+RECENT_CHANGE_TTL = timedelta(seconds=30)
 """How long a change stays in `recent_changes`: longer than any read of the store can take."""
-MAX_RECENT = 5_000
+MAX_RECENT_CHANGES = 5_000
 BURST_BYTES = 1_200
 """Measured with tracemalloc, without the burst's text."""
 
 
-ReadBegin = tuple[int, datetime]
+ReadStart = tuple[int, datetime]
 """Generation of the cache and time at which a read of the store began."""
 
 Extension = tuple[Subject, InboxPosition]
@@ -57,7 +57,7 @@ class SubjectCache:
     """Bursts per read of the store."""
     max_positions: int = MAX_POSITIONS
     """Maximum bursts listed per subject."""
-    max_recent: int = MAX_RECENT
+    max_recent_changes: int = MAX_RECENT_CHANGES
     """Maximum changes in `recent_changes`. A load during which more changes arrive is not cached."""
     revision: int = 0
     """Increases with every change of a burst, cached or not."""
@@ -67,21 +67,21 @@ class SubjectCache:
     """Changes of the last seconds. A load that was running at the time of a change may have read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after this time is in `recent_changes`. None until changes are followed."""
-    generation: int = 0
+    restart_count: int = 0
     """Increases when the cache restarts. Data read before a restart is not cached: changes to it may be missing."""
     size: int = 0
     changes: ChangeTimes = field(default_factory=ChangeTimes)
     """Last changes of all subjects, cached or not."""
-    hits: CacheHits = field(init=False)
-    burst_hits: CacheHits = field(init=False)
+    subject_stats: CacheHits = field(init=False)
+    burst_stats: CacheHits = field(init=False)
 
     def __post_init__(self) -> None:
-        self.hits = CacheHits(self.metrics.inbox_cache, "subjects")
-        self.burst_hits = CacheHits(self.metrics.inbox_cache, "bursts")
+        self.subject_stats = CacheHits(self.metrics.inbox_cache, "subjects")
+        self.burst_stats = CacheHits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
         """Restart empty, and follow changes from now on. Callers of loads in progress load again."""
-        self.generation += 1
+        self.restart_count += 1
         self.loads.abandon()
         self.subject_loads.abandon()
         self.extensions.abandon()
@@ -105,7 +105,7 @@ class SubjectCache:
         It is the newest state of the burst if this process has followed the burst until now: the burst is known
         already, or opened after this process began to follow changes.
         """
-        was_followed = self._newest(burst.key) is not None or self._has_followed_since(burst.opened_at - CLOCK_SKEW)
+        was_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
         self._apply(burst, newest=was_followed)
 
     def _apply(self, burst: Burst, *, newest: bool) -> None:
@@ -134,15 +134,15 @@ class SubjectCache:
         """Return the list of each subject. Missing lists are loaded together. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.subjects]
         loaded = await self._load_missing(missing) if missing else {}
-        self.hits.misses.inc(len(missing))
-        self.hits.hits.inc(len(subjects) - len(missing))
+        self.subject_stats.misses.inc(len(missing))
+        self.subject_stats.hits.inc(len(subjects) - len(missing))
         lists = list[SubjectPositions]()
         for subject in subjects:
             if listed := self.subjects.get(subject):
                 self.subjects.move_to_end(subject)
                 lists.append(listed)
             else:
-                lists.append(loaded[subject] if subject in loaded else await self._load_one(subject))
+                lists.append(loaded[subject] if subject in loaded else await self._load_evicted(subject))
         return lists
 
     async def _load_missing(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
@@ -151,32 +151,32 @@ class SubjectCache:
         A load that began before the restart may lack changes that this caller already knew.
         """
         while True:
-            generation = self.generation
-            loaded = await self.subject_loads.load(subjects, self._load)
-            if generation == self.generation:
+            restart_count = self.restart_count
+            loaded = await self.subject_loads.load(subjects, self._load_lists)
+            if restart_count == self.restart_count:
                 return loaded
 
     async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         """Return the bursts. Bursts that are not cached are read in one load, which concurrent callers share."""
-        bursts = {key: burst for key in keys if (burst := self._newest(key))}
+        bursts = {key: burst for key in keys if (burst := self._known_state(key))}
         missing = [key for key in keys if key not in bursts]
-        self.burst_hits.hits.inc(len(bursts))
+        self.burst_stats.hits.inc(len(bursts))
         if not missing:
             return bursts
-        self.burst_hits.misses.inc(len(missing))
-        generation = self.generation
+        self.burst_stats.misses.inc(len(missing))
+        restart_count = self.restart_count
         loaded = await self.loads.load(missing, self._load_bursts)
-        if generation != self.generation:
+        if restart_count != self.restart_count:
             return await self.read_bursts(keys)
         # Prefer the newest known state over the loaded state: a change may have arrived meanwhile.
-        return bursts | {key: burst for key in missing if (burst := self._newest(key) or loaded.get(key))}
+        return bursts | {key: burst for key in missing if (burst := self._known_state(key) or loaded.get(key))}
 
-    def latest(self, entry: Entry) -> Entry:
+    def newest_state(self, entry: Entry) -> Entry:
         """Return the newest known state of the entry, without a read."""
         if not isinstance(entry, Burst):
             return entry
         change, cached = self.recent_changes.get(entry.key), self.bursts.get(entry.key)
-        return _latest(entry, change.burst if change else None, cached)
+        return _highest_version(entry, change.burst if change else None, cached)
 
     def correct(self, listed: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
         """Move a listed burst to its current position, or drop it. Return whether anything changed."""
@@ -200,10 +200,10 @@ class SubjectCache:
         if self._knows_changes_since(began):
             for burst in bursts:
                 self._store(burst)
-            self._extend(subjects, (after.opened_at, after.burst), bursts)
+            self._extend_lists(subjects, (after.opened_at, after.burst), bursts)
         return dict.fromkeys(extensions)
 
-    async def before(
+    async def older_than(
         self, subjects: Collection[Subject], after: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
         """Read the next run, without bursts restricted to followers of other authors. Raises StoreUnavailable."""
@@ -220,11 +220,11 @@ class SubjectCache:
                 self._store(burst)
         return bursts
 
-    async def _load_one(self, subject: Subject) -> SubjectPositions:
+    async def _load_evicted(self, subject: Subject) -> SubjectPositions:
         """Load a subject that was evicted meanwhile: the cache is too small for the subjects of one viewer."""
-        return (await self._load([subject]))[subject]
+        return (await self._load_lists([subject]))[subject]
 
-    async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
+    async def _load_lists(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
         began = self._begin_read()
         lists = await self._read_subject_lists(subjects)
         index_lists = lists.lists if lists else {}
@@ -234,11 +234,11 @@ class SubjectCache:
             )
             for subject, subject_list in index_lists.items()
         }
-        if lists and not self._has_followed_since(lists.as_of - CLOCK_SKEW):
+        if lists and not self._follows_since(lists.as_of - CLOCK_SKEW):
             await self._add_unlisted(by_subject, lists.as_of, began)
         if not_in_index := [subject for subject in subjects if subject not in by_subject]:
             by_subject |= await self._read_from_store(not_in_index, began)
-        self._admit(by_subject, followed=self._knows_changes_since(began))
+        self._cache_lists(by_subject, followed=self._knows_changes_since(began))
         return by_subject
 
     async def _read_subject_lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
@@ -249,7 +249,7 @@ class SubjectCache:
             return None
 
     async def _add_unlisted(
-        self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadBegin
+        self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadStart
     ) -> None:
         """Add bursts that the index may lack: those that became readable after its last comparison with the store."""
         with self.metrics.inbox_store():
@@ -261,7 +261,7 @@ class SubjectCache:
         self._fill(by_subject, bursts, began)
 
     async def _read_from_store(
-        self, subjects: Sequence[Subject], began: ReadBegin
+        self, subjects: Sequence[Subject], began: ReadStart
     ) -> Mapping[Subject, SubjectPositions]:
         with self.metrics.inbox_store():
             bursts = await self.timeline.before(subjects, None, self.run_length)
@@ -282,13 +282,13 @@ class SubjectCache:
         """Return the position down to which a read of the store is complete."""
         return _position(run[-1]) if len(run) == self.run_length else OLDEST_POSITION
 
-    def _fill(self, by_subject: Mapping[Subject, SubjectPositions], bursts: Sequence[Burst], began: ReadBegin) -> None:
+    def _fill(self, by_subject: Mapping[Subject, SubjectPositions], bursts: Sequence[Burst], began: ReadStart) -> None:
         for burst in bursts:
             by_subject[burst.key.subject].put(burst)
             if self._knows_changes_since(began):
                 self._store(burst)
 
-    def _extend(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
+    def _extend_lists(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
         """List the bursts behind a position, and the changes behind it since the bursts were read.
 
         Only lists that are complete down to the position are extended.
@@ -303,14 +303,14 @@ class SubjectCache:
             listed.complete_to = min(listed.complete_to, self._lowest_complete(bursts))
         for burst in bursts:
             if extended := extended_lists.get(burst.key.subject):
-                extended.put(self._newest(burst.key) or burst)
+                extended.put(self._known_state(burst.key) or burst)
         for change in changes:
             if extended := extended_lists.get(change.burst.key.subject):
                 extended.apply(change)
         self.size += sum(listed.size for listed in extended_lists.values())
         self._evict()
 
-    def _admit(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
+    def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
         """Cache the subjects, with all changes that arrived while they were read."""
         for change in self.recent_changes.values():
             if listed := by_subject.get(change.burst.key.subject):
@@ -329,7 +329,7 @@ class SubjectCache:
     def _store(self, burst: Burst) -> None:
         """Cache a burst that was read, or a later state of it that arrived meanwhile."""
         change, before = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
-        burst = _latest(burst, change.burst if change else None, before)
+        burst = _highest_version(burst, change.burst if change else None, before)
         if change is not None:
             if (
                 burst.version > change.burst.version
@@ -350,28 +350,28 @@ class SubjectCache:
         self.revision += 1
         self.changes.record_change(subject, self.revision, self.clock.now())
 
-    def _newest(self, key: BurstKey) -> Burst | None:
+    def _known_state(self, key: BurstKey) -> Burst | None:
         """Return the newest state of the burst, if this process knows it."""
         change, cached = self.recent_changes.get(key), self.bursts.get(key)
         if change is None or not change.is_newest:
             return cached
         return cached if cached is not None and cached.version > change.burst.version else change.burst
 
-    def _begin_read(self) -> ReadBegin:
-        return self.generation, self.clock.now()
+    def _begin_read(self) -> ReadStart:
+        return self.restart_count, self.clock.now()
 
-    def _knows_changes_since(self, began: ReadBegin) -> bool:
+    def _knows_changes_since(self, began: ReadStart) -> bool:
         """Return whether a read may be cached: every change since the read began is in `recent_changes`."""
-        generation, began_at = began
-        return generation == self.generation and self._has_followed_since(began_at)
+        restart_count, began_at = began
+        return restart_count == self.restart_count and self._follows_since(began_at)
 
-    def _has_followed_since(self, time: datetime) -> bool:
+    def _follows_since(self, time: datetime) -> bool:
         return self.recent_since is not None and self.recent_since <= time
 
     def _trim_recent(self, now: datetime) -> None:
         while self.recent_changes:
             key, change = next(iter(self.recent_changes.items()))
-            if change.at > now - RECENT_TTL and len(self.recent_changes) <= self.max_recent:
+            if change.at > now - RECENT_CHANGE_TTL and len(self.recent_changes) <= self.max_recent_changes:
                 return
             del self.recent_changes[key]
             self.recent_since = max(self.recent_since or change.at, change.at + ONE_MILLISECOND)
@@ -391,7 +391,7 @@ def _position(burst: Burst) -> PositionTuple:
     return burst.opened_at, burst.key
 
 
-def _latest(burst: Burst, *candidates: Burst | None) -> Burst:
+def _highest_version(burst: Burst, *candidates: Burst | None) -> Burst:
     return max(
         [burst, *(candidate for candidate in candidates if candidate is not None)], key=lambda state: state.version
     )

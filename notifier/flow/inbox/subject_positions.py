@@ -97,7 +97,7 @@ class SubjectPositions:
 
 MAX_SUBJECTS = 50_000
 """Subjects whose last change is remembered, about 18 MB. All other subjects changed earlier."""
-MAX_STREAM_DELAY = timedelta(seconds=1)
+MAX_FEED_DELAY = timedelta(seconds=1)
 """Maximum delay, with a margin, until a process learns of a change that Redis was not notified of."""
 
 
@@ -127,7 +127,7 @@ class ChangeTimes:
 
         `current_at` is the time, by the other process's clock, up to which that process knew all changes.
         """
-        cutoff = current_at - CLOCK_SKEW - MAX_STREAM_DELAY
+        cutoff = current_at - CLOCK_SKEW - MAX_FEED_DELAY
         if self.since is None or self.since >= cutoff:
             return False
         return all(self.last_changes[subject][1] < cutoff for subject in subjects if subject in self.last_changes)

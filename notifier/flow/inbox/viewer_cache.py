@@ -24,7 +24,7 @@ FACTS_TTL = REMEMBERED_TTL
 """Facts are read again after this time, even if their versions match: the last resort against two faults at a time."""
 TTL_SPREAD_SECONDS = 150
 """TTLs of different users differ by up to this: users who arrived together are then not all read again together."""
-MAX_OPENINGS = 2
+MAX_FIRST_PAGES = 2
 """First pages kept per viewer: the clients of one user may request pages of different sizes."""
 VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, ITEM_BYTES = 2_500, 250, 250, 700
 """Measured with tracemalloc. An item's burst is shared with other viewers; its rendered text is not."""
@@ -33,8 +33,8 @@ BLOCKED_BYTES = 100
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class CachedFirstPage:
-    """An opening of the inbox by one viewer: the page shown, with the badge of the same moment."""
+class InboxAnswer:
+    """An answer of the inbox by one viewer: the page shown, with the badge of the same moment."""
 
     page: Page
     badge: Badge | None
@@ -46,7 +46,7 @@ class CachedFirstPage:
     """Time at which the page may change without any write: an entry expires, or a digest falls due."""
     subjects: Collection[Subject] = ()
     """All subjects that the page depends on."""
-    own_bytes: int = 0
+    remembered_bytes: int = 0
     """Memory that no other viewer shares. Bursts that this process read are shared, so they do not count."""
     rendered: object = None
     """The API's rendering of this page or of the viewer's page before it. In bytes if another process rendered it."""
@@ -72,12 +72,12 @@ class CachedViewer:
     """Connection to Redis that returned the versions. Another connection may be to a server without them."""
     read_at: datetime
     """When the read of the facts began."""
-    openings: dict[int, CachedFirstPage] = field(default_factory=dict)
+    first_pages: dict[int, InboxAnswer] = field(default_factory=dict)
     """First pages by page size."""
     last_page: Page | None = None
     """The page last shown to the viewer, possibly from older facts."""
-    vip: bool = False
-    shared_page: RememberedPage | None = None
+    is_vip: bool = False
+    remembered_page: RememberedPage | None = None
     """First page that another process evaluated from these facts. Set to None by the first attempt to use it."""
     remembered_at: datetime | None = None
     """When the facts were last stored in Redis together with a page."""
@@ -89,19 +89,19 @@ class CachedViewer:
             return False
         return all(lookup.versions.get(scope) == version for scope, version in self.versions.items())
 
-    def put_opening(self, limit: int, opening: CachedFirstPage) -> None:
-        self.openings.pop(limit, None)
-        while len(self.openings) >= MAX_OPENINGS:
-            del self.openings[next(iter(self.openings))]
-        self.openings[limit] = opening
-        self.last_page = opening.page
+    def put_first_page(self, limit: int, answer: InboxAnswer) -> None:
+        self.first_pages.pop(limit, None)
+        while len(self.first_pages) >= MAX_FIRST_PAGES:
+            del self.first_pages[next(iter(self.first_pages))]
+        self.first_pages[limit] = answer
+        self.last_page = answer.page
 
     def memory_bytes(self) -> int:
         """Estimate the memory of the facts and pages."""
         marks = self.viewer.marks
-        items = sum(len(opening.page.items) for opening in self.openings.values())
-        page_bytes = sum(opening.own_bytes for opening in self.openings.values())
-        shared_page_bytes = self.shared_page.own_bytes if self.shared_page else 0
+        items = sum(len(answer.page.items) for answer in self.first_pages.values())
+        page_bytes = sum(answer.remembered_bytes for answer in self.first_pages.values())
+        shared_page_bytes = self.remembered_page.own_bytes if self.remembered_page else 0
         return (
             VIEWER_BYTES
             + page_bytes
@@ -127,13 +127,13 @@ class ViewerCache:
     """One instance per event loop. Bounded in bytes; the least recently used viewer is evicted first."""
 
     max_bytes: int
-    hits: CacheHits
-    page_hits: CacheHits
-    remembered_hits: CacheHits
+    facts_stats: CacheHits
+    page_stats: CacheHits
+    remembered_stats: CacheHits
     """Hits and misses of VIPs' facts that another process stored in Redis."""
     viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
     size: int = 0
-    generation: int = 0
+    distrust_count: int = 0
     """Increases when all facts read before are no longer trusted."""
     trusted_since: datetime | None = None
     """Facts that other processes read before this time are not used: this process may have missed a lapse since then.
@@ -146,18 +146,18 @@ class ViewerCache:
             self.viewers.move_to_end(user)
         return cached
 
-    def put(self, cached: CachedViewer, generation: int) -> None:
-        """Cache the facts, which were read in the given generation.
+    def put(self, cached: CachedViewer, distrust_count: int) -> None:
+        """Cache the facts, which were read in the given distrust_count.
 
         If `distrust` was called while the facts were read, clear their versions: then nothing can prove them current.
         """
-        if generation != self.generation:
+        if distrust_count != self.distrust_count:
             cached.versions = {}
         self.forget(cached.viewer.user)
         self.viewers[cached.viewer.user] = cached
-        self.measure(cached)
+        self.update_size(cached)
 
-    def measure(self, cached: CachedViewer) -> None:
+    def update_size(self, cached: CachedViewer) -> None:
         if self.viewers.get(cached.viewer.user) is not cached:
             return
         self.size -= cached.size
@@ -173,7 +173,7 @@ class ViewerCache:
 
     def distrust(self, now: datetime) -> None:
         """Clear all versions: the cached facts then serve for partial pages only."""
-        self.generation += 1
+        self.distrust_count += 1
         self.trusted_since = now
         for cached in self.viewers.values():
             cached.versions = {}

@@ -49,7 +49,7 @@ class ViewerFacts:
 
     async def read(self, user: UserId, lookup: VersionLookup | None, member: Member | None = None) -> CachedViewer:
         """Read the facts from the store. Raises NotFound and StoreUnavailable."""
-        generation, cached_before = self.viewers.generation, self.viewers.get(user)
+        distrust_count, cached_before = self.viewers.distrust_count, self.viewers.get(user)
         if member is None:
             member = cached_before.member if cached_before else await self._member(user)
         # Insert the versions before reading the facts: a change in between removes a version, so the facts then prove
@@ -66,39 +66,39 @@ class ViewerFacts:
             connection=lookup.connection if lookup else 0,
             read_at=read_at,
             last_page=cached_before.last_page if cached_before else None,
-            vip=facts.vip,
+            is_vip=facts.vip,
         )
-        self.viewers.put(cached, generation)
+        self.viewers.put(cached, distrust_count)
         return cached
 
     def _remembered(self, user: UserId, lookup: VersionLookup | None) -> CachedViewer | None:
         """Cache and return facts that another process stored for a VIP. The caller must still prove them current."""
         remembered = lookup.remembered.get(user) if lookup else None
         if lookup is None or remembered is None or not self.viewers.trusts(remembered, self.clock.now()):
-            self.viewers.remembered_hits.misses.inc()
+            self.viewers.remembered_stats.misses.inc()
             return None
-        self.viewers.remembered_hits.hits.inc()
+        self.viewers.remembered_stats.hits.inc()
         cached = CachedViewer(
             viewer=remembered.viewer,
             member=remembered.member,
             versions=remembered.versions,
             connection=lookup.connection,
             read_at=remembered.read_at,
-            vip=True,
-            shared_page=remembered.page,
+            is_vip=True,
+            remembered_page=remembered.page,
         )
-        self.viewers.put(cached, self.viewers.generation)
+        self.viewers.put(cached, self.viewers.distrust_count)
         return cached
 
     def should_remember(self, cached: CachedViewer) -> bool:
         """Return whether to store a page in Redis with the facts: for VIPs only, at most once per REMEMBER_INTERVAL."""
-        if not cached.vip or not cached.versions:
+        if not cached.is_vip or not cached.versions:
             return False
         return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBER_INTERVAL
 
     async def remember(self, cached: CachedViewer, page: RememberedPage | None = None) -> None:
         """Store a VIP's facts in Redis for other processes, optionally with a page that was made from them."""
-        if not cached.vip or not cached.versions:
+        if not cached.is_vip or not cached.versions:
             return
         if page is not None:
             cached.remembered_at = self.clock.now()
@@ -115,9 +115,9 @@ class ViewerFacts:
         self, cached: CachedViewer | None, lookup: VersionLookup | None, now: datetime
     ) -> CachedViewer | None:
         if cached is not None and cached.is_proved_by(lookup) and now < cached.read_at + facts_ttl(cached.member):
-            self.viewers.hits.hits.inc()
+            self.viewers.facts_stats.hits.inc()
             return cached
-        self.viewers.hits.misses.inc()
+        self.viewers.facts_stats.misses.inc()
         return None
 
     async def _member(self, user: UserId) -> Member:

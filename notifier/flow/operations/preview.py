@@ -66,7 +66,7 @@ class Preview:
     collapse: timedelta | None = None
     refill: timedelta | None = None
     rule: TierRule = by_activity
-    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS
+    pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
     count_lock: AbstractContextManager[object] | None = None
     """Lock held while audiences are counted, which takes a core. Raises Unavailable if other callers hold it."""
 
@@ -116,7 +116,7 @@ class Preview:
         for shard, live in live_sets_by_shard(
             self.sets, burst.key.subject, shards, on_start(len(shards)), burst.restricted_to
         ):
-            forecast.add(take_snapshot(burst, shard, live, self.rule, self.pushed))
+            forecast.add(take_snapshot(burst, shard, live, self.rule, self.pushed_tiers))
         return replace(
             preview,
             tiers=self._tier_forecasts(forecast),

@@ -1,7 +1,7 @@
 """Catch-up step: merges late alerts of one subject into one summary.
 
-A window of the send log is written before its alerts are sent. For each member it names the older bursts that the alert
-covers. An older burst is collapsed only if such a window names it. It is not collapsed because a newer burst will be
+A batch of the send log is written before its alerts are sent. For each member it names the older bursts that the alert
+covers. An older burst is collapsed only if such a batch names it. It is not collapsed because a newer burst will be
 sent: the member may have seen the newer burst, be suppressed, or have no device of this platform. Until that is decided
 the older burst waits.
 
@@ -30,7 +30,7 @@ from notifier.domain.push.catch_up import (
     sends_alerts,
     unfinished,
 )
-from notifier.domain.push.send_log import SendWindow, send_progress
+from notifier.domain.push.send_log import SendBatch, send_progress
 from notifier.domain.push.shard_state import ShardState
 from notifier.domain.timing import PUSH_LIFETIME
 from notifier.flow.delivery.slice_worker import SliceLease
@@ -139,8 +139,8 @@ class CatchUp:
     ) -> AudienceByShard:
         """Collapse members whose newer alert covers this burst; defer members whose newer alert may still come."""
         snapshots = self._read_snapshots(newer, audiences)
-        # Read the ledger before the windows: then the windows of a slice that has ended are complete. In the other
-        # order, a slice could alert between the two reads: it would look finished, and its window would be missing.
+        # Read the ledger before the batches: then the batches of a slice that has ended are complete. In the other
+        # order, a slice could alert between the two reads: it would look finished, and its batch would be missing.
         # A newer burst that is not late yet may be late when it is sent, so look ahead.
         will_be_late = is_late(newer, now + NEWER_DUE_WITHIN)
         due_shards = (
@@ -148,14 +148,14 @@ class CatchUp:
             if will_be_late
             else {}
         )
-        windows = self._read_windows(newer.key, platform, snapshots)
+        batches = self._read_batches(newer.key, platform, snapshots)
         decided, pending = dict[int, LateAudience](), dict[int, Bits]()
         for shard, snapshot in snapshots.items():
-            written = windows.get(shard, ())
-            audience = audiences[shard].with_sibling_windows(written)
+            written = batches.get(shard, ())
+            audience = audiences[shard].with_sibling_batches(written)
             decided[shard] = audience.collapse(audience.already_covered(burst.key.seq))
             pending[shard] = (
-                alerted_in(snapshot, due_shards) & decided[shard].remaining & ~send_progress(written).in_windows
+                alerted_in(snapshot, due_shards) & decided[shard].remaining & ~send_progress(written).in_batches
             )
         for shard, bits in self._not_suppressed(newer, pending, now).items():
             decided[shard] = decided[shard].defer(bits)
@@ -166,15 +166,15 @@ class CatchUp:
     ) -> AudienceByShard:
         """Let this alert cover the older burst for members who have not been alerted of it."""
         snapshots = self._read_snapshots(older, audiences)
-        windows = self._read_windows(older.key, platform, snapshots)
+        batches = self._read_batches(older.key, platform, snapshots)
         decided, uncovered = dict[int, LateAudience](), dict[int, Bits]()
         for shard, snapshot in snapshots.items():
-            written = windows.get(shard, ())
-            audience = decided[shard] = audiences[shard].with_sibling_windows(written)
+            written = batches.get(shard, ())
+            audience = decided[shard] = audiences[shard].with_sibling_batches(written)
             bits = (
                 snapshot.to_alert
                 & audience.remaining
-                & ~send_progress(written).in_windows
+                & ~send_progress(written).in_batches
                 & ~audience.already_covered(older.key.seq)
             )
             if bits.any():
@@ -209,14 +209,14 @@ class CatchUp:
             return {}
         return select(progress) if progress else {}
 
-    def _read_windows(
+    def _read_batches(
         self, key: BurstKey, platform: Platform, shards: Collection[int]
-    ) -> Mapping[int, Sequence[SendWindow]]:
-        """Read the windows of all tiers: the sibling's snapshot may have a member in another tier."""
-        windows_by_shard = dict[int, list[SendWindow]]()
-        for log_key, windows in self.send_log.read(key, platform, shards).items() if shards else ():
-            windows_by_shard.setdefault(log_key.shard, []).extend(windows)
-        return windows_by_shard
+    ) -> Mapping[int, Sequence[SendBatch]]:
+        """Read the batches of all tiers: the sibling's snapshot may have a member in another tier."""
+        batches_by_shard = dict[int, list[SendBatch]]()
+        for log_key, batches in self.send_log.read(key, platform, shards).items() if shards else ():
+            batches_by_shard.setdefault(log_key.shard, []).extend(batches)
+        return batches_by_shard
 
     def _not_suppressed(self, sibling: Burst, members: Mapping[int, Bits], now: datetime) -> Mapping[int, Bits]:
         nonempty = {shard: bits for shard, bits in members.items() if bits.any()}

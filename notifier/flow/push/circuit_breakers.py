@@ -164,9 +164,9 @@ class Admission:
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
     """Leave out each member if the breakers of all the member's devices are open.
 
-    A member who is recorded in a window and then held back would later get one alert per burst. A member in no window
+    A member who is recorded in a batch and then held back would later get one alert per burst. A member in no batch
     gets one summary of everything missed when the line recovers. Web push needs this most: each push service has its
-    own breaker, and a window mixes browsers of all services.
+    own breaker, and a batch mixes browsers of all services.
     """
     if not breakers.lines:  # no line has failures: the usual case
         return Admission(drafts=drafts)

@@ -45,9 +45,9 @@ class AlertSender:
     metrics: Metrics
 
     def send(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease) -> Sequence[Sequence[FailedAttempt]]:
-        """Send every attempt of the drafts, whose windows are already written; return each draft's failed attempts.
+        """Send every attempt of the drafts, whose batches are already written; return each draft's failed attempts.
 
-        Raises ClaimLost if the lease is lost meanwhile. Then another worker finds these windows in doubt.
+        Raises ClaimLost if the lease is lost meanwhile. Then another worker finds these batches in doubt.
         """
         failed = [self._count_unsent(draft) for draft in drafts]
         began_at, first_receipt_at, refused = self.clock.now(), None, 0

@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
     account_fields_of,
 )
 from notifier.codec.preferences import suppressions_by_member
-from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
+from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_batch
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS
 from notifier.domain.audience.follows import UNFOLLOWED
@@ -25,7 +25,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject
-from notifier.domain.push.send_log import SendLogKey, SendWindow
+from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.domain.users.subject_preferences import NEVER, Volume, suppresses_alert
 from notifier.ports.push import PushSuppression
 
@@ -70,7 +70,7 @@ class CassandraSendLog:
 
     def read(
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
-    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
+    ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         # Read at a quorum, not at SERIAL: a batch that may have been sent was written by a quorum. This read may miss a
         # batch whose writer got no response, and so sent nothing. The caller then reuses the number of that batch, and
         # `write_ahead` refuses it.
@@ -79,27 +79,27 @@ class CassandraSendLog:
         queries = [
             (str(burst.subject), burst.seq, str(platform), str(tier), run, group) for tier, run, group in partitions
         ]
-        windows = defaultdict[SendLogKey, list[SendWindow]](list)
+        batches = defaultdict[SendLogKey, list[SendBatch]](list)
         for (tier, _, _), rows in zip(partitions, self._cluster.query_each(_SELECT_BATCHES, queries), strict=True):
             for shard, number, intent, outcome in rows:
                 if (
                     intent is not None
                 ):  # else the batch has expired, and only its outcome is left, which was written later
-                    windows[SendLogKey(burst, tier, shard, platform)].append(unpack_window(number, intent, outcome))
-        return dict(windows)
+                    batches[SendLogKey(burst, tier, shard, platform)].append(unpack_batch(number, intent, outcome))
+        return dict(batches)
 
-    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
-        keys = [_key(log_key, window) for log_key, window in windows]
+    def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Sequence[bool]:
+        keys = [_key(log_key, batch) for log_key, batch in batches]
         # Of several batches with one key only the first can be written.
         first_index: dict[Key, int] = {}
         for index, key in enumerate(keys):
             first_index.setdefault(key, index)
-        rows = [(*key, pack_intent(windows[index][1])) for key, index in first_index.items()]
+        rows = [(*key, pack_intent(batches[index][1])) for key, index in first_index.items()]
         written_keys = {row[:-1] for groups in _rounds(rows) for row in self._write_groups(groups)}
         return [key in written_keys and first_index[key] == index for index, key in enumerate(keys)]
 
-    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
-        rows = [(pack_outcome(window), *_key(log_key, window)) for log_key, window in windows]
+    def close(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> None:
+        rows = [(pack_outcome(batch), *_key(log_key, batch)) for log_key, batch in batches]
         groups = _split(rows, lambda row: len(row[0]), max_bytes=MAX_CQL_BATCH_BYTES, max_items=MAX_ROWS_PER_BATCH)
         self._cluster.query_all(batched_rows(_UPDATE_OUTCOME, group) for group in groups)
 
@@ -158,7 +158,7 @@ def _split(items: Iterable[T], size: Callable[[T], int], *, max_bytes: int, max_
         yield group
 
 
-def _key(log_key: SendLogKey, window: SendWindow) -> Key:
+def _key(log_key: SendLogKey, batch: SendBatch) -> Key:
     burst, shard = log_key.burst, log_key.shard
     return (
         str(burst.subject),
@@ -167,7 +167,7 @@ def _key(log_key: SendLogKey, window: SendWindow) -> Key:
         str(log_key.tier),
         shard // SHARDS_PER_RUN,
         shard,
-        window.number,
+        batch.number,
     )
 
 
