@@ -37,13 +37,16 @@ from notifier.ports.users import People
 
 class AnswerObserver(Protocol):
     def observe(self, opened: OpenedInbox) -> None:
-        """Receive every answer before it is sent. Must return at once and must not raise."""
+        """Receive each answer before the client does. Must return at once and must not raise."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncachedInbox:
-    """Uncached inbox. Each page and badge reflects one moment, and is decided by the visibility predicate alone."""
+    """Inbox that reads the store for each page. It keeps only each user's last page, for store outages.
+
+    The visibility predicate alone decides what a page shows.
+    """
 
     people: People
     timeline: Timeline
@@ -72,7 +75,8 @@ class UncachedInbox:
         """Return a page and the badge of the same moment.
 
         The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
-        answer at all, a first page falls back to the one last shown to the user, marked partial. Raises as `page` does.
+        answer at all, a request for the first page gets the page last shown to the user, marked partial. Raises as
+        `page` does.
         """
         try:
             page = await self.page(user, after=after, limit=limit)
@@ -108,7 +112,7 @@ class UncachedInbox:
         return badge_of(await self.unread(view))
 
     async def unread(self, view: InboxView) -> set[BurstKey]:
-        """Return the keys of all unread entries, or more of them than a badge counts. Raises StoreUnavailable."""
+        """Return the keys of the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable."""
         return {*await self._evaluation(view, None, 0).unread(self._listing(view, None))}
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
@@ -167,15 +171,12 @@ class UncachedInbox:
 
 
 SEEN_TOKEN_MAX_AGE = timedelta(seconds=10)
-"""Maximum age of a reused `seen` token. An older token covers slightly less, and never too much."""
+"""Maximum age of a `seen` token that is used again. It covers slightly less than a new token, and never too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """Inbox with caches. Cached data is used only if it is proved current; everything else is read from the store.
-
-    An `answer` is what one answer of the inbox shows: a page with the badge of the same moment.
-    """
+    """Inbox with caches. Cached data is used only if it is proved current; everything else is read from the store."""
 
     people: People
     facts: ViewerFacts
@@ -187,9 +188,9 @@ class Inbox:
     metrics: Metrics
     observers: Sequence[AnswerObserver] = ()
     renderer: PageRenderer | None = None
-    """Renders a VIP's page, so that other processes can send it as is. None: pages are stored without a rendering."""
+    """Renders a VIP's page for other processes. None: pages are stored in Redis without a rendering."""
     renderer_id: bytes = b""
-    """Identifies the software version and the secret that render pages. Pages with another id are not used."""
+    """Identifies the software version and the secret that render pages. Remembered pages need the same id."""
 
     async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> InboxAnswer:
         """Return a page and the badge of the same moment.
@@ -202,7 +203,7 @@ class Inbox:
         cached = self.viewers.get(user)
         try:
             answer = await self._open_with_breaker(user, cached, after, limit)
-        except TooManyWaiting:
+        except TooManyWaiting:  # the process is overloaded, and a fallback would add work
             raise
         except StoreUnavailable:
             if after is not None:
@@ -213,7 +214,7 @@ class Inbox:
         return answer
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
-        """Return a page without a badge. Raises NotFound and StoreUnavailable."""
+        """Return a page. Raises NotFound and StoreUnavailable."""
         viewer = await self.facts.current(user)
         listing = await self._listing(self._view(viewer), after)
         page, _ = await self._evaluation(self._view(viewer), after, limit).page(listing)
@@ -222,10 +223,10 @@ class Inbox:
     async def badge(self, user: UserId) -> Badge:
         """Return the number of items that all pages of this moment would show as unread.
 
-        Raises NotFound, and StoreUnavailable if the badge cannot be counted.
+        Raises NotFound and StoreUnavailable.
         """
         cached = self.viewers.get(user)
-        limit = next(iter(cached.first_pages), 20) if cached else 20  # a page size that may be cached
+        limit = next(iter(cached.first_pages), 20) if cached else 20  # the size of a cached page, if any
         answer = await self._open_with_breaker(user, cached, None, limit)
         if answer.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
@@ -271,19 +272,19 @@ class Inbox:
     async def _open_with_breaker(
         self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
     ) -> InboxAnswer:
-        """Call `_open` unless the breaker is open: then viewers with a fallback page get it without waiting."""
+        """Call `_open`. If the breaker is open and there is a fallback page, raise StoreUnavailable at once."""
         now = self.clock.now()
         has_fallback = after is None and _last_page(cached, now) is not None
         if has_fallback and not self.breaker.allows(now):
             raise StoreUnavailable("The store failed a moment ago.")
         try:
-            # No slot for a cached viewer who requests a later page: that viewer took a slot for the first page.
+            # Slots limit concurrent cold reads: first pages without a fallback, and later pages without cached facts.
             if has_fallback or (cached is not None and after is not None):
                 answer = await self._open(user, after, limit, now, has_fallback=has_fallback)
             else:
                 async with self.deadline.slot():
                     answer = await self._open(user, after, limit, now, has_fallback=False)
-        except TooManyWaiting:
+        except TooManyWaiting:  # the store was not called: this is no failure of the store
             raise
         except StoreUnavailable:
             self.breaker.record_failure(self.clock.now())
@@ -294,7 +295,7 @@ class Inbox:
     async def _open(
         self, user: UserId, after: InboxPosition | None, limit: int, began_at: datetime, *, has_fallback: bool
     ) -> InboxAnswer:
-        """Open the inbox. With a fallback page, the deadline is shorter."""
+        """Return the answer, within a shorter deadline if there is a fallback page."""
         viewer, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
         if viewer is not None and after is None and (answer := self._cached_page(viewer, limit, began_at)) is not None:
             return self._with_fresh_token(viewer, answer, limit, began_at)
@@ -326,7 +327,7 @@ class Inbox:
             return await self.facts.proved(user, may_wait=True)
 
     def _cached_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
-        """Return the first page that was evaluated before, if an evaluation now would show the same."""
+        """Return the cached or remembered first page, if an evaluation now would show the same page."""
         answer = viewer.first_pages.get(limit) or self._adopted_page(viewer, limit, began_at)
         now, subjects = self.clock.now(), self.subjects
         if answer is None or not viewer.versions or not answer.is_current(now, subjects.revision, subjects.changes):
@@ -336,7 +337,7 @@ class Inbox:
         return answer
 
     def _adopted_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
-        """Return the first page that another process evaluated, if nothing has changed since."""
+        """Return the remembered first page of another process, if its subjects have not changed since."""
         page, viewer.remembered_page = viewer.remembered_page, None
         if page is None or page.limit != limit or page.renderer_id != self.renderer_id:
             return None
@@ -351,8 +352,8 @@ class Inbox:
     def _with_fresh_token(self, viewer: CachedViewer, answer: InboxAnswer, limit: int, now: datetime) -> InboxAnswer:
         """Return the answer, with a new `seen` token if its token is older than SEEN_TOKEN_MAX_AGE.
 
-        The request began at `now`, and the answer was proved current later. So the answer shows everything that
-        a token of `now` covers.
+        The request began at `now`. The answer was proved current after that, so it shows everything that a token made
+        at `now` covers.
         """
         if now - answer.page.view.now < SEEN_TOKEN_MAX_AGE:
             return answer
@@ -368,18 +369,18 @@ class Inbox:
         subjects = [*view.subjects, *view.digest_subjects]
         lists = await self.subjects.read(subjects)
         evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, lists)
-        page, admitted = await evaluation.page(listing)
-        unread = None if page.partial else await self._unread_or_none(view, listing, admitted)
-        before = viewer.first_pages.get(limit)
+        page, visible = await evaluation.page(listing)
+        unread = None if page.partial else await self._unread_or_none(view, listing, visible)
+        previous = viewer.first_pages.get(limit)
         answer = InboxAnswer(
             page=page,
             badge=_badge(unread),
             revision=revision,
             current_at=began_at,
-            valid_until=_valid_until(page, [*admitted, *(unread or {}).values()]),
+            valid_until=_valid_until(page, [*visible, *(unread or {}).values()]),
             subjects=subjects,
-            # A rendering by another process is in bytes. It fits the page of that process only.
-            rendered=None if before is None or isinstance(before.rendered, bytes) else before.rendered,
+            # The renderer reuses the previous page's rendering. But it takes bytes for a rendering of this very page.
+            rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
         if unread is not None and viewer.versions and all(listed.is_followed for listed in lists):
             viewer.put_first_page(limit, answer)
@@ -387,15 +388,15 @@ class Inbox:
         return answer
 
     async def _unread_or_none(
-        self, view: InboxView, listing: Listing, admitted: Sequence[Entry] = ()
+        self, view: InboxView, listing: Listing, visible: Sequence[Entry] = ()
     ) -> Mapping[BurstKey, Entry] | None:
         try:
-            return await self._evaluation(view, None, 0).unread(listing, admitted)
+            return await self._evaluation(view, None, 0).unread(listing, visible)
         except StoreUnavailable:
             return None
 
     async def _from_rows(self, user: UserId, limit: int) -> InboxAnswer:
-        """Return a partial page from the viewer's inbox rows: the fallback if there is no last known page.
+        """Return a partial page of the bursts that the viewer's inbox rows point to.
 
         Raises NotFound and StoreUnavailable.
         """
@@ -405,10 +406,7 @@ class Inbox:
         return InboxAnswer(page=page, badge=None, revision=0, current_at=page.view.now, valid_until=page.view.now)
 
     def _last_known(self, user: UserId, limit: int) -> InboxAnswer | None:
-        """Return the page last shown to the viewer as a partial page, filtered by the cached facts.
-
-        The page may lack new entries.
-        """
+        """Return a partial page of the entries last shown to the viewer, without those that cached facts now hide."""
         cached, now = self.viewers.get(user), self.clock.now()
         if cached is None or (last_page := _last_page(cached, now)) is None:
             return None
@@ -448,14 +446,14 @@ def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
     return None if unread is None else badge_of(unread)
 
 
-def _valid_until(page: Page, counted: Sequence[Entry]) -> datetime:
+def _valid_until(page: Page, entries: Sequence[Entry]) -> datetime:
     """Return the first time at which the page or its badge may change without any write.
 
-    Then an entry expires, an entry that opens in the future becomes visible, or a digest falls due.
+    At such a time an entry expires, an entry that opens in the future becomes visible, or a digest falls due.
     """
     view = page.view
-    change_times = [expires_at(entry.opened_at) for entry in counted]
-    change_times += [entry.opened_at for entry in counted if entry.opened_at > view.now]
+    change_times = [expires_at(entry.opened_at) for entry in entries]
+    change_times += [entry.opened_at for entry in entries if entry.opened_at > view.now]
     if (due := next_digest_due(view, view.now)) is not None:
         change_times.append(due)
     return min(change_times, default=view.now + timedelta(days=1))

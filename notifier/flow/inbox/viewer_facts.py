@@ -18,6 +18,8 @@ REMEMBER_INTERVAL = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewerFacts:
+    """Reads viewer facts through the cache of this process."""
+
     people: People
     versions: InboxVersions
     lookups: VersionLookups
@@ -35,7 +37,7 @@ class ViewerFacts:
         return cached
 
     async def proved(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
-        """Return the facts if Redis proves them current, and the look-up that `read` needs otherwise.
+        """Return the facts, or None if Redis does not prove any current. Also return the look-up, which `read` needs.
 
         Raises StoreUnavailable as `VersionLookups.look_up` does.
         """
@@ -52,12 +54,12 @@ class ViewerFacts:
         distrust_count, cached_before = self.viewers.distrust_count, self.viewers.get(user)
         if member is None:
             member = cached_before.member if cached_before else await self._member(user)
-        # Insert the versions before reading the facts: a change in between removes a version, so the facts then prove
-        # nothing.
+        # Insert the versions before reading the facts: a change in between removes a version. Then the facts are not
+        # taken for current.
         inserted = await self._insert_versions(member) if lookup is not None else None
         read_at = self.clock.now()
         facts = await self._facts(user, member)
-        if facts.member != member:  # the user's member number differs, so other versions apply
+        if facts.member != member:  # the expected number was wrong, so the versions are those of another member
             return await self.read(user, lookup, facts.member)
         cached = CachedViewer(
             viewer=facts.viewer,
@@ -72,7 +74,7 @@ class ViewerFacts:
         return cached
 
     def _remembered(self, user: UserId, lookup: VersionLookup | None) -> CachedViewer | None:
-        """Cache and return facts that another process stored for a VIP. The caller must still prove them current."""
+        """Cache and return facts that another process stored for a VIP. They are not proved current yet."""
         remembered = lookup.remembered.get(user) if lookup else None
         if lookup is None or remembered is None or not self.viewers.trusts(remembered, self.clock.now()):
             self.viewers.remembered_stats.misses.inc()
@@ -91,13 +93,13 @@ class ViewerFacts:
         return cached
 
     def should_remember(self, cached: CachedViewer) -> bool:
-        """Return whether to store a page in Redis with the facts: for VIPs only, at most once per REMEMBER_INTERVAL."""
+        """Return whether to store the viewer's page in Redis: for VIPs only, at most once per REMEMBER_INTERVAL."""
         if not cached.is_vip or not cached.versions:
             return False
         return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBER_INTERVAL
 
     async def remember(self, cached: CachedViewer, page: RememberedPage | None = None) -> None:
-        """Store a VIP's facts in Redis for other processes, optionally with a page that was made from them."""
+        """Store a VIP's facts in Redis for other processes, with the page made from them if there is one."""
         if not cached.is_vip or not cached.versions:
             return
         if page is not None:
@@ -121,7 +123,10 @@ class ViewerFacts:
         return None
 
     async def _member(self, user: UserId) -> Member:
-        """Return the expected member, which `_facts` checks, or look it up. Raises NotFound and StoreUnavailable."""
+        """Return the member number that the port expects, or look it up. Raises NotFound and StoreUnavailable.
+
+        An expected number may be wrong; `read` compares it with the number that it reads.
+        """
         if (expected := await self.people.expected(user)) is not None:
             return expected
         with self.metrics.inbox_store():
@@ -131,10 +136,9 @@ class ViewerFacts:
         return member
 
     async def _facts(self, user: UserId, member: Member) -> InboxContext:
-        """Read the facts together with the account's existence and member number.
+        """Read the facts and the account's member number. Raises NotFound for a missing account, and StoreUnavailable.
 
-        So the versions also cover the account's existence: a deletion removes a version, too. Raises NotFound and
-        StoreUnavailable.
+        The versions cover the account's existence, too: a deletion removes one.
         """
         with self.metrics.inbox_store():
             context = await self.people.open(user, member)
@@ -147,5 +151,5 @@ class ViewerFacts:
         try:
             with self.metrics.inbox_redis():
                 return await self.versions.insert_versions(viewer_scopes(member), self.nonces.new())
-        except CacheUnavailable:  # fails open: the facts serve this request only, and are read again for the next one
+        except CacheUnavailable:  # fails open: without versions the facts serve this request only
             return None
