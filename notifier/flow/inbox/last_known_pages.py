@@ -16,8 +16,8 @@ from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.ports.inbox_versions import RememberedPage
 
 MAX_PAGE_AGE = timedelta(minutes=15)
-"""Maximum age of a last known page. While the store is down, a page shows only bursts that the user was shown before.
-A block that was set through another process may stay without effect for this long."""
+"""Maximum age of a last known page. Such a page may ignore changes made through another process, such as a user block,
+for this long. But it shows only bursts that the user was shown before."""
 MAX_USERS = 2_000
 """Maximum users with a last known page."""
 MAX_ITEMS = 20
@@ -68,7 +68,7 @@ class LastKnownPages:
 
 
 def _without_digest_bursts(item: InboxItem) -> InboxItem:
-    """Drop the bursts inside a digest: the list shows the digest as one line."""
+    """Drop the bursts inside a digest to save memory. A last known page shows a digest as one line."""
     match item:
         case DigestItem():
             return replace(item, digest=replace(item.digest, newest=()), inside=())
@@ -77,9 +77,9 @@ def _without_digest_bursts(item: InboxItem) -> InboxItem:
 
 
 def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
-    """Keep only the facts that decide about these entries.
+    """Return the view with only the facts that decide about these entries.
 
-    Otherwise a kept page would hold thousands of follows and marks of its viewer.
+    All facts of a viewer may be thousands of follows and marks.
     """
     keys, viewer = {entry.key for entry in entries}, view.viewer
     bursts = [entry for entry in entries if isinstance(entry, Burst)]
@@ -104,12 +104,12 @@ def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
 
 class PageRenderer(Protocol):
     def render_for_sharing(self, answer: InboxAnswer) -> bytes:
-        """Return the response body that other processes send for this answer."""
+        """Return the rendered page, from which other processes make their response."""
         ...
 
 
 class RememberedItems(Sequence[InboxItem]):
-    """Items that are decoded on first access. They stay encoded if another process has rendered the response."""
+    """Items of a remembered page, decoded on first access. Nothing accesses them if the page has a rendering."""
 
     __slots__ = ("_bursts", "_count", "_decoded", "_view")
 
@@ -136,7 +136,7 @@ def page_to_remember(
 ) -> RememberedPage | None:
     """Return the page to store in Redis; None if other processes could not prove it current.
 
-    That excludes partial pages and pages with digests, whose contents only the store knows.
+    They cannot do so for a partial page, nor for a viewer with digests: no cache knows the contents of a digest.
     """
     page, badge = answer.page, answer.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
@@ -158,7 +158,7 @@ def page_to_remember(
 
 
 def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> InboxAnswer:
-    """Return the answer of a page that is proved current at the time of `view` and at this cache revision."""
+    """Convert a remembered page that is proved current at the time of `view` and at this cache revision."""
     items = RememberedItems(page, view)
     seen = seen_token(view, [], None)
     if page.newest is not None and page.newest > seen.as_of:

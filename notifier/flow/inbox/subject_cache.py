@@ -28,22 +28,22 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
 RECENT_CHANGE_TTL = timedelta(seconds=30)
-"""How long a change stays in `recent_changes`: longer than any read of the store can take."""
+"""How long a change stays in `recent_changes`: longer than any read of the store takes."""
 MAX_RECENT_CHANGES = 5_000
-BURST_BYTES = 1_200
-"""Measured with tracemalloc, without the burst's text."""
+BURST_BYTES, MENTIONER_BYTES = 1_200, 60
+"""Memory of a burst without its text and mentioners, and of each mentioner. Measured with tracemalloc."""
 
 
 ReadStart = tuple[int, datetime]
-"""Generation of the cache and time at which a read of the store began."""
+"""Start of a read of the store: the cache's `restart_count` and the time, both before the read."""
 
 Extension = tuple[Subject, InboxPosition]
-"""A subject, and the position behind which its older bursts are to be listed."""
+"""A subject, and the position after which its list is extended by older bursts."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
-    """One instance per event loop. `ChangeFollower` applies every change; lists that may lack one are not cached."""
+    """Cache of one event loop. `ChangeFollower` applies all changes. A list that may lack a change is not cached."""
 
     timeline: Timeline
     pull: PullReader
@@ -58,18 +58,19 @@ class SubjectCache:
     max_positions: int = MAX_POSITIONS
     """Maximum bursts listed per subject."""
     max_recent_changes: int = MAX_RECENT_CHANGES
-    """Maximum changes in `recent_changes`. A load during which more changes arrive is not cached."""
+    """Maximum changes in `recent_changes`. What a load returns is not cached if more changes arrive meanwhile."""
     revision: int = 0
     """Increases with every change of a burst, cached or not."""
     subjects: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
-    """Changes of the last seconds. A load that was running at the time of a change may have read an older state."""
+    """Newest change of each burst that changed in the last seconds. They correct loads that read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after this time is in `recent_changes`. None until changes are followed."""
     restart_count: int = 0
-    """Increases when the cache restarts. Data read before a restart is not cached: changes to it may be missing."""
+    """Number of restarts. Data read before a restart is not cached, because changes of it may be missing."""
     size: int = 0
+    """Bytes of all cached lists and bursts."""
     changes: ChangeTimes = field(default_factory=ChangeTimes)
     """Last changes of all subjects, cached or not."""
     subject_stats: CacheHits = field(init=False)
@@ -80,7 +81,7 @@ class SubjectCache:
         self.burst_stats = CacheHits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
-        """Restart empty, and follow changes from now on. Callers of loads in progress load again."""
+        """Restart the cache empty, and follow changes from now on. Callers of loads in progress load again."""
         self.restart_count += 1
         self.loads.abandon()
         self.subject_loads.abandon()
@@ -96,14 +97,14 @@ class SubjectCache:
         self.changes.begin(self.revision, self.recent_since)
 
     def apply(self, burst: Burst) -> None:
-        """Apply a burst that was read from the store's change feed. Repeated and older states change nothing."""
+        """Apply a burst from the store's change feed. A state that is known already, or older, changes nothing."""
         self._apply(burst, newest=True)
 
     def apply_published(self, burst: Burst) -> None:
-        """Apply a burst from the burst stream, which may be late and older than the store's state.
+        """Apply a burst from the burst stream. The stream may be late, so the store may have a newer state.
 
-        It is the newest state of the burst if this process has followed the burst until now: the burst is known
-        already, or opened after this process began to follow changes.
+        There is no newer state if this process has received every change of the burst. That is true of a burst that it
+        knows, and of a burst that opened after it began to follow changes.
         """
         was_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
         self._apply(burst, newest=was_followed)
@@ -115,11 +116,11 @@ class SubjectCache:
             newest,
         ):
             return
-        # A load may have cached this state already. Announce it as a change nevertheless: pages made before the load
+        # A load may have cached this state already. It counts as a change nevertheless: pages made before the load
         # do not show it.
         if (cached := self.bursts.get(key)) and cached.version >= burst.version:
             burst, newest = cached, True
-        change = self.recent_changes[key] = RecentChange(burst=burst, at=now, is_newest=newest)
+        change = self.recent_changes[key] = RecentChange(burst=burst, received_at=now, is_newest=newest)
         self.recent_changes.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
@@ -146,9 +147,9 @@ class SubjectCache:
         return lists
 
     async def _load_missing(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
-        """Load the subjects; repeat if the cache restarted meanwhile.
+        """Load the lists of the subjects. Repeat the load if the cache restarted meanwhile.
 
-        A load that began before the restart may lack changes that this caller already knew.
+        A load from before the restart may lack changes that the cache has shown to this caller already.
         """
         while True:
             restart_count = self.restart_count
@@ -179,19 +180,19 @@ class SubjectCache:
         return _highest_version(entry, change.burst if change else None, cached)
 
     def correct(self, listed: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a listed burst to its current position, or drop it. Return whether anything changed."""
-        before = listed.size
+        """Move a listed burst to its current position, or drop it if `burst` is None. Return whether it changed."""
+        size_before = listed.size
         changed = listed.correct(key, burst)
         if changed and self.subjects.get(listed.subject) is listed:
-            self.size += listed.size - before
+            self.size += listed.size - size_before
         return changed
 
     async def extend(self, subjects: Sequence[Subject], after: InboxPosition) -> None:
-        """Read the next run of the subjects from the store, and list it. Raises StoreUnavailable."""
+        """Extend the lists of the subjects by the run of bursts after a position. Raises StoreUnavailable."""
         await self.extensions.load([(subject, after) for subject in subjects], self._read_extensions)
 
     async def _read_extensions(self, extensions: Sequence[Extension]) -> Mapping[Extension, None]:
-        """Read and list the next run. All extensions have the same position."""
+        """Read the run of bursts after the position that all extensions share, and add it to the lists."""
         subjects, after = [subject for subject, _ in extensions], extensions[0][1]
         began = self._begin_read()
         with self.metrics.inbox_store():
@@ -206,7 +207,10 @@ class SubjectCache:
     async def older_than(
         self, subjects: Collection[Subject], after: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
-        """Read the next run, without bursts restricted to followers of other authors. Raises StoreUnavailable."""
+        """Read the run of bursts after a position from the store, without restricted bursts of other authors.
+
+        Raises StoreUnavailable.
+        """
         with self.metrics.inbox_store():
             return await self.timeline.before(subjects, after, self.run_length, authors)
 
@@ -215,13 +219,13 @@ class SubjectCache:
         began = self._begin_read()
         with self.metrics.inbox_store():
             bursts = await self.timeline.bursts(keys)
-        if self._knows_changes_since(began):  # otherwise the bursts serve only the waiting callers
-            for burst in bursts.values():  # stored before the load ends, so that the next caller finds them
+        if self._knows_changes_since(began):  # otherwise only the callers of this load get the bursts
+            for burst in bursts.values():  # before the load ends: callers after it find them in the cache
                 self._store(burst)
         return bursts
 
     async def _load_evicted(self, subject: Subject) -> SubjectPositions:
-        """Load a subject that was evicted meanwhile: the cache is too small for the subjects of one viewer."""
+        """Load a list that was evicted meanwhile: the cache is too small for all subjects of one viewer."""
         return (await self._load_lists([subject]))[subject]
 
     async def _load_lists(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
@@ -251,7 +255,7 @@ class SubjectCache:
     async def _add_unlisted(
         self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadStart
     ) -> None:
-        """Add bursts that the index may lack: those that became readable after its last comparison with the store."""
+        """Add bursts that the pull index may lack: those that became readable after it was compared with the store."""
         with self.metrics.inbox_store():
             bursts = await self.timeline.before([*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE)
         self.metrics.inbox_burst_loads.inc(len(bursts))
@@ -289,9 +293,9 @@ class SubjectCache:
                 self._store(burst)
 
     def _extend_lists(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
-        """List the bursts behind a position, and the changes behind it since the bursts were read.
+        """Extend the lists that are complete down to `after` by the bursts after it.
 
-        Only lists that are complete down to the position are extended.
+        Recent changes after that position are applied, too: the bursts may have changed since they were read.
         """
         complete_lists = [
             listed for listed in map(self.subjects.get, subjects) if listed is not None and listed.complete_to <= after
@@ -311,13 +315,13 @@ class SubjectCache:
         self._evict()
 
     def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
-        """Cache the subjects, with all changes that arrived while they were read."""
+        """Cache the lists, with all changes that arrived while they were read."""
         for change in self.recent_changes.values():
             if listed := by_subject.get(change.burst.key.subject):
                 listed.apply(change)
         for listed in by_subject.values():
             listed.is_followed = followed
-            if not followed:  # changes since the read began may be missing: the list serves this caller only
+            if not followed:  # changes since the read began may be missing: only the callers of this load get the list
                 continue
             if replaced := self.subjects.pop(listed.subject, None):  # two concurrent loads of one subject
                 replaced.is_followed = False
@@ -328,17 +332,16 @@ class SubjectCache:
 
     def _store(self, burst: Burst) -> None:
         """Cache a burst that was read, or a later state of it that arrived meanwhile."""
-        change, before = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
-        burst = _highest_version(burst, change.burst if change else None, before)
+        change, replaced = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
+        burst = _highest_version(burst, change.burst if change else None, replaced)
         if change is not None:
-            if (
-                burst.version > change.burst.version
-            ):  # invalidate pages now: the announcement of this state will count as a repeat
+            # Pages without this state must be evaluated again. Its arrival by the feed would not cause that any more.
+            if burst.version > change.burst.version:
                 self._note_change(burst.key.subject)
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
-        if before is not None:
-            self.size -= burst_size(before)
-            if before.opened_at != burst.opened_at and (listed := self.subjects.get(burst.key.subject)):
+        if replaced is not None:
+            self.size -= burst_size(replaced)
+            if replaced.opened_at != burst.opened_at and (listed := self.subjects.get(burst.key.subject)):
                 self.size -= listed.size
                 listed.put(burst)
                 self.size += listed.size
@@ -361,7 +364,7 @@ class SubjectCache:
         return self.restart_count, self.clock.now()
 
     def _knows_changes_since(self, began: ReadStart) -> bool:
-        """Return whether a read may be cached: every change since the read began is in `recent_changes`."""
+        """Return whether every change since the read began is in `recent_changes`. Only such a read may be cached."""
         restart_count, began_at = began
         return restart_count == self.restart_count and self._follows_since(began_at)
 
@@ -371,10 +374,10 @@ class SubjectCache:
     def _trim_recent(self, now: datetime) -> None:
         while self.recent_changes:
             key, change = next(iter(self.recent_changes.items()))
-            if change.at > now - RECENT_CHANGE_TTL and len(self.recent_changes) <= self.max_recent_changes:
+            if change.received_at > now - RECENT_CHANGE_TTL and len(self.recent_changes) <= self.max_recent_changes:
                 return
             del self.recent_changes[key]
-            self.recent_since = max(self.recent_since or change.at, change.at + ONE_MILLISECOND)
+            self.recent_since = max(self.recent_since or change.received_at, change.received_at + ONE_MILLISECOND)
 
     def _evict(self) -> None:
         while self.size > self.max_bytes and (self.bursts or self.subjects):
@@ -398,4 +401,4 @@ def _highest_version(burst: Burst, *candidates: Burst | None) -> Burst:
 
 
 def burst_size(burst: Burst) -> int:
-    return BURST_BYTES + len(burst.text) + 60 * len(burst.mentioners)
+    return BURST_BYTES + len(burst.text) + MENTIONER_BYTES * len(burst.mentioners)
