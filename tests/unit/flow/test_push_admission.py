@@ -53,7 +53,7 @@ def test_member_without_reachable_device_is_left_out_of_the_batch() -> None:
     [draft] = admission.drafts
     assert (recipients(draft), members(draft.batch.members, 0)) == ([2, 2, 3], [2, 3, 9])
     assert members(draft.batch.alerted, 0) == [2, 3]
-    assert admission.blocked == {OPEN}
+    assert admission.blocked_lines == {OPEN}
 
 
 def test_draft_without_members_is_dropped_unless_a_crash_left_its_batch() -> None:
@@ -67,7 +67,7 @@ def test_half_open_breaker_admits_members_within_its_room() -> None:
     first, second = admission.drafts
     assert (recipients(first), recipients(second)) == ([0, 1], [2])
     assert members(second.batch.members, 0) == [2]
-    assert admission.blocked == {OPEN}
+    assert admission.blocked_lines == {OPEN}
 
 
 def test_blocked_retry_keeps_waiting_and_expired_one_stays_in_the_batch() -> None:
