@@ -25,7 +25,7 @@ VIEWER_SHARE = 0.5
 
 
 def build_uncached_inbox(ports: ReadPorts, observers: Sequence[AnswerObserver] = ()) -> UncachedInbox:
-    """Build the inbox without caches, for single pages and for live streams."""
+    """Build the inbox without caches, for commands and for live streams."""
     return UncachedInbox(
         people=build_versioned_people(ports),
         timeline=ports.timeline,
@@ -47,7 +47,7 @@ def build_inbox(
     renderer: PageRenderer | None = None,
     renderer_id: bytes = b"",
 ) -> Inbox:
-    """Build the inbox with its caches, one per process.
+    """Build the inbox with its caches. Build one per process.
 
     Each cache shares its loads among concurrent requests through an object that `new_shared_loads` creates. If
     `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
@@ -107,7 +107,7 @@ def build_gap_fetch(ports: ReadPorts) -> GapFetch:
 
 
 def build_audit(ports: ReadPorts, metrics: Metrics, pause: Callable[[float], Awaitable[object]]) -> Audit:
-    """Build the audit, which recomputes a list and its badge from the canonical bursts."""
+    """Build the audit, which recomputes a list and its badge from the bursts in the store."""
     return Audit(people=ports.people, timeline=ports.timeline, metrics=metrics, pause=pause)
 
 
