@@ -1,4 +1,4 @@
-"""Audit: recompute an answered list and badge from the bursts in the store, and report differences.
+"""Audit: recompute an answered list and badge from stored bursts, and report differences.
 
 It walks the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. So a match means that two
 independent computations agree.

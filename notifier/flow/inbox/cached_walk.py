@@ -1,4 +1,4 @@
-"""Walk the bursts of subjects, newest first: from memory down to a position, then from the store."""
+"""Walk the bursts of subjects, newest first: first from memory, then from the store."""
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Push pipeline: sends the alerts of one slice; a crash repeats at most one send group.
+"""Push pipeline: sends a slice's alerts in groups; a crash repeats at most one group.
 
 A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes 128 shards at a time. The
 first three steps set the fields of a `ShardState` for each shard.
@@ -70,7 +70,7 @@ RATE_REFILL = timedelta(seconds=1)
 
 
 class GroupOutcome(Enum):
-    """What follows after a send group."""
+    """Decides what the pipeline does after a send group."""
 
     CONTINUE = auto()
     """Continue with the next group."""
