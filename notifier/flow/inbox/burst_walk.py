@@ -26,20 +26,20 @@ LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 class BurstWalk:
     """Walk through bursts that leaves none out.
 
-    The first step reads the pull index and the inbox rows down to the horizon: down to there the index is complete.
-    Each further step reads the bursts from the store.
+    The first step reads the pull index and the inbox rows, down to the index's horizon. Each further step reads the
+    bursts from the store.
 
     The index may lack bursts whose announcement failed after its last comparison with the store. So the first step also
-    reads the bursts since that comparison from the store. Then the walk returns every burst older than SETTLE_DELAY at
-    `now`, and a `seen` token made at `now` may cover these bursts.
+    reads the bursts since that comparison from the store. So the walk returns every burst that is older than
+    SETTLE_DELAY at `now`, and a `seen` token made at `now` may cover all of these.
     """
 
     timeline: Timeline
     pull: PullReader
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Authors whose restricted bursts the viewer may see. Others are not read: the length of runs would show how many
-    there are."""
+    """Authors whose restricted bursts the viewer may see. If runs had those of other authors, the end of a page would
+    reveal how many there are."""
     member: Member
     now: datetime
     after: InboxPosition | None

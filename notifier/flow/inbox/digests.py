@@ -59,7 +59,7 @@ class DigestWalk:
             self.has_ended = True
         elif len(days) > 1:  # the last day may be cut off; the next step reads all of it
             self._go_to(days.pop()[0])
-        else:
+        else:  # this day has more bursts than its digest counts; the others are skipped
             self._go_to(self.schedule.previous_date(days[0][0]))
         return [digest for day, bursts in days if (digest := self._digest(day, bursts))]
 

@@ -44,7 +44,7 @@ class Listing:
 
     @property
     def after(self) -> InboxPosition | None:
-        """Return the position down to which every entry was returned; None before the first step and at the end."""
+        """Return the position down to which every entry was returned. None if no entry or all entries were."""
         positions = [walk.after for walk in (self.walk, self.digests) if not walk.has_ended]
         return None if None in positions else max((after for after in positions if after), default=None)
 

@@ -37,7 +37,8 @@ def opening_second(entry: Entry, now: datetime) -> datetime:
 def seq_of(entry: Entry, now: datetime) -> int:
     """Return the item's position in its subject: the second of the opening, in Unix time.
 
-    The number that the sequence head gave the burst is never shown: its gaps count the bursts of protected accounts.
+    The burst's number is never shown: gaps between numbers would reveal how many bursts by protected accounts there
+    are.
     """
     return _seq(opening_second(entry, now))
 
@@ -82,7 +83,7 @@ class _Query:
 class GapFetch:
     """Reads bursts from the store, without caches or the pull index.
 
-    Each request reads up to `max_read` bursts of one subject once, even if the requested subject does not exist.
+    Each request makes one read of up to `max_read` bursts, even if its subject does not exist.
     """
 
     people: People

@@ -43,7 +43,7 @@ class AnswerObserver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncachedInbox:
-    """Inbox that reads the store for each page. It keeps only each user's last page, for store outages.
+    """Inbox without caches. It keeps the last pages of users, but only for store outages.
 
     The visibility predicate alone decides what a page shows.
     """
@@ -123,12 +123,13 @@ class UncachedInbox:
         return entries | await read_digests(self.timeline, view, digest_keys)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
+        """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
         view = await self._view(user)
         await self.people.mark_seen(view.member, token.as_of, token.newer)
         self.last_known_pages.apply_seen(user, token)
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set a mark.
+        """Set the mark of each burst.
 
         Raises NotFound for a burst that the user does not see, so that marks cannot reveal which bursts exist.
         """
@@ -240,12 +241,13 @@ class Inbox:
             observer.observe(opened)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
+        """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
         viewer = await self.facts.current(user)
         await self.people.mark_seen(viewer.member, token.as_of, token.newer)
         self.viewers.set_marks(user, viewer.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set a mark.
+        """Set the mark of each burst.
 
         Raises NotFound for a burst that the viewer does not see, so that marks cannot reveal which bursts exist.
         """

@@ -161,7 +161,7 @@ class VersionLookups(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class VersionCheck:
-    """Sends one look-up per call. Then the subject cache has every burst that was durable and announced before."""
+    """Sends one look-up per call. After it, the subject cache has all bursts that were durable and announced before."""
 
     versions: InboxVersions
     follower: ChangeFollower
@@ -187,7 +187,7 @@ class VersionCheck:
         else:
             for burst in lookup.published:
                 self.follower.subjects.apply_published(burst)
-            # Set the position before the feed is read: if that fails, the bursts of the stream are applied already.
+            # The bursts of the stream are applied. Set the position now, because reading the feed may fail.
             self.position = lookup.position
             await self.follower.keep_up()
         self.follower.viewers.record_connection(lookup.connection, self.follower.clock.now())

@@ -53,15 +53,15 @@ class StoreBreaker:
 # Read deadline: time within which an opened inbox gets an answer. A cold page is one without a fallback page.
 
 LATE_TIMER_SECONDS = 0.05
-"""Delay of a timer above which the event loop was blocked. Then the timer says nothing about the store."""
+"""A timer that fires later than this shows that the event loop was blocked. It does not show that the store is slow."""
 
 
 COLD_FACTOR = 5
-"""The deadline of a cold page is longer by this factor: there is nothing to show but an error when it ends."""
+"""Factor by which the deadline of a cold page is longer. Without another page to show, waiting is better than an error."""
 
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
-"""Most cold pages that are read at a time, and that wait for a slot. A thousand concurrent reads would all be late."""
+"""Most cold pages that are read at a time, and most that wait for a slot. A thousand reads at a time would all be late."""
 MAX_SLOT_WAIT = timedelta(seconds=4)
 """Maximum wait for a slot before a cold page is read."""
 

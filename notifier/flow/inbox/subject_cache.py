@@ -64,7 +64,7 @@ class SubjectCache:
     subjects: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
-    """Newest change of each burst that changed in the last seconds. They correct loads that read an older state."""
+    """Newest change of each burst that changed in the last seconds. It corrects a load that read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after this time is in `recent_changes`. None until changes are followed."""
     restart_count: int = 0
@@ -101,10 +101,10 @@ class SubjectCache:
         self._apply(burst, newest=True)
 
     def apply_published(self, burst: Burst) -> None:
-        """Apply a burst from the burst stream. The stream may be late, so the store may have a newer state.
+        """Apply a burst from the burst stream, which may be late: the store may have a newer state.
 
-        There is no newer state if this process has received every change of the burst. That is true of a burst that it
-        knows, and of a burst that opened after it began to follow changes.
+        If this process follows the burst, it receives the newer state, too. It follows each burst that it knows, and
+        each burst that opened after it began to follow changes. The newer state of another burst may never arrive.
         """
         was_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
         self._apply(burst, newest=was_followed)
@@ -220,7 +220,7 @@ class SubjectCache:
         with self.metrics.inbox_store():
             bursts = await self.timeline.bursts(keys)
         if self._knows_changes_since(began):  # otherwise only the callers of this load get the bursts
-            for burst in bursts.values():  # before the load ends: callers after it find them in the cache
+            for burst in bursts.values():  # stored before the load ends, so later callers find them in the cache
                 self._store(burst)
         return bursts
 
@@ -229,6 +229,7 @@ class SubjectCache:
         return (await self._load_lists([subject]))[subject]
 
     async def _load_lists(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
+        """Read the lists from the pull index. Read those that it does not prove complete from the store."""
         began = self._begin_read()
         lists = await self._read_subject_lists(subjects)
         index_lists = lists.lists if lists else {}

@@ -97,9 +97,9 @@ class SubjectPositions:
 # Time of each subject's last change. It shows whether a remembered page is current.
 
 MAX_SUBJECTS = 50_000
-"""Subjects whose last change is remembered, about 18 MB. All other subjects changed earlier."""
+"""Maximum subjects in `last_changes`, about 18 MB. All other subjects changed earlier."""
 MAX_FEED_DELAY = timedelta(seconds=1)
-"""Maximum delay, with a margin, until a process reads a change from the feed that the burst stream lacks."""
+"""Maximum delay, with a margin, of a change that a process learns from the change feed only."""
 
 
 @dataclass(slots=True)

@@ -105,11 +105,11 @@ class CachedViewer:
         """Estimate the memory of the facts and pages."""
         marks = self.viewer.marks
         items = sum(len(answer.page.items) for answer in self.first_pages.values())
-        page_bytes = sum(answer.remembered_bytes for answer in self.first_pages.values())
+        adopted_bytes = sum(answer.remembered_bytes for answer in self.first_pages.values())
         remembered_bytes = self.remembered_page.own_bytes if self.remembered_page else 0
         return (
             VIEWER_BYTES
-            + page_bytes
+            + adopted_bytes
             + remembered_bytes
             + FOLLOW_BYTES * len(self.viewer.follows)
             + MARK_BYTES * (len(marks.by_burst) + len(marks.also_seen))
@@ -129,7 +129,7 @@ def viewer_scopes(member: Member) -> tuple[Scope, Scope]:
 
 @dataclass(slots=True, kw_only=True)
 class ViewerCache:
-    """One instance per event loop. Bounded in bytes; the least recently used viewer is evicted first."""
+    """Cached viewers of one event loop. If there are too many bytes, the least recently used viewers are evicted."""
 
     max_bytes: int
     facts_stats: CacheHits
@@ -142,8 +142,8 @@ class ViewerCache:
     distrust_count: int = 0
     """Number of calls of `distrust`."""
     trusted_since: datetime | None = None
-    """Facts that another process read before this time are not used: a lapse or a loss of versions may have followed.
-    None until this process is connected to Redis or follows changes."""
+    """Facts that another process read before this time are not used: they may have changed without a new version. None
+    until this process is connected to Redis or follows changes."""
     _connection: int | None = None
 
     def get(self, user: UserId) -> CachedViewer | None:

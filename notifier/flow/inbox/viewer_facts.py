@@ -37,7 +37,7 @@ class ViewerFacts:
         return cached
 
     async def proved(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
-        """Return the facts, or None if Redis does not prove any current. Also return the look-up, which `read` needs.
+        """Return the facts, or None if Redis does not prove them current. Also return the look-up, which `read` needs.
 
         Raises StoreUnavailable as `VersionLookups.look_up` does.
         """
