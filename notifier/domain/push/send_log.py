@@ -135,7 +135,7 @@ class SendProgress:
     """Batches that were never closed: a worker crashed over them."""
     pending_retries: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
-    next_number: int = 0
+    next_batch_number: int = 0
 
 
 NOTHING_SENT = SendProgress()
@@ -157,7 +157,7 @@ def send_progress(batches: Sequence[SendBatch]) -> SendProgress:
         alerted=alerted,
         open_batches=tuple(batch for batch in batches if batch.failures is None),
         pending_retries=pending_retries,
-        next_number=max((batch.number + 1 for batch in batches), default=0),
+        next_batch_number=max((batch.number + 1 for batch in batches), default=0),
     )
 
 

@@ -57,11 +57,11 @@ LATE_TIMER_SECONDS = 0.05
 
 
 COLD_FACTOR = 5
-"""Factor by which the deadline of a cold page is longer. Without another page to show, waiting is better than an error."""
+"""Factor by which the deadline of a cold page is longer. With nothing else to show, waiting is better than an error."""
 
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
-"""Most cold pages that are read at a time, and most that wait for a slot. A thousand reads at a time would all be late."""
+"""Most cold pages that are read at a time, and most that wait for a slot. A thousand reads at once would be late."""
 MAX_SLOT_WAIT = timedelta(seconds=4)
 """Maximum wait for a slot before a cold page is read."""
 

@@ -40,8 +40,8 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.push import PushSuppressions, SendLog
 
 FIRST_READ_SIZE = 16
-"""Burst numbers in the first read; each further read has twice as many. A budget budget allows thirty bursts a day, and
-as many restricted ones. Between them any number of bursts that never send alerts can be numbered."""
+"""Burst numbers in the first read; each further read has twice as many. A fan-out budget allows thirty bursts a day,
+and thirty restricted bursts. Between them any number of bursts that never send alerts can be numbered."""
 MAX_REMEMBERED = 65_536
 """Maximum bursts in `without_alerts`; 20 MB."""
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
@@ -187,7 +187,7 @@ class CatchUp:
         return decided
 
     def _read_snapshots(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, AudienceSnapshot]:
-        """Read the sibling's snapshots in which these members are to be alerted.
+        """Read the sibling's snapshots of the shards in which it alerts any of these members.
 
         If a shard has no snapshot, the sibling has alerted none of its members.
         """

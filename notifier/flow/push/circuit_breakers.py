@@ -40,7 +40,7 @@ from notifier.ports.push import CircuitReport
 LOGGER = logging.getLogger("notifier.push")
 
 MAX_LINES = 256
-"""Maximum lines in `lines`. There are four web push services, but that of Windows uses some dozens of host names."""
+"""Maximum lines with a stored breaker. There are four web push services, but one of them uses dozens of host names."""
 REPORT_INTERVAL = timedelta(seconds=5)
 """Time after which an open circuit is reported again, because Redis may have lost the report."""
 
@@ -162,11 +162,11 @@ class Admission:
 
 
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
-    """Leave out each member whose devices all have an open breaker.
+    """Leave out each member if no breaker of the member's devices lets an alert through.
 
     A member who is left out is in no batch, and gets one summary of all missed bursts when a line recovers. A member in
-    a batch whose alert is then held back would get one late alert per burst. This happens mostly with Web Push: each
-    push service has its own breaker, and a batch has browsers of all services.
+    a batch whose alert is held back later would get one late alert per burst. Web Push needs this step most: a batch
+    has browsers of several push services, each with its own breaker.
     """
     if not breakers.lines:  # no line has failures: the usual case
         return Admission(drafts=drafts)
@@ -175,7 +175,7 @@ def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
     for draft in drafts:
         left_out = set[Member]()
         for member, attempts in groupby(draft.attempts, key=lambda attempt: attempt.state.member):
-            if blocked_lines := _take_room(breakers, remaining_by_line, list(attempts)):
+            if blocked_lines := _count_calls(breakers, remaining_by_line, list(attempts)):
                 left_out.add(member)
                 all_blocked_lines |= blocked_lines
         admitted.append(draft.without(left_out))
@@ -184,20 +184,20 @@ def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
     )
 
 
-def _take_room(
+def _count_calls(
     breakers: CircuitBreakers, remaining_by_line: dict[str, int | None], attempts: Sequence[SendAttempt]
 ) -> frozenset[str]:
-    """Count one call on each line of a member's devices that lets calls through.
+    """Count a member's alerts on those lines of the member's devices that have calls left.
 
-    Return the lines if none of them does: the member is then left out. If only some do, the member stays with all
-    devices, and `CircuitBreakers.allow` holds back the alerts to the others.
+    Return the lines if no line has calls left: the member is then left out. If only some lines have, the member stays
+    with all devices, and `CircuitBreakers.allow` holds back the alerts on the other lines.
     """
     lines = [line_of(attempt.device) for attempt in attempts]
     for line in lines:
         if line not in remaining_by_line:
             remaining_by_line[line] = breakers.remaining_calls(line)
-    with_room = [line for line in lines if remaining_by_line[line] != 0]
-    for line in with_room:
+    usable_lines = [line for line in lines if remaining_by_line[line] != 0]
+    for line in usable_lines:
         if (remaining := remaining_by_line[line]) is not None:
             remaining_by_line[line] = max(0, remaining - 1)
-    return frozenset() if with_room else frozenset(lines)
+    return frozenset() if usable_lines else frozenset(lines)

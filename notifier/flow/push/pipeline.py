@@ -23,9 +23,9 @@ Effect of a crash between two steps:
 - Before write ahead: nothing was sent. The next holder of the slice starts from the send log, which is unchanged. No
   member loses an alert, because the caps count a burst once, however often it is tried. Rate tokens are lost, and
   refill.
-- Between write ahead and record: the alert may have arrived at any device of the open batches, and at no other device.
-  The next holder finds the batches in doubt, closes them, and retries each device later. The IDs stay the same, so a
-  device that has the alert replaces it. This counts as one of three attempts.
+- Between write ahead and record: any device of the open batches may have the alert. The next holder finds the batches
+  in doubt, closes them, and retries each device later. The IDs stay the same, so a device that has the alert replaces
+  it. This counts as one of three attempts.
 - After record: only devices whose attempt failed are sent to again.
 - After the last record: the ledger does not show yet that the slice is done or waits. The next holder finds every
   member in a batch, and only writes the ledger entry.

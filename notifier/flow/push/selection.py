@@ -28,7 +28,7 @@ class Selection:
 
         The iterator is lazy: it reads the devices of a draft only when the caller takes that draft.
         """
-        numbers = count(state.progress.next_number)
+        numbers = count(state.progress.next_batch_number)
         for batch in state.progress.open_batches:
             yield self._in_doubt(burst, state, batch, now)
         yield from self._retries(state, numbers, now)
