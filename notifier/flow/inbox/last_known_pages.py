@@ -39,9 +39,9 @@ class LastKnownPages:
             self._pages.popitem(last=False)
 
     def partial_page(self, user: UserId, now: datetime, limit: int) -> Page | None:
-        """Return the last known page, filtered by the viewer's facts as they were when the page was made.
+        """Return the last known page as a partial page, because it may lack new entries.
 
-        The page is partial: it may lack new entries.
+        It is filtered by the viewer's facts of that time, and by marks that the viewer has set since.
         """
         page = self._pages.get(user)
         if page is None or now - page.view.now > MAX_PAGE_AGE:
@@ -71,7 +71,7 @@ def _without_digest_bursts(item: InboxItem) -> InboxItem:
     """Drop the bursts inside a digest to save memory. A last known page shows a digest as one line."""
     match item:
         case DigestItem():
-            return replace(item, digest=replace(item.digest, newest=()), inside=())
+            return replace(item, digest=replace(item.digest, newest=()), bursts=())
         case _:
             return item
 
@@ -109,7 +109,7 @@ class PageRenderer(Protocol):
 
 
 class RememberedItems(Sequence[InboxItem]):
-    """Items of a remembered page, decoded on first access. Nothing accesses them if the page has a rendering."""
+    """Items of a remembered page, decoded on first access. A page with a rendering is mostly sent without any access."""
 
     __slots__ = ("_bursts", "_count", "_decoded", "_view")
 

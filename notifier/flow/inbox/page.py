@@ -26,7 +26,7 @@ class BurstItem:
     mentioners: tuple[UserId, ...]
     """The mentioners, without those that the viewer blocked or that blocked the viewer."""
     tweet: str | None
-    """The opener's tweet. None if a user block hides the opener: the viewer sees the burst for its other mentioners."""
+    """The opener's tweet. None if a user block hides the opener; other mentioners then make the burst visible."""
     unread: bool
 
     @property
@@ -36,8 +36,10 @@ class BurstItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestItem:
+    """A digest as one viewer is shown it."""
+
     digest: Digest
-    inside: tuple[BurstItem, ...]
+    bursts: tuple[BurstItem, ...]
     """The digest's newest bursts, each as it would appear in the list."""
     unread: bool
 
@@ -62,7 +64,7 @@ class Badge:
 class Page:
     items: Sequence[InboxItem]
     next: InboxPosition | None
-    """Position after which the next page starts. None on the last page, and on a partial page."""
+    """Position after which the next page starts. None on the last page and on a partial page."""
     seen: SeenToken | None
     """Token with which a client marks the page as seen. None on a partial page, which may lack entries."""
     partial: bool
@@ -100,8 +102,8 @@ class InboxView:
             case Burst():
                 return self.item(entry)
             case Digest():
-                inside = tuple(self.item(burst) for burst in entry.newest)
-                return DigestItem(digest=entry, inside=inside, unread=is_unread(entry, self.viewer))
+                bursts = tuple(self.item(burst) for burst in entry.newest)
+                return DigestItem(digest=entry, bursts=bursts, unread=is_unread(entry, self.viewer))
 
     def item(self, burst: Burst) -> BurstItem:
         blocked = self.viewer.blocked

@@ -40,7 +40,7 @@ class Selection:
         return in_doubt_draft(state, burst, batch, devices, now)
 
     def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
-        """Yield drafts of due retries. Their batches also list retries that are not sent any more, which ends these."""
+        """Yield drafts of due retries. A batch also lists due retries that are no longer sent, which ends them."""
         due = state.due_retries(now)
         for start in range(0, len(due), self.batch_devices):
             retries = tuple(due[start : start + self.batch_devices])

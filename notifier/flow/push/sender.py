@@ -27,11 +27,11 @@ from notifier.ports.push import Provider
 URGENT_TIERS = (Tier.P0, Tier.P1)
 """Tiers whose alerts may wake up a device."""
 MAX_RECEIPT_DELAY = timedelta(seconds=1)
-"""A provider that sends the first receipt of a send group later than this is overloaded."""
+"""Delay of the first receipt of a send group above which the provider counts as overloaded."""
 ACCEPTED_OUTCOME, CIRCUIT_OPEN_REASON = "accepted", "the circuit of its provider is open"
 
 IndexedAttempt = tuple[int, SendAttempt]
-"""An attempt, after the index of its draft in the send group."""
+"""Index of a draft in the send group, and one of the draft's attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
