@@ -109,7 +109,7 @@ class PageRenderer(Protocol):
 
 
 class RememberedItems(Sequence[InboxItem]):
-    """Items of a remembered page, decoded on first access. A page with a rendering is mostly sent without any access."""
+    """Items of a remembered page, decoded on first access. A page with a rendering rarely needs them."""
 
     __slots__ = ("_bursts", "_count", "_decoded", "_view")
 
