@@ -51,7 +51,7 @@ class EventBatch:
     def body(self) -> bytes:
         if len(self.events) == 1:
             return self.events[0].content
-        return b"[" + b",".join(queued.content for queued in self.events) + b"]"
+        return b"[" + b",".join(encoded.content for encoded in self.events) + b"]"
 
     def halves(self) -> "tuple[EventBatch, EventBatch]":
         middle = len(self.events) // 2

@@ -152,7 +152,7 @@ def _receipts(batch: EventBatch, reply: HttpReply) -> Sequence[EventReceipt]:
                 return [_receipt(batch.events[0].event, json.loads(reply.body))]
             case 202:
                 results = zip(batch.events, json.loads(reply.body)["results"], strict=True)
-                return [_receipt(queued.event, result) for queued, result in results]
+                return [_receipt(encoded.event, result) for encoded, result in results]
             case status if status in REFUSAL_STATUSES:
                 return [refused(batch.events[0].event.id, _refusal(reply))]
     except (ValueError, KeyError, TypeError) as error:

@@ -43,7 +43,7 @@ class CachedWalk:
     def __post_init__(self) -> None:
         self._update_horizon()
         self._in_memory = self.after is None or self.after > self._horizon
-        self._by_subject = {listed.subject: listed for listed in self.lists}
+        self._by_subject = {subject_list.subject: subject_list for subject_list in self.lists}
 
     async def step(self) -> Sequence[Burst]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
@@ -80,7 +80,7 @@ class CachedWalk:
         if horizon < last_horizon:  # another viewer's walk has extended the lists
             return
         await self.cache.extend(
-            [listed.subject for listed in self.lists if listed.complete_to > OLDEST_POSITION], horizon
+            [subject_list.subject for subject_list in self.lists if subject_list.complete_to > OLDEST_POSITION], horizon
         )
         self._update_horizon()
         if self._horizon >= horizon:
@@ -97,13 +97,18 @@ class CachedWalk:
 
     def _update_horizon(self) -> None:
         """Update the horizon. It rises during the walk if a subject gets more bursts than its list can hold."""
-        self._horizon = InboxPosition(*max((listed.complete_to for listed in self.lists), default=OLDEST_POSITION))
+        self._horizon = InboxPosition(
+            *max((subject_list.complete_to for subject_list in self.lists), default=OLDEST_POSITION)
+        )
 
     def _positions(self) -> Iterator[PositionTuple]:
         """Yield all positions after `after` and down to the horizon, newest first."""
         after = None if self.after is None else (self.after.opened_at, self.after.burst)
         horizon = (self._horizon.opened_at, self._horizon.burst)
-        return heapq.merge(*(listed.newest(after, horizon) for listed in self.lists if listed.positions), reverse=True)
+        return heapq.merge(
+            *(subject_list.newest(after, horizon) for subject_list in self.lists if subject_list.positions),
+            reverse=True,
+        )
 
     def _correct_positions(self, positions: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
         """Correct positions of bursts whose opening time has changed, and drop bursts that the store does not have.

@@ -121,7 +121,7 @@ class Evaluation:
         )
         return page, visible
 
-    async def unread(self, listing: Listing, visible: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
+    async def unread_entries(self, listing: Listing, visible: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
         """Return the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable.
 
         `visible` are the visible entries that the listing has returned already. Its remaining entries are read.

@@ -111,7 +111,7 @@ class GapFetch:
             next_position: InboxPosition | None = position_of(visible[limit - 1])
         else:
             next_position = position_of(run[-1]) if len(run) == self.max_read else None
-        items = [view.item(burst) for burst in visible[:limit]]
+        items = [view.burst_item(burst) for burst in visible[:limit]]
         return GapPage(items=items, next=next_position, partial=False, view=view)
 
     async def _view(self, user: UserId) -> InboxView:
@@ -126,7 +126,7 @@ class GapFetch:
         bursts = await self.timeline.bursts([row.burst for row in rows])
         visible = [burst for burst in bursts.values() if query.covers(burst) and view.is_visible(burst)]
         newest = sorted(visible, key=position_of, reverse=True)[:limit]
-        return GapPage(items=[view.item(burst) for burst in newest], next=None, partial=True, view=view)
+        return GapPage(items=[view.burst_item(burst) for burst in newest], next=None, partial=True, view=view)
 
 
 def _query(view: InboxView, subject: Subject, seqs: SeqRange, after: InboxPosition | None) -> _Query:

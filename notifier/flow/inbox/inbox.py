@@ -109,11 +109,11 @@ class UncachedInbox:
         return page
 
     async def _badge(self, view: InboxView) -> Badge:
-        return badge_of(await self.unread(view))
+        return badge_of(await self.unread_keys(view))
 
-    async def unread(self, view: InboxView) -> set[BurstKey]:
+    async def unread_keys(self, view: InboxView) -> set[BurstKey]:
         """Return the keys of the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable."""
-        return {*await self._evaluation(view, None, 0).unread(self._listing(view, None))}
+        return {*await self._evaluation(view, None, 0).unread_entries(self._listing(view, None))}
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
@@ -384,7 +384,7 @@ class Inbox:
             # The renderer reuses the previous page's rendering. But it takes bytes for a rendering of this very page.
             rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
-        if unread is not None and viewer.versions and all(listed.is_followed for listed in lists):
+        if unread is not None and viewer.versions and all(subject_list.is_followed for subject_list in lists):
             viewer.put_first_page(limit, answer)
             self.viewers.update_size(viewer)
         return answer
@@ -393,7 +393,7 @@ class Inbox:
         self, view: InboxView, listing: Listing, visible: Sequence[Entry] = ()
     ) -> Mapping[BurstKey, Entry] | None:
         try:
-            return await self._evaluation(view, None, 0).unread(listing, visible)
+            return await self._evaluation(view, None, 0).unread_entries(listing, visible)
         except StoreUnavailable:
             return None
 

@@ -100,12 +100,12 @@ class InboxView:
     def to_item(self, entry: Entry) -> InboxItem:
         match entry:
             case Burst():
-                return self.item(entry)
+                return self.burst_item(entry)
             case Digest():
-                bursts = tuple(self.item(burst) for burst in entry.newest)
+                bursts = tuple(self.burst_item(burst) for burst in entry.newest)
                 return DigestItem(digest=entry, bursts=bursts, unread=is_unread(entry, self.viewer))
 
-    def item(self, burst: Burst) -> BurstItem:
+    def burst_item(self, burst: Burst) -> BurstItem:
         blocked = self.viewer.blocked
         return BurstItem(
             burst=burst,

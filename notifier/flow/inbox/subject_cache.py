@@ -86,8 +86,8 @@ class SubjectCache:
         self.loads.abandon()
         self.subject_loads.abandon()
         self.extensions.abandon()
-        for listed in self.subjects.values():
-            listed.is_followed = False
+        for subject_list in self.subjects.values():
+            subject_list.is_followed = False
         self.subjects.clear()
         self.bursts.clear()
         self.recent_changes.clear()
@@ -124,11 +124,11 @@ class SubjectCache:
         self.recent_changes.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
-        if listed := self.subjects.get(key.subject):
-            self.size -= listed.size
-            listed.apply(change)
-            self.size += listed.size
-        if newest and (listed or cached):
+        if subject_list := self.subjects.get(key.subject):
+            self.size -= subject_list.size
+            subject_list.apply(change)
+            self.size += subject_list.size
+        if newest and (subject_list or cached):
             self._store(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
@@ -139,9 +139,9 @@ class SubjectCache:
         self.subject_stats.hits.inc(len(subjects) - len(missing))
         lists = list[SubjectPositions]()
         for subject in subjects:
-            if listed := self.subjects.get(subject):
+            if subject_list := self.subjects.get(subject):
                 self.subjects.move_to_end(subject)
-                lists.append(listed)
+                lists.append(subject_list)
             else:
                 lists.append(loaded[subject] if subject in loaded else await self._load_evicted(subject))
         return lists
@@ -179,12 +179,12 @@ class SubjectCache:
         change, cached = self.recent_changes.get(entry.key), self.bursts.get(entry.key)
         return _highest_version(entry, change.burst if change else None, cached)
 
-    def correct(self, listed: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
+    def correct(self, subject_list: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
         """Move a listed burst to its current position, or drop it if `burst` is None. Return whether it changed."""
-        size_before = listed.size
-        changed = listed.correct(key, burst)
-        if changed and self.subjects.get(listed.subject) is listed:
-            self.size += listed.size - size_before
+        size_before = subject_list.size
+        changed = subject_list.correct(key, burst)
+        if changed and self.subjects.get(subject_list.subject) is subject_list:
+            self.size += subject_list.size - size_before
         return changed
 
     async def extend(self, subjects: Sequence[Subject], after: InboxPosition) -> None:
@@ -234,10 +234,8 @@ class SubjectCache:
         lists = await self._read_subject_lists(subjects)
         index_lists = lists.lists if lists else {}
         by_subject = {
-            subject: self._subject_positions(
-                subject, (subject_list.complete_since, LOWEST_KEY), [*reversed(subject_list.positions)]
-            )
-            for subject, subject_list in index_lists.items()
+            subject: self._new_list(subject, (index_list.complete_since, LOWEST_KEY), [*reversed(index_list.positions)])
+            for subject, index_list in index_lists.items()
         }
         if lists and not self._follows_since(lists.as_of - CLOCK_SKEW):
             await self._add_unlisted(by_subject, lists.as_of, began)
@@ -261,8 +259,8 @@ class SubjectCache:
             bursts = await self.timeline.before([*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if len(bursts) == self.run_length:  # the run was cut off: older bursts may be missing
-            for listed in by_subject.values():
-                listed.complete_to = max(listed.complete_to, _position(bursts[-1]))
+            for subject_list in by_subject.values():
+                subject_list.complete_to = max(subject_list.complete_to, _position(bursts[-1]))
         self._fill(by_subject, bursts, began)
 
     async def _read_from_store(
@@ -272,11 +270,11 @@ class SubjectCache:
             bursts = await self.timeline.before(subjects, None, self.run_length)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         complete_to = self._lowest_complete(bursts)
-        by_subject = {subject: self._subject_positions(subject, complete_to, []) for subject in subjects}
+        by_subject = {subject: self._new_list(subject, complete_to, []) for subject in subjects}
         self._fill(by_subject, bursts, began)
         return by_subject
 
-    def _subject_positions(
+    def _new_list(
         self, subject: Subject, complete_to: PositionTuple, positions: list[PositionTuple]
     ) -> SubjectPositions:
         return SubjectPositions(
@@ -299,36 +297,38 @@ class SubjectCache:
         Recent changes after that position are applied, too: the bursts may have changed since they were read.
         """
         complete_lists = [
-            listed for listed in map(self.subjects.get, subjects) if listed is not None and listed.complete_to <= after
+            subject_list
+            for subject_list in map(self.subjects.get, subjects)
+            if subject_list is not None and subject_list.complete_to <= after
         ]
-        extended_lists = {listed.subject: listed for listed in complete_lists}
+        extended_lists = {subject_list.subject: subject_list for subject_list in complete_lists}
         changes = [change for change in self.recent_changes.values() if _position(change.burst) < after]
-        for listed in extended_lists.values():
-            self.size -= listed.size
-            listed.complete_to = min(listed.complete_to, self._lowest_complete(bursts))
+        for subject_list in extended_lists.values():
+            self.size -= subject_list.size
+            subject_list.complete_to = min(subject_list.complete_to, self._lowest_complete(bursts))
         for burst in bursts:
             if extended := extended_lists.get(burst.key.subject):
                 extended.put(self._known_state(burst.key) or burst)
         for change in changes:
             if extended := extended_lists.get(change.burst.key.subject):
                 extended.apply(change)
-        self.size += sum(listed.size for listed in extended_lists.values())
+        self.size += sum(subject_list.size for subject_list in extended_lists.values())
         self._evict()
 
     def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
         """Cache the lists, with all changes that arrived while they were read."""
         for change in self.recent_changes.values():
-            if listed := by_subject.get(change.burst.key.subject):
-                listed.apply(change)
-        for listed in by_subject.values():
-            listed.is_followed = followed
+            if subject_list := by_subject.get(change.burst.key.subject):
+                subject_list.apply(change)
+        for subject_list in by_subject.values():
+            subject_list.is_followed = followed
             if not followed:  # changes since the read began may be missing: only the callers of this load get the list
                 continue
-            if replaced := self.subjects.pop(listed.subject, None):  # two concurrent loads of one subject
+            if replaced := self.subjects.pop(subject_list.subject, None):  # two concurrent loads of one subject
                 replaced.is_followed = False
                 self.size -= replaced.size
-            self.subjects[listed.subject] = listed
-            self.size += listed.size
+            self.subjects[subject_list.subject] = subject_list
+            self.size += subject_list.size
         self._evict()
 
     def _store(self, burst: Burst) -> None:
@@ -342,10 +342,10 @@ class SubjectCache:
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
         if replaced is not None:
             self.size -= burst_size(replaced)
-            if replaced.opened_at != burst.opened_at and (listed := self.subjects.get(burst.key.subject)):
-                self.size -= listed.size
-                listed.put(burst)
-                self.size += listed.size
+            if replaced.opened_at != burst.opened_at and (subject_list := self.subjects.get(burst.key.subject)):
+                self.size -= subject_list.size
+                subject_list.put(burst)
+                self.size += subject_list.size
         self.bursts[burst.key] = burst
         self.size += burst_size(burst)
         self._evict()
@@ -386,9 +386,9 @@ class SubjectCache:
                 _, burst = self.bursts.popitem(last=False)
                 self.size -= burst_size(burst)
             else:
-                _, listed = self.subjects.popitem(last=False)
-                listed.is_followed = False
-                self.size -= listed.size
+                _, subject_list = self.subjects.popitem(last=False)
+                subject_list.is_followed = False
+                self.size -= subject_list.size
 
 
 def _position(burst: Burst) -> PositionTuple:

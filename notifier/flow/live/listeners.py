@@ -213,7 +213,7 @@ class ListenerRegistry:
         A set of keys, unlike a number, stays right if a later update repeats a burst.
         """
         view = listener.view(now)
-        unread_keys = await self.inbox.unread(view)
+        unread_keys = await self.inbox.unread_keys(view)
         # Add bursts that arrived during the read, and those from shortly before it that are not in the index yet.
         unread_keys |= {b.key for b in self.buffer.visible_since(view, now - READ_OVERLAP) if is_unread(b, view.viewer)}
         listener.unread, listener.needs_count = unread_keys, False

@@ -85,14 +85,14 @@ class AlertSender:
         for index, draft in enumerate(drafts):
             is_urgent_tier = draft.log_key.tier in URGENT_TIERS
             for attempt in draft.attempts:
-                covered = attempt.state.covered_bursts
-                if covered not in alerts:
-                    if covered > 1:
-                        alert = summary_alert(burst, covered)
+                burst_count = attempt.state.covered_bursts
+                if burst_count not in alerts:
+                    if burst_count > 1:
+                        alert = summary_alert(burst, burst_count)
                     else:
-                        alert = burst_alert(burst, urgent=is_urgent_tier and not covered and not late)
-                    alerts[covered] = with_renewed_ttl(alert, now) if late else alert
-                attempts_by_alert[alerts[covered]][attempt.device.id] = index, attempt
+                        alert = burst_alert(burst, urgent=is_urgent_tier and not burst_count and not late)
+                    alerts[burst_count] = with_renewed_ttl(alert, now) if late else alert
+                attempts_by_alert[alerts[burst_count]][attempt.device.id] = index, attempt
         return attempts_by_alert
 
     def _send_alert(
