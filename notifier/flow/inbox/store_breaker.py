@@ -57,7 +57,7 @@ LATE_TIMER_SECONDS = 0.05
 
 
 COLD_FACTOR = 5
-"""Ratio of a cold page's deadline to that of other pages. With nothing else to show, waiting is better than an error."""
+"""Ratio of a cold page's deadline to that of other pages. With nothing else to show, waiting beats an error."""
 
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
