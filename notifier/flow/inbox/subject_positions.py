@@ -86,7 +86,7 @@ class SubjectPositions:
         position = (burst.opened_at, burst.key)
         if self.is_listed(position):
             return
-        self.positions = [other for other in self.positions if other[1] != burst.key]
+        self.positions = [listed_position for listed_position in self.positions if listed_position[1] != burst.key]
         if position >= self.complete_to:
             insort(self.positions, position)
         if len(self.positions) > self.max_positions:
