@@ -26,7 +26,7 @@ from notifier.bounded_executor import Threads
 from notifier.config.loader import installed_version
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.gap_fetch import GapFetch
-from notifier.flow.inbox.inbox import Inbox, OpeningObserver
+from notifier.flow.inbox.inbox import AnswerObserver, Inbox
 from notifier.flow.inbox.preferences import PreferenceEditor
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.store_breaker import PageDeadline
@@ -173,7 +173,7 @@ def build_container(
     )
 
 
-def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[OpeningObserver]:
+def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[AnswerObserver]:
     """Build the observers that are called for every inbox that a user opens: activity recorder and page auditor."""
     page_audit = build_audit(reads, system.metrics, pause)
     return (
@@ -183,7 +183,7 @@ def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[Openi
 
 
 def _inbox(
-    system: System, reads: ReadPorts, keys: Keys, renderer: Renderer, observers: Sequence[OpeningObserver]
+    system: System, reads: ReadPorts, keys: Keys, renderer: Renderer, observers: Sequence[AnswerObserver]
 ) -> Inbox:
     settings = system.settings.inbox
     return build_inbox(
@@ -200,7 +200,7 @@ def _inbox(
 
 
 def _hub(
-    system: System, reads: ReadPorts, threads: Threads, observers: Sequence[OpeningObserver], pause: Pause
+    system: System, reads: ReadPorts, threads: Threads, observers: Sequence[AnswerObserver], pause: Pause
 ) -> LiveHub:
     ports = system.ports
     return LiveHub(

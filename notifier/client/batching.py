@@ -11,7 +11,7 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_EVENT_BYTES = 64 * 1024
 
 BATCH_OVERHEAD = len("[]") - len(",")
-"""Bytes of a batch besides its events. Each event is counted with a comma, but the last event has none."""
+"""Bytes of a batch besides its events. Each event is counted with a comma; one is subtracted, as the last has none."""
 
 EVENT_TYPE = "application/cloudevents+json"
 BATCH_TYPE = "application/cloudevents-batch+json"
@@ -21,12 +21,13 @@ TOO_LARGE = EventRefusal(
     title="The body is larger than this service accepts.",
     detail=f"The limit of an event is {MAX_EVENT_BYTES} bytes.",
 )
-"""The client refuses too large events itself, in the words of the service, which would close the connection."""
+"""Refusal of an event that is too large, in the words of the service. The client does not send such an event, because
+the service would close the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedEvent:
-    """An event with its encoded content."""
+class EncodedEvent:
+    """An event and its JSON."""
 
     event: MentionEvent
     content: bytes
@@ -40,7 +41,7 @@ class QueuedEvent:
 class EventBatch:
     """Events of one request, in order. Never empty."""
 
-    events: tuple[QueuedEvent, ...]
+    events: tuple[EncodedEvent, ...]
 
     @property
     def content_type(self) -> str:
@@ -50,7 +51,7 @@ class EventBatch:
     def body(self) -> bytes:
         if len(self.events) == 1:
             return self.events[0].content
-        return b"[" + b",".join(queued.content for queued in self.events) + b"]"
+        return b"[" + b",".join(encoded.content for encoded in self.events) + b"]"
 
     def halves(self) -> "tuple[EventBatch, EventBatch]":
         middle = len(self.events) // 2
@@ -59,10 +60,10 @@ class EventBatch:
 
 def batches(events: Iterable[MentionEvent], source: str) -> Iterator[EventBatch]:
     """Yield the events in order, in as few batches as the limits allow. A too large event gets its own batch."""
-    queued: list[QueuedEvent] = []
+    queued: list[EncodedEvent] = []
     size = BATCH_OVERHEAD
     for event in events:
-        encoded = QueuedEvent(event=event, content=event.to_json(source))
+        encoded = EncodedEvent(event=event, content=event.to_json(source))
         added_size = len(encoded.content) + len(",")
         is_full = len(queued) == MAX_BATCH_EVENTS or size + added_size > MAX_BATCH_BYTES
         if queued and (is_full or encoded.is_too_large or queued[-1].is_too_large):

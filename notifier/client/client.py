@@ -23,7 +23,7 @@ SEND_TIMEOUT = timedelta(seconds=30)
 """Timeout of all attempts together."""
 
 RETRYABLE_STATUSES = frozenset({408, 429})
-"""Statuses that are retried, as is every 5xx: a 500 or 502 leaves open whether the event was stored."""
+"""Statuses that are retried. Every 5xx is retried, too, because it leaves open whether the events were stored."""
 REFUSAL_STATUSES = frozenset({400, 409, 413, 422})
 """Statuses that refuse the events. A refused batch was not stored at all, and the problem describes its first event."""
 
@@ -34,8 +34,8 @@ class Client:
 
     Retries are idempotent: if an event arrived and only its response was lost, the retry gets a duplicate receipt.
 
-    The client uses `http.client` of the standard library, which suffices for one POST over persistent connections. An
-    HTTP library would be a dependency whose version both services have to share.
+    The client uses `http.client` of the standard library, which suffices to post over persistent connections. An HTTP
+    library would be a dependency whose version has to suit the tweet service, too.
 
     A client is thread-safe. It cannot be shared with a forked process: create it after the fork. It connects when it
     sends the first event.
@@ -50,7 +50,7 @@ class Client:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = field(default_factory=lambda: random.Random().random)
-    """Returns a random number from 0 to 1. The default uses its own generator: the global one may be seeded."""
+    """Returns a random number from 0 to 1. The default is a generator of its own: the global one may be seeded."""
     _connections: HttpConnections = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -111,7 +111,7 @@ class Client:
         return receipts
 
     def _send_batches(self, waiting: deque[EventBatch], budget: RetryBudget) -> "Iterable[Sequence[EventReceipt]]":
-        """Send each batch, and yield its receipts, in the order of the events."""
+        """Send the batches, and yield the receipts of each batch in the order of its events."""
         while waiting:
             batch = waiting.popleft()
             if batch.events[0].is_too_large:
@@ -120,13 +120,13 @@ class Client:
             reply = self._post_with_retries(batch, budget)
             if reply.status in REFUSAL_STATUSES and len(batch.events) > 1:
                 # The refusal describes only the first event. Split the batch until each event has its own response.
-                # Splitting also helps if a proxy accepts smaller bodies than the service.
+                # Splitting also helps if a proxy refuses bodies that the service would accept.
                 waiting.extendleft(reversed(batch.halves()))
             else:
                 yield _receipts(batch, reply)
 
     def _post_with_retries(self, batch: EventBatch, budget: RetryBudget) -> HttpReply:
-        """Post the batch until the response is not a retryable status, and return that response."""
+        """Post the batch until the response has a status that is not retried, and return that response."""
         body = batch.body
         while True:
             try:
@@ -152,7 +152,7 @@ def _receipts(batch: EventBatch, reply: HttpReply) -> Sequence[EventReceipt]:
                 return [_receipt(batch.events[0].event, json.loads(reply.body))]
             case 202:
                 results = zip(batch.events, json.loads(reply.body)["results"], strict=True)
-                return [_receipt(queued.event, result) for queued, result in results]
+                return [_receipt(encoded.event, result) for encoded, result in results]
             case status if status in REFUSAL_STATUSES:
                 return [refused(batch.events[0].event.id, _refusal(reply))]
     except (ValueError, KeyError, TypeError) as error:

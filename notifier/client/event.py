@@ -17,8 +17,8 @@ MAX_TEXT_LENGTH = 1_000
 class MentionEvent:
     """A tweet that mentions at least one account.
 
-    Events are immutable, so that every retry has the same content. The service refuses a known id with other content
-    as a conflict.
+    Events are immutable, so every retry has the same content. If a known id has other content, the service refuses the
+    event as a conflict.
     """
 
     id: str
@@ -62,7 +62,7 @@ class ReceiptStatus(StrEnum):
     REFUSED = "refused"
     """The event is invalid. The service never accepts it unchanged."""
     QUARANTINED = "quarantined"
-    """Quarantined by an outbox because the service failed at every attempt.
+    """An outbox quarantined the event, because the service failed at every attempt.
 
     `Outbox.retry_quarantined` sends it once more.
     """

@@ -29,7 +29,7 @@ class HttpReply:
 
 @dataclass(slots=True)
 class HttpConnections:
-    """Thread-safe pool of persistent connections. A request uses a connection alone, and opens one if none is idle."""
+    """Thread-safe pool of persistent connections. A request takes an idle connection, or opens a new one."""
 
     url: str
     key: str = field(repr=False)
@@ -92,7 +92,10 @@ class HttpConnections:
         return reply
 
     def _send_request(self, connection: HTTPConnection, path: str, content_type: str, body: bytes) -> bool:
-        """Send the request. Return False if the peer stopped reading: it may refuse a request early."""
+        """Send the request. Return False if the server closed the connection while the body was being sent.
+
+        It may have refused the request already, so the caller reads the response.
+        """
         address = urlsplit(self.url)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": content_type, "Accept": "application/json"}
         try:
@@ -124,7 +127,7 @@ MAX_RETRY_AFTER_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class RetryBudget:
-    """Retries of one call. Pauses have full jitter, so that many clients do not retry at the same time."""
+    """Deadline of one call, and the pauses before its retries. Jitter keeps many clients from retrying together."""
 
     deadline: float
     clock: Callable[[], float]
@@ -137,7 +140,7 @@ class RetryBudget:
         return self.deadline - self.clock()
 
     def pause(self, reason: str, retry_after: float = 0.0, status: int = 0) -> None:
-        """Sleep before the next attempt, for at least `retry_after` seconds.
+        """Sleep before the next attempt, for `retry_after` seconds (at most MAX_RETRY_AFTER_SECONDS) and the jitter.
 
         Raises Unanswered, with the reason and the status, if no time would be left for another attempt.
         """

@@ -101,9 +101,9 @@ class Outbox:
         return len(events)
 
     def flush(self, within: timedelta) -> Sequence[MentionEvent]:
-        """Wait until all events are answered or `within` has passed, and return the unanswered events in order.
+        """Wait until all events are answered or `within` has passed. Return the unanswered events.
 
-        Events that are quarantined in memory only come first.
+        Quarantined events that are not in a file come first, then the queued events in order.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._pending, within.total_seconds())
@@ -146,7 +146,7 @@ class Outbox:
                     continue
                 self._suspect_count = 0
                 LOGGER.warning("%d events are waiting: %s", len(self._pending), error)
-                # An unanswered send has used its whole timeout, unless `Retry-After` exceeded the timeout.
+                # An unanswered send took its whole timeout, unless `Retry-After` was longer than the remaining time.
                 self._sleep(error.retry_after if isinstance(error, Unanswered) else SEND_TIMEOUT.total_seconds())
             except Exception:
                 LOGGER.exception("%d events are waiting", len(self._pending))
@@ -163,7 +163,7 @@ class Outbox:
             return () if self._is_stopped else tuple(islice(self._pending, count))
 
     def _narrow_suspects(self, error: Unanswered) -> None:
-        """Narrow the suspects to the unanswered events. Quarantine a single suspect before it leaves the queue."""
+        """Narrow the suspects to the unanswered events. If there is one suspect, quarantine it and remove it."""
         if len(error.events) > 1:
             LOGGER.warning("%d events are waiting: %s", len(self._pending), error)
             self._suspect_count = len(error.events)

@@ -1,4 +1,4 @@
-"""Quarantine for events at which the service fails every time, until a manual retry."""
+"""Quarantine: keeps events at which the service fails every time, until a manual retry."""
 
 import json
 import os
@@ -62,12 +62,12 @@ class Quarantine:
 
 def _write(path: Path, events: Iterable[MentionEvent]) -> None:
     """Replace the file atomically, because a partly written file would lose an event. The file is small."""
-    draft = path.with_name(f"{path.name}.draft")
-    with draft.open("w", encoding="utf-8") as file:
+    new_file = path.with_name(f"{path.name}.draft")
+    with new_file.open("w", encoding="utf-8") as file:
         file.writelines(_line(event) for event in events)
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(path)
+    new_file.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # makes the rename durable: otherwise the old file may reappear after a power failure

@@ -32,7 +32,7 @@ from notifier.domain.push.send_log import (
     AttemptState,
     FailedAttempt,
     OlderBursts,
-    SendWindow,
+    SendBatch,
     SilentReason,
 )
 from notifier.domain.token_bucket import TokenBucket
@@ -210,7 +210,7 @@ def _sent_alert(packed: bytes) -> SentAlert:
     return SentAlert(at=from_ms(at), cause=CountedAlert(burst=burst, tweet=tweet))
 
 
-# Windows of the send log: the intent is written before sending, the outcome (failed attempts) afterwards.
+# Batches of the send log: the intent is written before sending, the outcome (failed attempts) afterwards.
 
 
 class _AttemptState(msgspec.Struct, array_like=True):
@@ -240,27 +240,27 @@ class _Outcome(msgspec.Struct, array_like=True):
     failures: tuple[_Failure, ...]
 
 
-def pack_intent(window: SendWindow) -> bytes:
+def pack_intent(batch: SendBatch) -> bytes:
     return pack(
         _Intent(
-            at=window.at,
-            members=encode(window.members),
-            summaries=tuple((olders, encode(bits)) for olders, bits in window.summaries.items()),
-            silent={reason: encode(bits) for reason, bits in window.silent.items()},
-            retries=tuple(map(_packed_attempts, window.retries)),
+            at=batch.at,
+            members=encode(batch.members),
+            summaries=tuple((olders, encode(bits)) for olders, bits in batch.summaries.items()),
+            silent={reason: encode(bits) for reason, bits in batch.silent.items()},
+            retries=tuple(map(_packed_attempts, batch.retries)),
         )
     )
 
 
-def pack_outcome(window: SendWindow) -> bytes:
-    """Encode the outcome of a window that was sent. It is also written if every alert was accepted."""
-    return pack(_Outcome(tuple(map(_packed_failure, window.failures or ()))))
+def pack_outcome(batch: SendBatch) -> bytes:
+    """Encode the outcome of a batch that was sent. It is also written if every alert was accepted."""
+    return pack(_Outcome(tuple(map(_packed_failure, batch.failures or ()))))
 
 
-def unpack_window(number: int, intent: bytes, outcome: bytes | None) -> SendWindow:
-    """Decode one window; `outcome` is None while it is open. Raises Poison."""
+def unpack_batch(number: int, intent: bytes, outcome: bytes | None) -> SendBatch:
+    """Decode one batch; `outcome` is None while it is open. Raises Poison."""
     unpacked = unpack(_Intent, intent)
-    return SendWindow(
+    return SendBatch(
         number=number,
         at=unpacked.at,
         members=decode(unpacked.members),

@@ -13,7 +13,7 @@ from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.domain.push.device import Device, DeviceId, DeviceOwnership, DeviceUpdate
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.receipt import Receipt
-from notifier.domain.push.send_log import SendLogKey, SendWindow
+from notifier.domain.push.send_log import SendBatch, SendLogKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,27 +47,27 @@ class PushSuppressions(Protocol):
 
 
 class SendLog(Protocol):
-    """Record of what was sent, window by window; durable as long as a burst may be delivered. Blocking.
+    """Record of what was sent, batch by batch; durable as long as a burst may be delivered. Blocking.
 
     Each send log has one writer, the holder of the slice's claim. Raises StoreUnavailable, and Full for writes.
     """
 
     def read(
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
-    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
-        """Return the windows of the shards' send logs, of all tiers, in order; empty send logs are missing."""
+    ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
+        """Return the batches of the shards' send logs, of all tiers, in order; empty send logs are missing."""
         ...
 
-    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
-        """Write each window before it is sent (write-ahead), unless its send log has one with this number.
+    def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Sequence[bool]:
+        """Write each batch before it is sent (write-ahead), unless its send log has one with this number.
 
-        Return for each window whether it was written. If one was not, another worker wrote it: the caller has lost the
+        Return for each batch whether it was written. If one was not, another worker wrote it: the caller has lost the
         claim.
         """
         ...
 
-    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
-        """Close the windows after they were sent, with the failed attempts. Idempotent: the last call wins."""
+    def close(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> None:
+        """Close the batches after they were sent, with the failed attempts. Idempotent: the last call wins."""
         ...
 
 

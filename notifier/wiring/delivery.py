@@ -14,8 +14,7 @@ from notifier.wiring.push import build_push_pipeline
 from notifier.wiring.sequencing import build_publisher
 from notifier.wiring.system import System, build_lane_guards, build_leadership
 
-DISPATCHER_TERM = timedelta(seconds=5)
-RECONCILER_TERM = timedelta(seconds=10)
+DISPATCHER_TERM, RECONCILER_TERM = timedelta(seconds=5), timedelta(seconds=10)
 """Terms of the leader leases."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.gap_fetch import GapFetch
-from notifier.flow.inbox.inbox import Inbox, OpeningObserver, UncachedInbox
+from notifier.flow.inbox.inbox import AnswerObserver, Inbox, UncachedInbox
 from notifier.flow.inbox.invalidation import AsyncInvalidation, SharedVersionLookups, VersionCheck
 from notifier.flow.inbox.last_known_pages import PageRenderer
 from notifier.flow.inbox.shared_loads import SharedLoads
@@ -24,8 +24,8 @@ VIEWER_SHARE = 0.5
 """Share of the caches' memory for viewers' facts and pages. The rest is for bursts, which many viewers share."""
 
 
-def build_uncached_inbox(ports: ReadPorts, observers: Sequence[OpeningObserver] = ()) -> UncachedInbox:
-    """Build the inbox without caches, for single pages and for live streams."""
+def build_uncached_inbox(ports: ReadPorts, observers: Sequence[AnswerObserver] = ()) -> UncachedInbox:
+    """Build the inbox without caches, for commands and for live streams."""
     return UncachedInbox(
         people=build_versioned_people(ports),
         timeline=ports.timeline,
@@ -43,11 +43,11 @@ def build_inbox(
     deadline: ReadDeadline,
     megabytes: int,
     max_lookup_wait: timedelta | None = None,
-    observers: Sequence[OpeningObserver] = (),
+    observers: Sequence[AnswerObserver] = (),
     renderer: PageRenderer | None = None,
     renderer_id: bytes = b"",
 ) -> Inbox:
-    """Build the inbox with its caches, one per process.
+    """Build the inbox with its caches. Build one per process.
 
     Each cache shares its loads among concurrent requests through an object that `new_shared_loads` creates. If
     `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
@@ -66,9 +66,9 @@ def build_inbox(
     )
     viewers = ViewerCache(
         max_bytes=viewer_bytes,
-        hits=CacheHits(metrics.inbox_cache, "viewers"),
-        page_hits=CacheHits(metrics.inbox_cache, "pages"),
-        remembered_hits=CacheHits(metrics.inbox_cache, "redis"),
+        facts_stats=CacheHits(metrics.inbox_cache, "viewers"),
+        page_stats=CacheHits(metrics.inbox_cache, "pages"),
+        remembered_stats=CacheHits(metrics.inbox_cache, "redis"),
     )
     follower = ChangeFollower(
         changes=ports.burst_changes, subjects=subjects, viewers=viewers, clock=ports.clock, metrics=metrics
@@ -107,7 +107,7 @@ def build_gap_fetch(ports: ReadPorts) -> GapFetch:
 
 
 def build_audit(ports: ReadPorts, metrics: Metrics, pause: Callable[[float], Awaitable[object]]) -> Audit:
-    """Build the audit, which recomputes a list and its badge from the canonical bursts."""
+    """Build the audit, which recomputes a list and its badge from the bursts in the store."""
     return Audit(people=ports.people, timeline=ports.timeline, metrics=metrics, pause=pause)
 
 

@@ -1,4 +1,4 @@
-"""Builders of intake: gateway, router and the moderation check."""
+"""Builders of intake: gateway, router and the moderation look-up."""
 
 from notifier.flow.intake.gateway import Gateway
 from notifier.flow.intake.moderation import ModerationLookup
@@ -38,7 +38,7 @@ def build_router(system: System) -> Router:
 
 
 def build_moderation(system: System) -> ModerationLookup:
-    """Build the check whether an author may notify the accounts that an event mentions."""
+    """Build the look-up of the facts that decide how far an author's mentions carry."""
     ports = system.ports
     return ModerationLookup(
         directory=ports.directory,

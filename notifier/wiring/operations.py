@@ -10,7 +10,7 @@ from notifier.wiring.system import System
 
 
 def build_overview(system: System) -> Overview:
-    """Build the overview. Build one per process: it remembers its last reading."""
+    """Build the overview. Build one per process, because its rates are computed from the previous read."""
     ports = system.ports
     return Overview(
         ledger=ports.ledger,

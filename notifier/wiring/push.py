@@ -58,7 +58,7 @@ def build_alert_sender(
 
 
 def build_rate_limiters(system: System) -> Mapping[Platform, RateLimiter]:
-    """Build one rate limiter per push platform; all slow down together while inbox pages are slow."""
+    """Build one rate limiter per push platform. All slow down together while inbox pages or the store are slow."""
     ports = system.ports
     slowdown = Slowdown(inbox_latency=ports.inbox_latency, backpressure=ports.backpressure, metrics=system.metrics)
     return {

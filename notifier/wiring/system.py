@@ -17,8 +17,8 @@ from notifier.ports.all_ports import Ports
 class System:
     """Ports, settings and shared parts of one process.
 
-    One function of this package builds each stage. Each call returns a new stage, so a role builds only the stages that
-    it runs.
+    Each stage has a function in this package that builds it. So a role builds only the stages that it runs. Each call
+    returns a new stage.
     """
 
     ports: Ports
@@ -27,9 +27,9 @@ class System:
     owner: str
     """Unique name of this process."""
     tier_rule: TierRule
-    """One rule for every stage that divides an audience."""
+    """Rule that divides audiences into tiers, for all stages."""
     live_publisher: LivePublisher
-    """One instance for all publishers and retractors of the process. It remembers updates that the live bus missed."""
+    """Shared by all publishers and retractors of the process. It remembers updates that the live bus did not accept."""
 
 
 def build_system(*, ports: Ports, settings: Settings, metrics: Metrics, owner: str) -> System:
@@ -45,7 +45,7 @@ def build_system(*, ports: Ports, settings: Settings, metrics: Metrics, owner: s
 
 
 def build_lane_guards(system: System) -> LaneGuards:
-    """Build the dead-letter limits of the lanes that one consumer loop or worker handles."""
+    """Build the dead-letter limits of the processing lanes of one consumer loop or worker."""
     return LaneGuards(
         limit=system.settings.dead_letters.limit,
         tallies=system.ports.lane_tallies,

@@ -19,7 +19,7 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.device import AppleToken, Device, FirebaseToken
 from notifier.domain.push.receipt import RetryAt
-from notifier.domain.push.send_log import AlertOutcome, AttemptState, FailedAttempt, SendWindow, SilentReason
+from notifier.domain.push.send_log import AlertOutcome, AttemptState, FailedAttempt, SendBatch, SilentReason
 from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.visibility import HiddenReason, Mark, Marks, SuppressionReason
@@ -43,13 +43,13 @@ def bits_of(*members: int) -> Bits:
     return from_offsets(members)
 
 
-def window(**fields: Any) -> SendWindow:
+def batch(**fields: Any) -> SendBatch:
     defaults: dict[str, Any] = {"number": 0, "at": NOON, "members": bits_of(BOB, OTHER), "failures": ()}
-    return SendWindow(**defaults | fields)
+    return SendBatch(**defaults | fields)
 
 
-def retry_window(**fields: Any) -> SendWindow:
-    return window(number=1, at=LATER, members=no_members(), retries=(FIRST_TRY,), **fields)
+def retry_batch(**fields: Any) -> SendBatch:
+    return batch(number=1, at=LATER, members=no_members(), retries=(FIRST_TRY,), **fields)
 
 
 def failed_attempt(
@@ -70,7 +70,7 @@ def snapshot(*, tier: Tier | None = Tier.P1, push: bool = True) -> AudienceSnaps
 
 
 def case(
-    *windows: SendWindow,
+    *batches: SendBatch,
     entries: Sequence[LedgerEntry] = (),
     overall: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES,
     **fields: Any,
@@ -82,7 +82,7 @@ def case(
         "snapshot": snapshot(),
         "progress": burst_progress(PLAN, entries, ()),
         "devices": [PHONE],
-        "windows": {Platform.FCM: windows},
+        "batches": {Platform.FCM: batches},
         "now": NOON + SECOND,
     }
     return ExplainedCase(**defaults | fields)
@@ -95,33 +95,33 @@ def alerting_of(case: ExplainedCase) -> ExplainedAlert:
 
 
 def test_accepted_alert_is_explained_with_its_time() -> None:
-    alerting = alerting_of(case(window()))
+    alerting = alerting_of(case(batch()))
     assert (alerting.state, alerting.at, list(alerting.devices)) == (AlertState.SENT, NOON, [])
     assert alert_text(alerting) == "sent at 2026-01-05T12:00:00.000Z"
 
 
 @pytest.mark.parametrize("why", SilentReason)
 def test_silenced_alert_is_explained_with_its_rule(why: SilentReason) -> None:
-    alerting = alerting_of(case(window(silent={why: bits_of(BOB)})))
+    alerting = alerting_of(case(batch(silent={why: bits_of(BOB)})))
     assert (alerting.state, alerting.rule, alerting.at) == (AlertState.SILENT, why, NOON)
-    assert alerting_of(case(window(silent={why: bits_of(OTHER)}))).state is AlertState.SENT
+    assert alerting_of(case(batch(silent={why: bits_of(OTHER)}))).state is AlertState.SENT
 
 
 def test_results_of_other_members_are_not_explained() -> None:
     other_members = failed_attempt(AlertOutcome.DROPPED, to=replace(FIRST_TRY, member=OTHER))
-    assert alerting_of(case(window(failures=(other_members,)))).devices == []
-    assert alerting_of(case(window(members=bits_of(OTHER)))).state is AlertState.PENDING
+    assert alerting_of(case(batch(failures=(other_members,)))).devices == []
+    assert alerting_of(case(batch(members=bits_of(OTHER)))).state is AlertState.PENDING
 
 
 def test_summary_is_explained_with_its_number_of_bursts() -> None:
-    alerting = alerting_of(case(window(summaries={(4, 7): bits_of(BOB), (7,): bits_of(OTHER)})))
+    alerting = alerting_of(case(batch(summaries={(4, 7): bits_of(BOB), (7,): bits_of(OTHER)})))
     assert (alerting.state, alerting.burst_count) == (AlertState.SENT, 3)
     assert "for 3 bursts of the account" in alert_text(alerting)
 
 
 @pytest.mark.parametrize("fate", [AlertOutcome.RETRY, AlertOutcome.UNKNOWN])
 def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> None:
-    alerting = alerting_of(case(window(failures=(failed_attempt(fate, after=MINUTE),))))
+    alerting = alerting_of(case(batch(failures=(failed_attempt(fate, after=MINUTE),))))
     [device] = alerting.devices
     assert (alerting.state, alerting.until) == (AlertState.RETRYING, LATER)
     assert (device.last_failure, device.failed_attempts, device.next_attempt_at, device.reason) == (
@@ -136,7 +136,7 @@ def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> N
     "fate", [AlertOutcome.DROPPED, AlertOutcome.REFUSED, AlertOutcome.GIVEN_UP, AlertOutcome.SUPPRESSED]
 )
 def test_final_failure_is_explained_with_its_reason(fate: AlertOutcome) -> None:
-    alerting = alerting_of(case(window(failures=(failed_attempt(fate),))))
+    alerting = alerting_of(case(batch(failures=(failed_attempt(fate),))))
     assert (alerting.state, alerting.until, [device.last_failure for device in alerting.devices]) == (
         AlertState.FAILED,
         None,
@@ -145,38 +145,38 @@ def test_final_failure_is_explained_with_its_reason(fate: AlertOutcome) -> None:
     assert alert_text(alerting).startswith("tried at 2026-01-05T12:00:00.000Z; ")
     assert "busy" in alert_text(alerting)
     assert (
-        alerting_of(case(window(failures=(failed_attempt(fate),)), devices=[PHONE, OTHER_PHONE])).state
+        alerting_of(case(batch(failures=(failed_attempt(fate),)), devices=[PHONE, OTHER_PHONE])).state
         is AlertState.SENT
     )
     new_phone = replace(OTHER_PHONE, registered_at=LATER)
     assert (
-        alerting_of(case(window(failures=(failed_attempt(fate),)), devices=[PHONE, new_phone])).state
+        alerting_of(case(batch(failures=(failed_attempt(fate),)), devices=[PHONE, new_phone])).state
         is AlertState.FAILED
     )
 
 
 def test_latest_batch_of_a_device_counts() -> None:
-    first_window = window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
-    [open_attempt] = alerting_of(case(first_window, retry_window(failures=None))).devices
-    [closed_attempt] = alerting_of(case(retry_window(), first_window)).devices
+    first_batch = batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
+    [open_attempt] = alerting_of(case(first_batch, retry_batch(failures=None))).devices
+    [closed_attempt] = alerting_of(case(retry_batch(), first_batch)).devices
     assert (open_attempt.is_sending, open_attempt.next_attempt_at) == (True, None)
     assert (closed_attempt.is_sending, closed_attempt.last_failure, closed_attempt.failed_attempts) == (False, None, 1)
-    assert alerting_of(case(first_window, retry_window(failures=None))).state is AlertState.SENDING
+    assert alerting_of(case(first_batch, retry_batch(failures=None))).state is AlertState.SENDING
 
 
 def test_alerts_of_open_batch_are_being_sent_until_slice_ends() -> None:
-    open_window = window(failures=None)
-    assert alerting_of(case(open_window)).state is AlertState.SENDING
-    ended = alerting_of(case(open_window, entries=[entry(PUSH_SLICE, Fact.PULLED)]))
+    open_batch = batch(failures=None)
+    assert alerting_of(case(open_batch)).state is AlertState.SENDING
+    ended = alerting_of(case(open_batch, entries=[entry(PUSH_SLICE, Fact.PULLED)]))
     assert (ended.state, ended.devices) == (AlertState.UNKNOWN, [])
 
 
 def test_seen_burst_is_not_sent_again() -> None:
-    alerting = alerting_of(seen_by(case(window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    alerting = alerting_of(seen_by(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
     assert (alerting.state, alerting.rule, alerting.until) == (AlertState.FAILED, SuppressionReason.SEEN, None)
     assert f"no further attempt: {REASON_TEXTS[SuppressionReason.SEEN]}" in alert_text(alerting)
     assert [device.next_attempt_at for device in alerting.devices] == [None]
-    assert alerting_of(seen_by(case(window()))).rule is None
+    assert alerting_of(seen_by(case(batch()))).rule is None
 
 
 def seen_by(case: ExplainedCase) -> ExplainedCase:
@@ -276,7 +276,7 @@ def test_pending_alert_is_explained_by_state_of_its_slice(case: ExplainedCase, r
 
 def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
     apple = Device(member=BOB, address=AppleToken(token="a" * 64, topic="app"), registered_at=NOON)
-    explained = explained_alerts(case(window(), devices=[apple]))
+    explained = explained_alerts(case(batch(), devices=[apple]))
     assert [(alerting.platform, alerting.state) for alerting in explained] == [
         (Platform.APNS, AlertState.PENDING),
         (Platform.FCM, AlertState.SENT),
@@ -285,7 +285,7 @@ def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
 
 
 def test_alert_facts_have_stable_names() -> None:
-    facts = alert_facts(alerting_of(case(window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    facts = alert_facts(alerting_of(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
     assert facts == {
         "platform": "fcm",
         "state": "retrying",

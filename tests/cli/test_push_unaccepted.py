@@ -18,10 +18,10 @@ from tests.cli.test_push_facts import (
     PHONE,
     PUSH_SLICE,
     alerting_of,
+    batch,
     case,
     failed_attempt,
     seen_by,
-    window,
 )
 from tests.support.examples import MINUTE, NOON, entry
 
@@ -31,13 +31,13 @@ NAP = AccountPreferences(quiet=QuietHours(start=time(11), end=time(12, 10)))
 
 def test_unaccepted_alert_is_not_explained_as_sent() -> None:
     refused = failed_attempt(AlertOutcome.RETRY, after=MINUTE)
-    alerting = alerting_of(case(window(failures=(refused,))))
+    alerting = alerting_of(case(batch(failures=(refused,))))
     assert alert_text(alerting).startswith(
         "tried at 2026-01-05T12:00:00.000Z, next attempt at 2026-01-05T12:01:00.000Z; "
     )
     for possibly_accepted in (
-        case(window(failures=(failed_attempt(AlertOutcome.UNKNOWN, after=MINUTE),))),
-        case(window(failures=(refused,)), devices=[PHONE, OTHER_PHONE]),
+        case(batch(failures=(failed_attempt(AlertOutcome.UNKNOWN, after=MINUTE),))),
+        case(batch(failures=(refused,)), devices=[PHONE, OTHER_PHONE]),
     ):
         assert alert_text(alerting_of(possibly_accepted)).startswith(
             "sent at 2026-01-05T12:00:00.000Z, next attempt at "
@@ -47,7 +47,7 @@ def test_unaccepted_alert_is_not_explained_as_sent() -> None:
 def test_held_alert_waits_for_provider_and_is_not_sent() -> None:
     held = failed_attempt(AlertOutcome.HELD, to=replace(FIRST_TRY, failures=0), after=MINUTE)
     waits = entry(PUSH_SLICE, Fact.DEFERRED, n=1, at=LATER)
-    alerting = alerting_of(case(window(failures=(held,)), entries=[waits]))
+    alerting = alerting_of(case(batch(failures=(held,)), entries=[waits]))
     assert (alerting.state, alerting.rule, alerting.until, alerting.at) == (
         AlertState.WAITING,
         ExplainRule.PROVIDER,
@@ -55,13 +55,13 @@ def test_held_alert_waits_for_provider_and_is_not_sent() -> None:
         None,
     )
     assert [device.last_failure for device in alerting.devices] == [AlertOutcome.HELD]
-    late = alerting_of(case(window(failures=(held,)), entries=[entry(PUSH_SLICE, Fact.PULLED)]))
+    late = alerting_of(case(batch(failures=(held,)), entries=[entry(PUSH_SLICE, Fact.PULLED)]))
     assert (late.state, late.rule) == (AlertState.NEVER, ExplainRule.TOO_LATE)
-    assert alerting_of(case(window(failures=(held,)), devices=[PHONE, OTHER_PHONE])).state is AlertState.RETRYING
+    assert alerting_of(case(batch(failures=(held,)), devices=[PHONE, OTHER_PHONE])).state is AlertState.RETRYING
 
 
 def test_retry_in_quiet_hours_is_sent_if_they_end_in_time() -> None:
-    busy = window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
+    busy = batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
     alerting = alerting_of(case(busy, overall=NAP))
     assert (alerting.state, alerting.until) == (AlertState.RETRYING, NOON + 15 * MINUTE)
     alerting = alerting_of(case(busy, overall=NIGHT))
@@ -78,5 +78,5 @@ def test_retry_in_quiet_hours_is_sent_if_they_end_in_time() -> None:
 def test_reason_that_is_a_sentence_loses_its_full_stop() -> None:
     clock_ahead = replace(failed_attempt(AlertOutcome.RETRY, after=MINUTE), reason="This machine's clock is ahead.")
     assert "clock is ahead, 1 failed attempt, next attempt at " in alert_text(
-        alerting_of(case(window(failures=(clock_ahead,))))
+        alerting_of(case(batch(failures=(clock_ahead,))))
     )

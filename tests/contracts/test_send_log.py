@@ -18,8 +18,8 @@ from notifier.domain.push.send_log import (
     AlertOutcome,
     AttemptState,
     FailedAttempt,
+    SendBatch,
     SendLogKey,
-    SendWindow,
     SilentReason,
 )
 from tests.contracts.backends import Backend
@@ -60,11 +60,11 @@ FAILED_ATTEMPTS = (
 )
 
 
-def batch(n: int = 0, people: Bits | None = None) -> SendWindow:
-    return SendWindow(number=n, at=START, members=from_offsets([7]) if people is None else people)
+def batch(n: int = 0, people: Bits | None = None) -> SendBatch:
+    return SendBatch(number=n, at=START, members=from_offsets([7]) if people is None else people)
 
 
-FULL_BATCH = SendWindow(
+FULL_BATCH = SendBatch(
     number=0,
     at=START + timedelta(microseconds=123_456),
     members=from_offsets(range(2_000)),
@@ -74,11 +74,11 @@ FULL_BATCH = SendWindow(
 )
 
 
-def read(backend: Backend, send_log: SendLogKey = SEND_LOG) -> Sequence[SendWindow]:
+def read(backend: Backend, send_log: SendLogKey = SEND_LOG) -> Sequence[SendBatch]:
     return backend.send_log.read(send_log.burst, send_log.platform, [send_log.shard]).get(send_log, [])
 
 
-def packed(batches: Sequence[SendWindow]) -> list[tuple[int, bytes, bytes | None]]:
+def packed(batches: Sequence[SendBatch]) -> list[tuple[int, bytes, bytes | None]]:
     """Return comparable bytes: bitmaps do not compare as values."""
     return [
         (batch_.number, pack_intent(batch_), None if batch_.failures is None else pack_outcome(batch_))
@@ -87,7 +87,7 @@ def packed(batches: Sequence[SendWindow]) -> list[tuple[int, bytes, bytes | None
 
 
 def packed_logs(
-    logs: Mapping[SendLogKey, Sequence[SendWindow]],
+    logs: Mapping[SendLogKey, Sequence[SendBatch]],
 ) -> dict[SendLogKey, list[tuple[int, bytes, bytes | None]]]:
     return {send_log: packed(batches) for send_log, batches in logs.items()}
 
@@ -125,7 +125,7 @@ def test_concurrent_batches_of_one_number_have_one_winner(backend: Backend) -> N
     first, second = batch(people=from_offsets([1])), batch(people=from_offsets([2]))
     barrier = Barrier(2)
 
-    def intend(batch_: SendWindow) -> bool:
+    def intend(batch_: SendBatch) -> bool:
         barrier.wait(10)
         [accepted] = backend.send_log.write_ahead([(SEND_LOG, batch_)])
         return accepted
@@ -185,9 +185,9 @@ def test_sqlite_deletes_expired_batches_on_next_write(sqlite: Backend) -> None:
     expired, current = [replace(SEND_LOG, shard=shard) for shard in range(3)], replace(SEND_LOG, shard=9)
     sqlite.send_log.write_ahead([(send_log, batch()) for send_log in expired])
     sqlite.clock.advance(BATCH_KEPT_FOR - timedelta(milliseconds=1))
-    sqlite.send_log.write_ahead([(current, SendWindow(number=0, at=sqlite.clock.now()))])
+    sqlite.send_log.write_ahead([(current, SendBatch(number=0, at=sqlite.clock.now()))])
     assert len(sqlite.send_log.read(KEY, Platform.APNS, range(10))) == 4
     sqlite.clock.advance(timedelta(milliseconds=1))
     for n in (1, 2):
-        sqlite.send_log.write_ahead([(current, SendWindow(number=n, at=sqlite.clock.now()))])
+        sqlite.send_log.write_ahead([(current, SendBatch(number=n, at=sqlite.clock.now()))])
     assert list(sqlite.send_log.read(KEY, Platform.APNS, range(10))) == [current]

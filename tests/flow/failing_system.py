@@ -10,7 +10,7 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import InboxItem, Page
-from notifier.flow.inbox.viewer_cache import CachedFirstPage
+from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.metrics import Metrics
 from notifier.ports.inbox import Timeline
 from notifier.ports.users import People
@@ -58,7 +58,7 @@ class FailingSystem:
         failing = replace(reads, people=cast(People, people), timeline=cast(Timeline, timeline))
         self.processes.inboxes = [inbox_of(failing, Metrics()) for _ in range(2)]
 
-    def open(self, process: int, *, failing: float) -> CachedFirstPage | None:
+    def open(self, process: int, *, failing: float) -> InboxAnswer | None:
         """Open the inbox while store calls fail at this rate; return None if there is not even a partial page."""
         for port in self.ports:
             port.rate = failing

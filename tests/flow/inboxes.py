@@ -6,7 +6,7 @@ from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
-from notifier.flow.inbox.viewer_cache import CachedFirstPage
+from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.inbox import build_inbox
@@ -26,7 +26,7 @@ class Processes:
     def __post_init__(self) -> None:
         self.inboxes = [inbox_of(reads_of(self.stage), self.metrics) for _ in range(2)]
 
-    def open(self, process: int, user: UserId = KIM) -> CachedFirstPage:
+    def open(self, process: int, user: UserId = KIM) -> InboxAnswer:
         return run_sync(self.inboxes[process].open(user))
 
     def shown(self, process: int, user: UserId = KIM) -> list[str]:

@@ -8,7 +8,7 @@ from notifier.domain.delivery.slice import PUSH_STEPS, Pool
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject, UserId
 from notifier.domain.push.alert import MentionAlert, SummaryAlert
 from notifier.domain.push.device import AppleToken, Device
-from notifier.domain.push.send_log import SendWindow
+from notifier.domain.push.send_log import SendBatch
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.wiring.delivery import build_slice_worker
@@ -65,9 +65,9 @@ def work(stage: Stage, burst: BurstKey, *pools: Pool) -> None:
             run_slice(slice_)
 
 
-def send_batches(stage: Stage, burst: BurstKey) -> list[SendWindow]:
+def send_batches(stage: Stage, burst: BurstKey) -> list[SendBatch]:
     """Return the send batches with Kim, of all providers."""
-    logs = [log for sending, log in stage.state.send_log.windows.items() if sending.burst == burst]
+    logs = [log for sending, log in stage.state.send_log.batches.items() if sending.burst == burst]
     return [batch for log in logs for batch in log.values() if contains(batch.members, member(stage))]
 
 

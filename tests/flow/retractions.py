@@ -41,7 +41,7 @@ def burst(stage: Stage, subject: Subject = NOVA) -> Burst:
 
 
 def names(stage: Stage, person: str) -> list[tuple[UserId, ...]]:
-    return [item.names for item in stage.items(person)]
+    return [item.mentioners for item in stage.items(person)]
 
 
 def delete_in_log_only(stage: Stage) -> None:

@@ -11,7 +11,7 @@ import pytest
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import UserId
 from notifier.domain.push.receipt import RetryAt
-from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome, SendLogKey, SendWindow
+from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome, SendBatch, SendLogKey
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.ports.push import SendLog
@@ -36,16 +36,16 @@ class KillsWorker:
     def read(self, *args: Any) -> Any:
         return self.sent.read(*args)
 
-    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Any:
-        return self._call("write_ahead", windows)
+    def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Any:
+        return self._call("write_ahead", batches)
 
-    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
-        self._call("close", windows)
+    def close(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> None:
+        self._call("close", batches)
 
-    def _call(self, method: str, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Any:
+    def _call(self, method: str, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Any:
         fatal = method == self.method and self.remaining > 0
         self.remaining -= fatal
-        result = None if fatal and not self.after else getattr(self.sent, method)(windows)
+        result = None if fatal and not self.after else getattr(self.sent, method)(batches)
         if fatal:
             raise Killed
         return result

@@ -6,10 +6,10 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox import subject_positions as change_times
-from notifier.flow.inbox.subject_positions import CLOCK_SKEW, MAX_STREAM_DELAY, ONE_MILLISECOND, ChangeTimes
+from notifier.flow.inbox.subject_positions import CLOCK_SKEW, MAX_FEED_DELAY, ONE_MILLISECOND, ChangeTimes
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-MARGIN = CLOCK_SKEW + MAX_STREAM_DELAY
+MARGIN = CLOCK_SKEW + MAX_FEED_DELAY
 NOVA, LYRA, ORION = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "lyra", "orion"))
 
 

@@ -108,7 +108,7 @@ def test_crowd_of_new_viewers_does_not_open_the_store_breaker() -> None:
     processes.inboxes[0] = replace(inbox, deadline=NoDeadline())
     processes.open(0)
     processes.inboxes[0] = inbox
-    inbox.viewers.viewers[KIM].openings.clear()
+    inbox.viewers.viewers[KIM].first_pages.clear()
     page = processes.open(0).page
     assert (page.partial, len(page.items)) == (False, 1)
     later = run_sync(inbox.open(KIM, after=position_of(page.items[0].entry))).page

@@ -118,7 +118,7 @@ def test_digest_is_listed_from_its_hour_on() -> None:
     assert (lee.keys(), lee.badge()) == ([f"digest:lee#{first_day()}", "mention:nova#1"], 2)
     item = digest_in(lee.page())
     assert (item.digest.opened_at, item.digest.accounts, item.unread) == (DUE, ((LYRA.owner, 3),), True)
-    assert [inner.burst.key.seq for inner in item.inside] == [3, 2, 1]
+    assert [inner.burst.key.seq for inner in item.bursts] == [3, 2, 1]
 
 
 def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
@@ -135,7 +135,7 @@ def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
             page = lee.page(limit, page.next)
         items += page.items
         days = [item for item in items if isinstance(item, DigestItem)]
-        counts = [(item.digest.count, item.digest.more, len(item.inside)) for item in days]
+        counts = [(item.digest.count, item.digest.more, len(item.bursts)) for item in days]
         assert counts == [
             (2, False, 2),
             (MAX_COUNTED_BURSTS, True, MAX_LISTED_BURSTS),
@@ -271,8 +271,8 @@ def test_digest_excludes_blocked_and_protected_authors() -> None:
     lee.stage.state.people.block(LEE, UserId("bob"))
     lee.to(19)
     item = digest_in(lee.page())
-    assert [inner.burst.key.seq for inner in item.inside] == [3]
-    assert item.inside[0].names == (UserId("ada"),)
+    assert [inner.burst.key.seq for inner in item.bursts] == [3]
+    assert item.bursts[0].mentioners == (UserId("ada"),)
     lee.stage.state.people.block(LEE, UserId("ada"))
     assert lee.keys() == []
 
@@ -294,4 +294,4 @@ def test_partial_page_shows_last_known_digest_while_store_is_unavailable() -> No
         2,
         item_before.digest.accounts,
     )
-    assert item.inside == ()
+    assert item.bursts == ()

@@ -89,7 +89,7 @@ def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
 def test_retraction_is_shown_when_its_list_was_too_slow_to_be_cached() -> None:
     world = make_world()
     subjects = world.inboxes[0].subjects
-    subjects.max_recent = 1
+    subjects.max_recent_changes = 1
 
     async def change(name: str, args: tuple[Any, ...]) -> None:
         if name == "older_than":

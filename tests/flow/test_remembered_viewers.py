@@ -54,10 +54,10 @@ def test_page_of_another_software_version_is_not_shown(processes: Processes) -> 
 def test_stored_page_counts_in_the_memory_of_its_viewer(processes: Processes) -> None:
     run_sync(processes.inboxes[1].page(KIM))
     cached = processes.inboxes[1].viewers.viewers[KIM]
-    assert cached.shared_page is not None
-    assert cached.shared_page.memory_bytes > len(cached.shared_page.bursts) > 0
-    without = replace(cached, shared_page=None)
-    assert cached.size == cached.memory_bytes() == without.memory_bytes() + cached.shared_page.memory_bytes
+    assert cached.remembered_page is not None
+    assert cached.remembered_page.memory_bytes > len(cached.remembered_page.bursts) > 0
+    without = replace(cached, remembered_page=None)
+    assert cached.size == cached.memory_bytes() == without.memory_bytes() + cached.remembered_page.memory_bytes
 
 
 def test_only_vips_are_stored(processes: Processes) -> None:

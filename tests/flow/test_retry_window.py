@@ -213,7 +213,7 @@ def test_device_behind_open_circuit_does_not_take_a_turn_from_others() -> None:
     push: Any = work.handlers[Step.WEB]
     slow = replace(
         push,
-        batch_devices=1,
+        group_devices=1,
         selection=replace(push.selection, batch_devices=1),
         caps=SlowCaps(stage, push.caps),
     )

@@ -167,7 +167,7 @@ def test_summary_includes_bursts_of_an_earlier_tier(idle: str) -> None:
     stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2]
-    assert len({sending.tier for sending, batches in stage.state.send_log.windows.items() if batches}) > 1
+    assert len({sending.tier for sending, batches in stage.state.send_log.batches.items() if batches}) > 1
 
 
 def test_bursts_without_alerts_do_not_split_a_summary() -> None:

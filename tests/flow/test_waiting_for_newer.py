@@ -11,7 +11,7 @@ from notifier.domain.delivery.slice import Done, Pool
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.push.alert import SummaryAlert
-from notifier.domain.push.send_log import SendLogKey, SendWindow, SilentReason
+from notifier.domain.push.send_log import SendBatch, SendLogKey, SilentReason
 from notifier.domain.timing import LATE_AFTER
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.quiet_hours import (
@@ -41,11 +41,11 @@ class FailsFirstClose:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sent, name)
 
-    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
+    def close(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> None:
         if not self.broken:
             self.broken = True
             raise StoreUnavailable
-        self._sent.close(windows)
+        self._sent.close(batches)
 
 
 def test_uncertain_summary_is_not_repeated_by_another_burst() -> None:

@@ -6,7 +6,7 @@ from notifier.api.threads import ThreadedBursts
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import SETTLE_DELAY
-from notifier.flow.inbox.page import Item
+from notifier.flow.inbox.page import BurstItem
 from notifier.flow.live.hub import LiveHub
 from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamUpdate
 from notifier.metrics import Metrics
@@ -124,5 +124,5 @@ def hub_of(reads: ReadPorts, bursts: MemoryBursts) -> LiveHub:
 
 
 def _burst(update: StreamUpdate) -> Burst:
-    assert isinstance(update.item, Item)
+    assert isinstance(update.item, BurstItem)
     return update.item.burst

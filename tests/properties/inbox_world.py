@@ -22,7 +22,7 @@ from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox
-from notifier.flow.inbox.page import Badge, Item, Page
+from notifier.flow.inbox.page import Badge, BurstItem, Page
 from notifier.flow.inbox.preferences import PreferenceEditor
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
@@ -43,20 +43,20 @@ CELEBRITIES = ("nova", "lyra", "orion", "eve")
 MOST_PAGES = 200
 
 
-def line_of(item: Item) -> Line:
+def line_of(item: BurstItem) -> Line:
     burst = item.burst
     return Line(
         key=burst.key,
         opened_at=burst.opened_at,
         count=burst.count,
-        names=frozenset(item.names),
+        names=frozenset(item.mentioners),
         unread=item.unread,
     )
 
 
 def lines_of(page: Page) -> list[Line]:
     assert not page.partial
-    return [line_of(item) for item in page.items if isinstance(item, Item)]
+    return [line_of(item) for item in page.items if isinstance(item, BurstItem)]
 
 
 @dataclass

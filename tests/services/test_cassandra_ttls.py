@@ -27,7 +27,7 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import BurstKey, Platform, UserId
-from notifier.domain.push.send_log import SendLogKey, SendWindow
+from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.ports.audience import ActiveSetEntry
 from notifier.ports.bursts import MentionOutcome
 from notifier.ports.event_log import DeadLetter
@@ -76,9 +76,9 @@ def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
     assert claim is not None
     claims.renew(claim, START + 2 * TERM)
     claims.claim(slice_of(KEY), "two", START + 2 * TERM, START + 3 * TERM)
-    window = SendLogKey(KEY, Tier.P1, 3, Platform.APNS), SendWindow(number=0, at=START, failures=())
-    CassandraSendLog(cluster).write_ahead([window])
-    CassandraSendLog(cluster).close([window])
+    batch = SendLogKey(KEY, Tier.P1, 3, Platform.APNS), SendBatch(number=0, at=START, failures=())
+    CassandraSendLog(cluster).write_ahead([batch])
+    CassandraSendLog(cluster).close([batch])
     CassandraThrottles(cluster, clock).put(PAUSE)
     CassandraThrottles(cluster, clock).put(replace(PAUSE, rate=7.5))
     CassandraThrottles(cluster, clock).lift(PAUSE.id, "bob", START + TERM / 2)

@@ -62,10 +62,10 @@ def test_quiet_hours_end_with_one_summary_alert() -> None:
         if isinstance(alert.content, SummaryAlert)
     }
     assert summary_counts[Member(world.population.base["kim"].member)] > 1
-    windows = [
-        window for windows_of_shard in world.state.send_log.windows.values() for window in windows_of_shard.values()
+    batches = [
+        batch for batches_of_shard in world.state.send_log.batches.values() for batch in batches_of_shard.values()
     ]
-    assert any(SilentReason.COLLAPSED in window.silent for window in windows)
+    assert any(SilentReason.COLLAPSED in batch.silent for batch in batches)
 
 
 def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
@@ -75,11 +75,11 @@ def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
     }
     assert phones == {*Platform}
     alerts = Counter[tuple[Subject, int, Platform, int]]()
-    for at, windows in world.state.send_log.windows.items():
-        for member, window in (
-            (Member(m), batch) for batch in windows.values() for m in members(batch.alerted, at.shard)
+    for at, batches in world.state.send_log.batches.items():
+        for member, batch in (
+            (Member(m), written) for written in batches.values() for m in members(written.alerted, at.shard)
         ):
-            seqs = (at.burst.seq, *window.covered_by_alert(member))
+            seqs = (at.burst.seq, *batch.covered_by_alert(member))
             alerts.update((at.burst.subject, seq, at.platform, member) for seq in seqs)
     assert alerts.total() > 10
     assert [alert for alert, n in alerts.items() if n > 1] == []

@@ -19,7 +19,7 @@ from notifier.domain.upstream.validation import FOLLOWED_TYPE, MENTIONED_TYPE, U
 from notifier.flow.delivery.dispatcher import Dispatcher
 from notifier.flow.delivery.slice_worker import SliceWorker
 from notifier.flow.inbox.inbox import UncachedInbox
-from notifier.flow.inbox.page import Item, OpenedInbox, Page
+from notifier.flow.inbox.page import BurstItem, OpenedInbox, Page
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.metrics import Metrics
@@ -215,9 +215,9 @@ class Stage:
     def page(self, person: str) -> Page:
         return run_sync(self.tab().page(UserId(person)))
 
-    def items(self, person: str) -> list[Item]:
+    def items(self, person: str) -> list[BurstItem]:
         """Return the items of the first page that are bursts."""
-        return [item for item in self.page(person).items if isinstance(item, Item)]
+        return [item for item in self.page(person).items if isinstance(item, BurstItem)]
 
     def sees(self, person: str) -> list[str]:
         return [str(item.entry.key) for item in self.page(person).items]

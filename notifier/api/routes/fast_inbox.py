@@ -85,8 +85,8 @@ class FastInbox:
 
     async def _page(self, user: UserId, if_none_match: str | None, allowance: RequestAllowance | None) -> HttpResponse:
         with self.container.page_latency():
-            opening = await self.container.inbox.open(user, limit=DEFAULT_PAGE_SIZE)
-        rendered = self.container.renderer.first_page(user, opening)
+            answer = await self.container.inbox.open(user, limit=DEFAULT_PAGE_SIZE)
+        rendered = self.container.renderer.first_page(user, answer)
         headers = [(b"etag", rendered.tag.encode()), *_PAGE_HEADERS, *_encoded(limit_headers(allowance))]
         if rendered.next is not None:
             headers.append((b"link", _link(rendered)))

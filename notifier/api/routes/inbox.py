@@ -81,11 +81,11 @@ async def page(
     user = request.user
     after = container.opaque_ids.inbox_position(user, cursor) if cursor is not None else None
     with container.page_latency():
-        opening = await container.inbox.open(user, after=after, limit=limit)
+        answer = await container.inbox.open(user, after=after, limit=limit)
     if after is None:
-        rendered = container.renderer.first_page(user, opening)
+        rendered = container.renderer.first_page(user, answer)
     else:
-        rendered = container.renderer.page(user, opening.page, opening.badge, is_first_page=False)
+        rendered = container.renderer.page(user, answer.page, answer.badge, is_first_page=False)
     headers = page_headers(rendered.tag)
     if rendered.next is not None:
         cursor = rendered.next.strip(b'"').decode()

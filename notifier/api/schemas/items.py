@@ -10,7 +10,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, UserId
 from notifier.domain.users.digest import Digest, date_of
 from notifier.flow.inbox.gap_fetch import opening_second, seq_of
-from notifier.flow.inbox.page import DigestItem, InboxItem, Item
+from notifier.flow.inbox.page import BurstItem, DigestItem, InboxItem
 
 # English texts of inbox items.
 
@@ -161,22 +161,22 @@ class CommonFields(TypedDict):
 
 def item_body(item: InboxItem, id: str, now: datetime) -> ItemBody:
     match item:
-        case Item():
+        case BurstItem():
             seq = seq_of(item.entry, now)
             return ItemBody(burst=id, seq=seq, **common_fields(item, now), unread=item.unread, digest=None)
         case DigestItem():
             return _digest_item_body(item, id, now)
 
 
-def common_fields(item: Item, now: datetime) -> CommonFields:
+def common_fields(item: BurstItem, now: datetime) -> CommonFields:
     burst = item.burst
     return {
         "subject": str(burst.key.subject),
         "opened_at": opening_second(burst, now),
         "count": burst.count,
-        "names": list(item.names[:MAX_NAMES]),
-        "more": burst.more_mentioners or len(item.names) > MAX_NAMES,
-        "text": sentence(burst, item.names),
+        "names": list(item.mentioners[:MAX_NAMES]),
+        "more": burst.more_mentioners or len(item.mentioners) > MAX_NAMES,
+        "text": sentence(burst, item.mentioners),
         "tweet": item.tweet,
     }
 

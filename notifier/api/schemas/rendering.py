@@ -16,8 +16,8 @@ from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import SETTLE_DELAY
 from notifier.flow.inbox.gap_fetch import seq_of
-from notifier.flow.inbox.page import Badge, InboxItem, Item, Page
-from notifier.flow.inbox.viewer_cache import CachedFirstPage
+from notifier.flow.inbox.page import Badge, BurstItem, InboxItem, Page
+from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.flow.live.stream import StreamPosition
 from notifier.metrics import CacheHits
 
@@ -90,19 +90,19 @@ class Renderer:
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
     """The encoded common part of each burst, without its braces."""
 
-    def first_page(self, user: UserId, opening: CachedFirstPage) -> RenderedPage:
-        """Render a first page, and cache the result in `opening`. Reuse unchanged parts of the previous result."""
-        if isinstance(opening.rendered, bytes):
-            opening.rendered = self._unpack_shared(opening, opening.rendered)
-        previous = opening.rendered if isinstance(opening.rendered, RenderedPage) else None
-        if previous is not None and previous.page is opening.page:
+    def first_page(self, user: UserId, answer: InboxAnswer) -> RenderedPage:
+        """Render a first page, and cache the result in `answer`. Reuse unchanged parts of the previous result."""
+        if isinstance(answer.rendered, bytes):
+            answer.rendered = self._unpack_shared(answer, answer.rendered)
+        previous = answer.rendered if isinstance(answer.rendered, RenderedPage) else None
+        if previous is not None and previous.page is answer.page:
             return previous
-        opening.rendered = rendered = self.page(user, opening.page, opening.badge, previous, is_first_page=True)
+        answer.rendered = rendered = self.page(user, answer.page, answer.badge, previous, is_first_page=True)
         return rendered
 
-    def render_for_sharing(self, opening: CachedFirstPage) -> bytes:
+    def render_for_sharing(self, answer: InboxAnswer) -> bytes:
         """Return the rendered page in bytes, so that another process can send it without rendering it again."""
-        rendered = self.first_page(opening.page.view.viewer.user, opening)
+        rendered = self.first_page(answer.page.view.viewer.user, answer)
         position = rendered.stream_position
         return pack(
             _SharedPage(
@@ -114,14 +114,14 @@ class Renderer:
             )
         )
 
-    def _unpack_shared(self, opening: CachedFirstPage, packed: bytes) -> RenderedPage | None:
+    def _unpack_shared(self, answer: InboxAnswer, packed: bytes) -> RenderedPage | None:
         try:
-            shared, page = unpack(_SharedPage, packed), opening.page
+            shared, page = unpack(_SharedPage, packed), answer.page
         except Poison:  # serialized by another version of the software
             return None
         return RenderedPage(
             page=page,
-            badge=opening.badge,
+            badge=answer.badge,
             tag=shared.tag,
             items=shared.items,
             ids={},
@@ -173,20 +173,20 @@ class Renderer:
         return {key: known_ids.get(key) or self.opaque_ids.id(user, key) for key in keys}
 
     def _item(self, item: InboxItem, id: str, now: datetime) -> bytes:
-        common = self._common(item, now) if isinstance(item, Item) else None
+        common = self._common(item, now) if isinstance(item, BurstItem) else None
         if common is None:
             self.encoded_count += 1
             return msgspec.json.encode(item_body(item, id, now))
         unread = TRUE if item.unread else FALSE
         return b"".join((b'{"burst":"', id.encode(), b'",', common, b',"unread":', unread, b',"digest":null}'))
 
-    def _common(self, item: Item, now: datetime) -> bytes | None:
+    def _common(self, item: BurstItem, now: datetime) -> bytes | None:
         """Return the encoded part that all viewers share.
 
         None if this item differs: a user block hides names or the tweet, or the burst opens in the future by our clock.
         """
         burst = item.burst
-        if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
+        if len(item.mentioners) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
             return None
         cached = self._bursts.get(burst.key)
         if cached is not None and cached[0] is burst:

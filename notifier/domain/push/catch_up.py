@@ -12,7 +12,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Platform
-from notifier.domain.push.send_log import OlderBursts, SendWindow
+from notifier.domain.push.send_log import OlderBursts, SendBatch
 from notifier.domain.timing import Backoff
 
 NEWER_DUE_WITHIN = timedelta(minutes=2)
@@ -76,9 +76,9 @@ class LateAudience:
     def of_members(cls, members: Bits) -> "LateAudience":
         return cls(remaining=members, covers={(): members})
 
-    def with_sibling_windows(self, windows: Sequence[SendWindow]) -> "LateAudience":
+    def with_sibling_batches(self, batches: Sequence[SendBatch]) -> "LateAudience":
         """Add the older bursts that a sibling burst's alerts covered."""
-        covered = [(olders, bits & self.remaining) for window in windows for olders, bits in window.summaries.items()]
+        covered = [(olders, bits & self.remaining) for batch in batches for olders, bits in batch.summaries.items()]
         new = tuple((olders, bits) for olders, bits in covered if bits.any())
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 

@@ -1,4 +1,4 @@
-"""Drafts: send log windows before they are written, with their target devices."""
+"""Drafts: send log batches before they are written, with their target devices."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +15,8 @@ from notifier.domain.push.send_log import (
     AttemptState,
     FailedAttempt,
     OlderBursts,
+    SendBatch,
     SendLogKey,
-    SendWindow,
     SilentReason,
     in_doubt,
     is_retry_window_over,
@@ -42,14 +42,14 @@ class SendAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A window of the send log with its devices."""
+    """A batch of the send log with its devices."""
 
     log_key: SendLogKey
-    window: SendWindow
+    batch: SendBatch
     attempts: Sequence[SendAttempt]
     """Sorted by member. The devices of one member are never split between two drafts."""
     is_in_doubt: bool = False
-    """The window is in the send log already, from a worker that died before closing it. Nothing of it is sent now."""
+    """The batch is in the send log already, from a worker that died before closing it. Nothing of it is sent now."""
 
     @property
     def members(self) -> Sequence[Member]:
@@ -58,62 +58,60 @@ class Draft:
     @property
     def is_first_alert(self) -> bool:
         """Return whether the draft alerts members for the first time. The frequency caps apply only to such drafts."""
-        return not self.is_in_doubt and bool(self.window.members.any())
+        return not self.is_in_doubt and bool(self.batch.members.any())
 
     @property
     def is_empty(self) -> bool:
         """Return whether there is nothing to write."""
-        return not (self.is_in_doubt or self.attempts or self.window.retries or self.window.members.any())
+        return not (self.is_in_doubt or self.attempts or self.batch.retries or self.batch.members.any())
 
     def capped(self, rulings: Mapping[Member, Ruling]) -> "Draft":
-        """Return the draft with members over a cap marked silent. They stay in the window and get nothing."""
+        """Return the draft with members over a cap marked silent. They stay in the batch and get nothing."""
         silent = dict[SilentReason, Bits]()
         for cap, cap_reason in _CAP_REASONS.items():
             if capped := [member for member, ruling in rulings.items() if ruling is cap]:
                 silent[cap_reason] = member_bits(capped)
         if not silent:
             return self
-        window = replace(self.window, silent={**self.window.silent, **silent})
-        alerted = window.alerted
+        batch = replace(self.batch, silent={**self.batch.silent, **silent})
+        alerted = batch.alerted
         attempts = [attempt for attempt in self.attempts if contains(alerted, attempt.state.member)]
-        return replace(
-            self, window=replace(window, summaries=restricted_to(window.summaries, alerted)), attempts=attempts
-        )
+        return replace(self, batch=replace(batch, summaries=restricted_to(batch.summaries, alerted)), attempts=attempts)
 
     def cut(self, max_attempts: int) -> "Draft":
         """Return the draft with at most this many attempts, but at least those of its first member.
 
-        A window that is already written stays as it is.
+        A batch that is already written stays as it is.
         """
         if self.is_in_doubt or len(self.attempts) <= max_attempts:
             return self
         last_member = self.attempts[max(0, max_attempts - 1)].state.member
         attempts = [attempt for attempt in self.attempts if attempt.state.member <= last_member]
         kept = {attempt.device.id for attempt in attempts}
-        retries = tuple(attempt_state for attempt_state in self.window.retries if attempt_state.device in kept)
+        retries = tuple(attempt_state for attempt_state in self.batch.retries if attempt_state.device in kept)
         mask = from_offsets(range(last_member % SHARD_MEMBERS + 1))
-        return replace(self, window=replace(_masked(self.window, mask), retries=retries), attempts=attempts)
+        return replace(self, batch=replace(_masked(self.batch, mask), retries=retries), attempts=attempts)
 
     def without(self, members: Collection[Member]) -> "Draft":
-        """Return the draft without these members. They get their alert later, because no window has them."""
+        """Return the draft without these members. They get their alert later, because no batch has them."""
         if not members:
             return self
         attempts = [attempt for attempt in self.attempts if attempt.state.member not in members]
         removed = {attempt.device.id for attempt in self.attempts if attempt.state.member in members}
-        retries = tuple(attempt_state for attempt_state in self.window.retries if attempt_state.device not in removed)
+        retries = tuple(attempt_state for attempt_state in self.batch.retries if attempt_state.device not in removed)
         return replace(
-            self, window=replace(_masked(self.window, ~member_bits(members)), retries=retries), attempts=attempts
+            self, batch=replace(_masked(self.batch, ~member_bits(members)), retries=retries), attempts=attempts
         )
 
     def unsent(self) -> Iterator[FailedAttempt]:
         """Yield results known without sending: attempts that a crash left in doubt, and retries not to be sent."""
-        if self.window.failures:
-            yield from self.window.failures
+        if self.batch.failures:
+            yield from self.batch.failures
             return
         attempted = {attempt.device.id for attempt in self.attempts}
-        for attempt_state in self.window.retries:
+        for attempt_state in self.batch.retries:
             if attempt_state.device not in attempted:
-                is_over = is_retry_window_over(attempt_state, self.window.at)
+                is_over = is_retry_window_over(attempt_state, self.batch.at)
                 outcome, reason = (
                     (AlertOutcome.GIVEN_UP, _TOO_LATE) if is_over else (AlertOutcome.SUPPRESSED, _NO_LONGER_ALLOWED)
                 )
@@ -121,31 +119,31 @@ class Draft:
 
 
 def in_doubt_draft(
-    state: ShardState, burst: Burst, window: SendWindow, devices: Iterable[Device], now: datetime
+    state: ShardState, burst: Burst, batch: SendBatch, devices: Iterable[Device], now: datetime
 ) -> Draft:
-    """Close a window that a crash left open. `devices` are those of its members who may still get the alert.
+    """Close a batch that a crash left open. `devices` are those of its members who may still get the alert.
 
     Any of the alerts may have arrived, so each device counts one attempt without an answer and is retried later.
     Sending again here would ignore quiet hours. It would also repeat the alerts forever if each worker crashes here.
     """
-    attempts = [*window.retries, *(_first_attempt(burst, device, window) for device in devices)]
+    attempts = [*batch.retries, *(_first_attempt(burst, device, batch) for device in devices)]
     failures = tuple(in_doubt(attempt_state, now) for attempt_state in attempts)
-    return Draft(log_key=state.log_key, window=replace(window, failures=failures), attempts=(), is_in_doubt=True)
+    return Draft(log_key=state.log_key, batch=replace(batch, failures=failures), attempts=(), is_in_doubt=True)
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
-    """Put the members with these devices into a window. Members already covered by a newer alert get nothing."""
+    """Put the members with these devices into a batch. Members already covered by a newer alert get nothing."""
     members = member_bits({device.member for device in devices})
     collapsed = members & state.collapsed
     silent = {SilentReason.COLLAPSED: collapsed} if collapsed.any() else {}
-    window = SendWindow(number=number, at=now, members=members, silent=silent)
-    window = replace(window, summaries=restricted_to(state.covers, window.alerted))
+    batch = SendBatch(number=number, at=now, members=members, silent=silent)
+    batch = replace(batch, summaries=restricted_to(state.covers, batch.alerted))
     attempts = [
-        SendAttempt(device=device, state=_first_attempt(burst, device, window))
+        SendAttempt(device=device, state=_first_attempt(burst, device, batch))
         for device in devices
         if not contains(collapsed, device.member)
     ]
-    return Draft(log_key=state.log_key, window=window, attempts=attempts)
+    return Draft(log_key=state.log_key, batch=batch, attempts=attempts)
 
 
 def within_rate(drafts: Sequence[Draft], granted: int) -> Sequence[Draft]:
@@ -174,15 +172,15 @@ def restricted_to(covers: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[
     return {olders: bits for olders, bits in restricted.items() if bits.any()}
 
 
-def _first_attempt(burst: Burst, device: Device, window: SendWindow) -> AttemptState:
-    covered_bursts = 1 + len(window.covered_by_alert(device.member)) if is_late(burst, window.at) else 0
-    return AttemptState(device=device.id, member=device.member, first_at=window.at, covered_bursts=covered_bursts)
+def _first_attempt(burst: Burst, device: Device, batch: SendBatch) -> AttemptState:
+    covered_bursts = 1 + len(batch.covered_by_alert(device.member)) if is_late(burst, batch.at) else 0
+    return AttemptState(device=device.id, member=device.member, first_at=batch.at, covered_bursts=covered_bursts)
 
 
-def _masked(window: SendWindow, mask: Bits) -> SendWindow:
+def _masked(batch: SendBatch, mask: Bits) -> SendBatch:
     return replace(
-        window,
-        members=window.members & mask,
-        summaries=restricted_to(window.summaries, mask),
-        silent={reason: bits & mask for reason, bits in window.silent.items()},
+        batch,
+        members=batch.members & mask,
+        summaries=restricted_to(batch.summaries, mask),
+        silent={reason: bits & mask for reason, bits in batch.silent.items()},
     )

@@ -1,8 +1,8 @@
-"""Send log: alerts sent for one burst to devices of one shard, by send window.
+"""Send log: alerts sent for one burst to devices of one shard, in batches.
 
-A send window is a batch: it is written before it is sent and closed afterwards. So a crash leaves only open windows in
-doubt, and their devices are tried again with the same ids. The first attempts of a member are in one window; retries of
-single devices are in later windows.
+A batch is written before it is sent and closed afterwards. So a crash leaves only open batches in doubt, and their
+devices are tried again with the same ids. The first attempts of a member are in one batch; retries of single devices
+are in later batches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class SendLogKey:
 
 
 class SilentReason(StrEnum):
-    """Reason why a member in a window gets nothing."""
+    """Reason why a member in a batch gets nothing."""
 
     HOURLY = "hourly"
     DAILY = "daily"
@@ -62,7 +62,7 @@ class AttemptState:
     device: DeviceId
     member: Member
     first_at: datetime
-    """Time of the first failed attempt; before that, when the window was written."""
+    """Time of the first failed attempt; before that, when the batch was written."""
     failures: int = 0
     """Failed attempts."""
     covered_bursts: int = 0
@@ -96,14 +96,14 @@ class FailedAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendWindow:
+class SendBatch:
     """A batch of alerts. It is written before it is sent, and closed afterwards."""
 
     number: int
     at: datetime
-    """When the window was written. Nothing of it was sent earlier."""
+    """When the batch was written. Nothing of it was sent earlier."""
     members: Bits = field(default_factory=no_members)
-    """Members whose first attempts are in this window."""
+    """Members whose first attempts are in this batch."""
     summaries: Mapping[OlderBursts, Bits] = field(default_factory=dict)
     """Members whose alert is a summary, by the older bursts that it covers. Each member is in one set at most."""
     silent: Mapping[SilentReason, Bits] = field(default_factory=dict)
@@ -111,11 +111,11 @@ class SendWindow:
     retries: tuple[AttemptState, ...] = ()
     """Devices that are tried again."""
     failures: tuple[FailedAttempt, ...] | None = None
-    """Attempts not accepted. None while the window is open: it is being sent, or its worker crashed."""
+    """Attempts not accepted. None while the batch is open: it is being sent, or its worker crashed."""
 
     @property
     def alerted(self) -> Bits:
-        """Return the new members of this window that are sent an alert."""
+        """Return the new members of this batch that are sent an alert."""
         members = self.members
         for bits in self.silent.values():
             members = members & ~bits
@@ -128,39 +128,39 @@ class SendWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendProgress:
-    """State of one send log, from all of its windows."""
+    """State of one send log, from all of its batches."""
 
-    in_windows: Bits = field(default_factory=no_members)
-    """Members in any window."""
+    in_batches: Bits = field(default_factory=no_members)
+    """Members in any batch."""
     alerted: Bits = field(default_factory=no_members)
-    """Members in a window that sends them something."""
-    open_windows: tuple[SendWindow, ...] = ()
-    """Windows that were never closed: a worker crashed over them."""
+    """Members in a batch that sends them something."""
+    open_batches: tuple[SendBatch, ...] = ()
+    """Batches that were never closed: a worker crashed over them."""
     pending_retries: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
-    next_window: int = 0
+    next_batch_number: int = 0
 
 
 NOTHING_SENT = SendProgress()
 
 
-def send_progress(windows: Sequence[SendWindow]) -> SendProgress:
-    """Combine the windows of one send log, given in their order."""
-    in_windows, alerted = no_members(), no_members()
+def send_progress(batches: Sequence[SendBatch]) -> SendProgress:
+    """Combine the batches of one send log, given in their order."""
+    in_batches, alerted = no_members(), no_members()
     pending_retries: dict[DeviceId, FailedAttempt] = {}
-    for window in windows:
-        in_windows, alerted = in_windows | window.members, alerted | window.alerted
-        for attempt_state in window.retries:
+    for batch in batches:
+        in_batches, alerted = in_batches | batch.members, alerted | batch.alerted
+        for attempt_state in batch.retries:
             pending_retries.pop(attempt_state.device, None)
-        for failure in window.failures or ():
+        for failure in batch.failures or ():
             if failure.at is not None:
                 pending_retries[failure.state.device] = failure
     return SendProgress(
-        in_windows=in_windows,
+        in_batches=in_batches,
         alerted=alerted,
-        open_windows=tuple(window for window in windows if window.failures is None),
+        open_batches=tuple(batch for batch in batches if batch.failures is None),
         pending_retries=pending_retries,
-        next_window=max((window.number + 1 for window in windows), default=0),
+        next_batch_number=max((batch.number + 1 for batch in batches), default=0),
     )
 
 

@@ -47,13 +47,13 @@ class ShardState:
 
     @property
     def unsent(self) -> Bits:
-        """Return the members in no window yet who may get the alert, now or after their quiet hours."""
-        not_in_window: Bits = self.alerted & ~self.progress.in_windows
-        return not_in_window & ~self.suppressed
+        """Return the members in no batch yet who may get the alert, now or after their quiet hours."""
+        not_in_batch: Bits = self.alerted & ~self.progress.in_batches
+        return not_in_batch & ~self.suppressed
 
     @property
     def ready(self) -> Bits:
-        """Return the members to put into a window now."""
+        """Return the members to put into a batch now."""
         bits: Bits = self.unsent & ~self.quiet & ~self.deferred
         return bits
 

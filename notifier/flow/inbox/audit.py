@@ -1,4 +1,4 @@
-"""Audit: recompute an answered list and badge from the canonical bursts, and report differences.
+"""Audit: recompute an answered list and badge from stored bursts, and report differences.
 
 It walks the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. So a match means that two
 independent computations agree.
@@ -21,7 +21,7 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
 
 AFTER_ALL_DATES = 100_000_000
-"""Sorts after every date that can name a digest."""
+"""Higher than the number of every digest, which is its date as in 20261127."""
 
 LOGGER = logging.getLogger("notifier.audit")
 
@@ -38,19 +38,19 @@ class Audit:
         """Recompute an answer; log and count it if it differs.
 
         A difference counts if it is still there after a pause, and the viewer's facts are unchanged. Two kinds of
-        answers are skipped: partial pages, which do not claim completeness, and answers that reach further down than a
-        page ever walks. Raises StoreUnavailable.
+        answers are skipped: partial pages, and answers that reach further down than a page ever walks. Raises
+        StoreUnavailable.
         """
         if opened.page is not None and opened.page.partial:
             return
-        wrong = await self._differences(opened)
-        if wrong:
+        found_differences = await self._differences(opened)
+        if found_differences:
             await self.pause(SETTLE_DELAY.total_seconds())
-            wrong = await self._differences(opened)
+            found_differences = await self._differences(opened)
         # Check the viewer last: a mark or follow written at any time since the answer explains the difference.
-        if wrong and await self._is_same_viewer(opened.view):
+        if found_differences and await self._is_same_viewer(opened.view):
             self.metrics.badge_drifts.inc()
-            LOGGER.error("member %d: %s", opened.view.member, "; ".join(wrong))
+            LOGGER.error("member %d: %s", opened.view.member, "; ".join(found_differences))
         self.metrics.badge_audits.inc()
 
     async def _differences(self, opened: OpenedInbox) -> Sequence[str]:
@@ -75,7 +75,7 @@ class Audit:
     async def _bursts(self, opened: OpenedInbox) -> Sequence[Burst] | None:
         """Return all bursts that the viewer sees, or saw before they were retracted, newest first.
 
-        Reads as far down as list and badge reach; None if that is too far.
+        Reads as far down as list and badge reach. Returns None if that takes more than MAX_RUNS runs.
         """
         bursts, position = list[Burst](), None
         for _ in range(MAX_RUNS):
@@ -89,7 +89,8 @@ class Audit:
     async def _digests(self, opened: OpenedInbox) -> Sequence[tuple[Digest | None, Digest]] | None:
         """Return each day's digest as it is now, and as it may have been before retractions.
 
-        Reads as far down as list and badge reach; None if that is too far. A day counts once all of it was read.
+        Reads as far down as list and badge reach. Returns None if that takes more than MAX_RUNS runs. A day is left out
+        if not all of its bursts were read.
         """
         view, bursts, position = opened.view, list[Burst](), None
         marked_dates = [key.seq for key in _marked_unread(view) if key.subject.kind is Kind.DIGEST]
@@ -97,15 +98,15 @@ class Audit:
             run = await self.timeline.older_than(view.digest_subjects, position, RUN_LENGTH)
             bursts += run
             days, originals = [*_by_day(view, bursts)], [*_by_day(view, [burst.before_retraction for burst in bursts])]
-            ended = len(run) < RUN_LENGTH
+            is_last_run = len(run) < RUN_LENGTH
             pairs = [(current, original) for (_, current), (_, original) in zip(days, originals, strict=True)]
             complete_days = [
                 (current, original)
-                for current, original in (pairs if ended else pairs[:-1])
+                for current, original in (pairs if is_last_run else pairs[:-1])
                 if original and view.is_visible(original)
             ]
             listed = [original for _, original in complete_days]
-            if ended or (
+            if is_last_run or (
                 _has_reached(opened, days[-1][0], listed)
                 and days[-1][0].burst.seq < min(marked_dates, default=AFTER_ALL_DATES)
             ):
@@ -164,7 +165,10 @@ def _list_differences(
 def _badge_differences(
     view: InboxView, badge: Badge, listed: Collection[Entry], retracted: Collection[Entry]
 ) -> Iterator[str]:
-    """Compare the badge with a range, because an unsettled or retracted entry may or may not have been counted."""
+    """Compare the badge with the lowest and the highest possible count.
+
+    The answer may or may not have counted an entry that is not settled, or was retracted.
+    """
     counted = [entry for entry in listed if is_unread(entry, view.viewer)]
     lowest, highest = sum(_is_settled(view, entry) for entry in counted), len(counted)
     highest += sum(is_unread(entry, view.viewer) for entry in retracted)
@@ -176,12 +180,12 @@ def _badge_differences(
 def _is_settled(view: InboxView, entry: Entry) -> bool:
     """Return whether the entry surely looked the same at the answer and now.
 
-    An entry younger than SETTLE_DELAY may have become visible in between. If all mentioners are blocked so far, a burst
-    becomes visible with its next mentioner, and a digest with its first visible burst.
+    An entry younger than SETTLE_DELAY may have become visible in between. The same is assumed of bursts with a blocked
+    mentioner, and of digests that have only such bursts: they may become visible with the next mentioner.
     """
     bursts = entry.newest if isinstance(entry, Digest) else (entry,)
-    blocked = all(any(name in view.viewer.blocked for name in burst.mentioners) for burst in bursts)
-    return entry.opened_at <= view.now - SETTLE_DELAY and not blocked
+    has_blocked_mentioners = all(any(name in view.viewer.blocked for name in burst.mentioners) for burst in bursts)
+    return entry.opened_at <= view.now - SETTLE_DELAY and not has_blocked_mentioners
 
 
 def _by_day(view: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPosition, Digest | None]]:
@@ -194,6 +198,7 @@ def _by_day(view: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPos
 
 
 def _has_reached(opened: OpenedInbox, last: InboxPosition, entries: Sequence[Entry]) -> bool:
+    """Return whether a walk that has reached the position `last` has all entries of the answer's list and badge."""
     view, page = opened.view, opened.page
     if page is not None and (page.next is None or last > page.next):
         return False
@@ -204,5 +209,5 @@ def _has_reached(opened: OpenedInbox, last: InboxPosition, entries: Sequence[Ent
 
 
 def _format_entries(listed: Sequence[tuple[BurstKey, bool]]) -> str:
-    """Format entries by their keys only: user content must not appear in logs."""
-    return ", ".join(f"{key}{'*' if new else ''}" for key, new in listed)
+    """Format entries by their keys only, with a star if unread: user content must not appear in logs."""
+    return ", ".join(f"{key}{'*' if unread else ''}" for key, unread in listed)

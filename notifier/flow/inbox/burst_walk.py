@@ -16,33 +16,34 @@ RUN_LENGTH = 64
 """Bursts per read: three pages."""
 
 MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
-"""Age below which a list may lack a burst. Bursts settle only at a higher age (SETTLE_DELAY)."""
+"""A page may lack a burst younger than this. A `seen` token covers only older bursts (SETTLE_DELAY)."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
-"""Sorts before every burst of the same moment."""
+"""Key that sorts before the key of every burst."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BurstWalk:
     """Walk through bursts that leaves none out.
 
-    The first step merges pull index and inbox rows down to the horizon, as far as the index proves that nothing is
-    missing. Every further step reads the canonical bursts, which need no proof.
+    The first step reads the pull index and the inbox rows, down to the index's horizon. Each further step reads the
+    bursts from the store.
 
-    The index may lack bursts if it was not compared with the store lately. This happens if an announcement failed, and
-    could not revoke the index's proof of completeness either. So the walk also reads the store for the time since the
-    comparison. It returns everything that is settled at `now`, and a `seen` token made at `now` may cover that.
+    The index may lack bursts whose announcement failed after its last comparison with the store. So the first step also
+    reads the bursts since that comparison from the store. So the walk returns every burst that is older than
+    SETTLE_DELAY at `now`, and a `seen` token made at `now` may cover all of these.
     """
 
     timeline: Timeline
     pull: PullReader
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Restricted bursts of other authors are skipped, or how far a page reaches would show their number."""
+    """Authors whose restricted bursts the viewer may see. If runs had those of other authors, the end of a page would
+    reveal how many there are."""
     member: Member
     now: datetime
     after: InboxPosition | None
-    """Position where the next step starts: first the caller's, then that of the last burst passed."""
+    """Position that the walk has reached. The next step continues after it. None: start at the newest burst."""
     has_ended: bool = False
     is_started: bool = False
 
@@ -62,10 +63,10 @@ class BurstWalk:
         if pulled.complete_since is None:
             return ()
         unlisted = await self._read_unlisted(pulled)
-        if len(unlisted) == RUN_LENGTH:  # the store alone has filled the newest run
+        if len(unlisted) == RUN_LENGTH:  # these bursts alone fill the run
             self.after = position_of(unlisted[-1])
             return unlisted
-        # Rows never prove absence, so they are used only down to the index's horizon.
+        # Not every burst has a row. So the run ends at the horizon, down to which the index is complete.
         rows = await self.timeline.rows(self.member, self.subjects, self.after, RUN_LENGTH)
         keys = {position.burst for position in pulled.positions if self._is_remaining(position)} | {
             row.burst for row in rows
@@ -77,10 +78,10 @@ class BurstWalk:
         return sorted(run, key=position_of, reverse=True)
 
     async def _read_unlisted(self, pulled: PulledPositions) -> Sequence[Burst]:
-        """Read the newest bursts from the store, as far back as the index may lack one.
+        """Read the newest bursts from the store, as far back as the index may lack a burst.
 
         A missing burst became readable after the index's last comparison, so it opened at most VISIBILITY_DEADLINE
-        before the comparison. The read is skipped if all such bursts are too young for a list to need them.
+        before the comparison. The read is skipped if all such bursts are younger than MAX_UNLISTED_AGE.
         """
         if pulled.as_of is None or (since := pulled.as_of - VISIBILITY_DEADLINE) > self.now - MAX_UNLISTED_AGE:
             return ()
@@ -91,7 +92,7 @@ class BurstWalk:
     async def _read_pull_index(self) -> PulledPositions:
         try:
             return await self.pull.read_newest(self.subjects)
-        except CacheUnavailable:  # fails open: the canonical bursts suffice
+        except CacheUnavailable:  # fails open: the store has every burst
             return PulledPositions(positions=(), complete_since=None)
 
     def _is_remaining(self, position: InboxPosition) -> bool:

@@ -1,4 +1,4 @@
-"""Walk the bursts of subjects, newest first: from memory where complete, then from the store."""
+"""Walk the bursts of subjects, newest first: first from memory, then from the store."""
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,18 +21,19 @@ FIRST_RUN_LENGTH = 32
 class CachedWalk:
     """Walk that returns runs of bursts like `BurstWalk`, and leaves none out.
 
-    Memory lists every burst down to the horizon, which is the newest `complete_to` of all subjects. At the horizon the
-    walk extends the lists from the store, for all viewers. If the lists cannot grow, the walk reads the store for this
-    viewer only.
+    The subjects' lists in memory have every burst down to the horizon, which is the newest `complete_to` of all lists.
+    At the horizon the walk extends the lists from the store, for all viewers. If the lists cannot grow, the walk reads
+    the store for this viewer only.
     """
 
     cache: SubjectCache
     lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Restricted bursts of other authors are skipped, or how far a page reaches would show their number."""
+    """Authors whose restricted bursts the viewer may see. If runs had those of other authors, the end of a page would
+    reveal how many there are."""
     after: InboxPosition | None
-    """Position where the next step starts: first the caller's, then that of the last burst returned."""
+    """Position that the walk has reached. The next step continues after it. None: start at the newest burst."""
     has_ended: bool = False
     _run_length: int = FIRST_RUN_LENGTH
     _in_memory: bool = field(init=False)
@@ -42,7 +43,7 @@ class CachedWalk:
     def __post_init__(self) -> None:
         self._update_horizon()
         self._in_memory = self.after is None or self.after > self._horizon
-        self._by_subject = {listed.subject: listed for listed in self.lists}
+        self._by_subject = {subject_list.subject: subject_list for subject_list in self.lists}
 
     async def step(self) -> Sequence[Burst]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
@@ -72,14 +73,14 @@ class CachedWalk:
         return run
 
     async def _extend(self) -> None:
-        """Lower the horizon, or leave memory if the lists cannot grow. Raises StoreUnavailable."""
+        """Lower the horizon, or read the store from now on if the lists cannot grow. Raises StoreUnavailable."""
         last_horizon = self._horizon
         self._update_horizon()
         horizon = self._horizon
-        if horizon < last_horizon:  # another viewer's walk has lowered it
+        if horizon < last_horizon:  # another viewer's walk has extended the lists
             return
         await self.cache.extend(
-            [listed.subject for listed in self.lists if listed.complete_to > OLDEST_POSITION], horizon
+            [subject_list.subject for subject_list in self.lists if subject_list.complete_to > OLDEST_POSITION], horizon
         )
         self._update_horizon()
         if self._horizon >= horizon:
@@ -95,14 +96,19 @@ class CachedWalk:
         return run
 
     def _update_horizon(self) -> None:
-        """Update the horizon. It can rise during the walk, when a subject gets more bursts than its list holds."""
-        self._horizon = InboxPosition(*max((listed.complete_to for listed in self.lists), default=OLDEST_POSITION))
+        """Update the horizon. It rises during the walk if a subject gets more bursts than its list can hold."""
+        self._horizon = InboxPosition(
+            *max((subject_list.complete_to for subject_list in self.lists), default=OLDEST_POSITION)
+        )
 
     def _positions(self) -> Iterator[PositionTuple]:
-        """Yield all positions behind `after` and down to the horizon, newest first."""
-        below = None if self.after is None else (self.after.opened_at, self.after.burst)
-        down_to = (self._horizon.opened_at, self._horizon.burst)
-        return heapq.merge(*(listed.newest(below, down_to) for listed in self.lists if listed.positions), reverse=True)
+        """Yield all positions after `after` and down to the horizon, newest first."""
+        after = None if self.after is None else (self.after.opened_at, self.after.burst)
+        horizon = (self._horizon.opened_at, self._horizon.burst)
+        return heapq.merge(
+            *(subject_list.newest(after, horizon) for subject_list in self.lists if subject_list.positions),
+            reverse=True,
+        )
 
     def _correct_positions(self, positions: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
         """Correct positions of bursts whose opening time has changed, and drop bursts that the store does not have.

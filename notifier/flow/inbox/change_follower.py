@@ -10,16 +10,16 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import BurstChanges, FeedPosition
 
 READ_INTERVAL = timedelta(milliseconds=500)
-"""A cache answers only if the feed was read within this time. So a retraction that never reached Redis takes effect
+"""Maximum age of the last read of the feed when cached data is used. So a change that never reached Redis takes effect
 after this time at the latest."""
 MAX_IDLE_TIME = timedelta(minutes=2)
-"""After this long without a read, the caches start over, which costs less than reading all missed changes. It is
-longer than clients wait between two polls."""
+"""Time without a read after which the caches start over, which costs less than reading all missed changes. Clients
+poll more often."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ChangeFollower:
-    """One instance per event loop. Reads the feed when an inbox is opened, and never in the background."""
+    """Reads the feed when an inbox is opened, never in the background. One instance per event loop."""
 
     changes: BurstChanges
     subjects: SubjectCache

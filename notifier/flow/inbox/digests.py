@@ -1,4 +1,4 @@
-"""Walk a user's daily digests, newest first, each computed from the canonical bursts."""
+"""Walk a user's daily digests, newest first, each computed from bursts of the store."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,20 +21,21 @@ from notifier.flow.inbox.page import InboxView
 from notifier.ports.inbox import InboxPosition, Timeline
 
 DAY_READ_LIMIT = MAX_COUNTED_BURSTS + 1
-"""Bursts per read: those of one day, and one more that shows whether the read is complete. Quiet days share a read."""
+"""Bursts per read: all that a digest counts, and one more that shows whether the read was cut off. Days with few bursts
+share a read."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DigestWalk:
-    """Walk through the days that are due and within retention.
+    """Walk through the viewer's digests that are due and not expired.
 
-    Without digested subjects it ends at once and reads nothing.
+    For a viewer without digests it ends at once and reads nothing.
     """
 
     timeline: Timeline
     view: InboxView
     after: InboxPosition | None
-    """Position where the next step starts: first the caller's, then directly above that of the next day."""
+    """Position that the walk has reached: just newer than the digest of `day`, which is next."""
     has_ended: bool = False
     subjects: Collection[Subject] = field(init=False)
     schedule: DigestSchedule = field(init=False)
@@ -56,9 +57,9 @@ class DigestWalk:
         ]
         if len(run) < DAY_READ_LIMIT:
             self.has_ended = True
-        elif len(days) > 1:  # the last day is cut off; the next step reads all of it
+        elif len(days) > 1:  # the last day may be cut off; the next step reads all of it
             self._go_to(days.pop()[0])
-        else:
+        else:  # this day has more bursts than its digest counts; the others are skipped
             self._go_to(self.schedule.previous_date(days[0][0]))
         return [digest for day, bursts in days if (digest := self._digest(day, bursts))]
 
@@ -84,9 +85,9 @@ class DigestWalk:
 
 
 async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
-    """Return the viewer's own digests with these keys, including hidden ones.
+    """Return the viewer's own digests with these keys, including hidden digests. Raises StoreUnavailable.
 
-    Quiet days share a read, and no day takes more than one read. Raises StoreUnavailable.
+    Days with few bursts share a read, and no day takes more than one read.
     """
     days, digests = sorted({*_due_days(view, keys)}, reverse=True), list[Digest | None]()
     while days:
@@ -120,7 +121,7 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
     )
     run = await timeline.older_than(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.authors, since)
     bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
-    # A full read may cut off its last day. If that is also the first day, the read has all bursts that a digest counts.
+    # A full read may cut off its last day. If it has only that day, it has all bursts that a digest counts.
     cut_day = None if len(run) < DAY_READ_LIMIT else [*bursts_by_day][-1]
     return {day: bursts_by_day.get(day, []) for day in days if cut_day is None or day > cut_day or day == days[0]}
 
@@ -139,7 +140,7 @@ def changes_digest(burst: Burst, before: Burst | None, view: InboxView) -> bool:
     """Return whether a digest of the viewer lost a burst or a mention, or got this burst late.
 
     A burst that only grew does not count, because the next page shows it anyway. Bursts that the viewer could never see
-    do not count either. `before` is None for a burst that was not known.
+    do not count either. `before` is the burst's earlier state; None if it was not known.
     """
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False

@@ -14,15 +14,13 @@ from notifier.flow.inbox.digests import DigestWalk
 from notifier.flow.inbox.page import BADGE_LIMIT, Entry, InboxView, Page
 from notifier.ports.inbox import InboxPosition
 
-# Listing: individual bursts and digests, merged newest first.
-
 
 class BurstRuns(Protocol):
     """A walk through bursts, newest first, one run at a time."""
 
     has_ended: bool
     after: InboxPosition | None
-    """Position of the last burst returned."""
+    """Position that the walk has reached: every burst down to it was returned."""
 
     async def step(self) -> Sequence[Burst]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
@@ -33,7 +31,7 @@ class BurstRuns(Protocol):
 class Listing:
     """Merge of a burst walk and a digest walk, newest first.
 
-    Each step advances the walk that is higher up, and returns the entries that both walks have passed.
+    Each step advances the walk whose position is newer, and returns the entries that both walks have passed.
     """
 
     walk: BurstRuns
@@ -46,7 +44,7 @@ class Listing:
 
     @property
     def after(self) -> InboxPosition | None:
-        """Return the position above which everything was returned. None at the beginning and at the end."""
+        """Return the position down to which every entry was returned. None if no entry or all entries were."""
         positions = [walk.after for walk in (self.walk, self.digests) if not walk.has_ended]
         return None if None in positions else max((after for after in positions if after), default=None)
 
@@ -79,7 +77,7 @@ MAX_RUNS = 20
 
 
 class EntrySource(Protocol):
-    """Source of entries outside of a walk: by key, or by the viewer's inbox rows."""
+    """Reads entries without a walk: by key, or by the viewer's inbox rows."""
 
     def entries(self, view: InboxView, keys: Collection[BurstKey], /) -> Awaitable[Mapping[BurstKey, Entry]]:
         """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
@@ -100,37 +98,37 @@ class Evaluation:
     source: EntrySource
 
     async def page(self, listing: Listing) -> tuple[Page, Sequence[Entry]]:
-        """Return the page, and all admitted entries that were walked past.
+        """Return the page, and all visible entries that the listing returned for it.
 
         Raises StoreUnavailable if not even a partial page can be read.
         """
-        admitted = list[Entry]()
+        visible = list[Entry]()
         try:
             for _ in range(MAX_RUNS):
-                admitted += [entry for entry in await listing.step() if self.view.is_visible(entry)]
-                if len(admitted) > self.limit or listing.has_ended:
+                visible += [entry for entry in await listing.step() if self.view.is_visible(entry)]
+                if len(visible) > self.limit or listing.has_ended:
                     break
         except StoreUnavailable:
-            return await self.partial(admitted), admitted
-        shown = admitted[: self.limit]
-        following = position_of(shown[-1]) if len(admitted) > self.limit else listing.after
+            return await self.partial(visible), visible
+        shown = visible[: self.limit]
+        next_position = position_of(shown[-1]) if len(visible) > self.limit else listing.after
         page = Page(
             items=[self.view.to_item(entry) for entry in shown],
-            next=None if listing.has_ended and len(admitted) <= self.limit else following,
+            next=None if listing.has_ended and len(visible) <= self.limit else next_position,
             seen=seen_token(self.view, shown, self.after),
             partial=False,
             view=self.view,
         )
-        return page, admitted
+        return page, visible
 
-    async def unread(self, listing: Listing, admitted: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
-        """Return all unread entries, or more of them than a badge counts. Raises StoreUnavailable.
+    async def unread_entries(self, listing: Listing, visible: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
+        """Return the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable.
 
-        `admitted` are the entries that the listing returned before.
+        `visible` are the visible entries that the listing has returned already. Its remaining entries are read.
         """
         viewer = self.view.viewer
         unread_entries = await self._marked_unread()
-        unread_entries |= {entry.key: entry for entry in admitted if is_unread(entry, viewer)}
+        unread_entries |= {entry.key: entry for entry in visible if is_unread(entry, viewer)}
         seen_at = viewer.marks.seen_at
         while len(unread_entries) <= BADGE_LIMIT and not listing.has_ended:
             if seen_at is not None and listing.has_passed(seen_at):
@@ -148,7 +146,7 @@ class Evaluation:
         return {entry.key: entry for entry in entries.values() if self.view.is_visible(entry)}
 
     async def partial(self, entries: Sequence[Entry] = ()) -> Page:
-        """Return a partial page of the entries read so far, and those that the inbox rows point to.
+        """Return a partial page of the given entries and those that the inbox rows point to.
 
         Raises StoreUnavailable.
         """
@@ -157,16 +155,16 @@ class Evaluation:
 
 
 def partial_page(view: InboxView, entries: Collection[Entry], limit: int) -> Page:
-    """Return a page that does not claim completeness: it has no cursor and marks nothing as seen."""
+    """Return a page that may lack entries: it has no cursor, and no token to mark it as seen."""
     visible = {entry.key: entry for entry in entries if view.is_visible(entry)}
     newest = sorted(visible.values(), key=position_of, reverse=True)[:limit]
     return Page(items=[view.to_item(entry) for entry in newest], next=None, seen=None, partial=True, view=view)
 
 
 def seen_token(view: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
-    """Return a token that covers what had certainly become visible when the page was made.
+    """Return a token for everything that had certainly become visible when the page was made.
 
-    On later pages it covers nothing newer than the top of the page.
+    On a later page, which starts after the position `after`, the token covers nothing newer than that position.
     """
     as_of = view.now - SETTLE_DELAY
     if after is not None:

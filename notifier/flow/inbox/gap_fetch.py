@@ -1,4 +1,4 @@
-"""Gap fetch: return a subject's visible bursts within a range of seqs."""
+"""Gap fetch: return a subject's visible bursts that opened between two seconds (seqs)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.inbox.burst_walk import LOWEST_KEY, position_of
-from notifier.flow.inbox.page import Entry, InboxView, Item
+from notifier.flow.inbox.page import BurstItem, Entry, InboxView
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
@@ -18,18 +18,18 @@ MAX_READ = 200
 """Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""
 
 MAX_SEQ = 253_402_300_799
-"""The last second of the year 9999, which is the last second that a `datetime` can hold."""
+"""Highest seq: the last second that a `datetime` can hold, at the end of the year 9999."""
 
 NO_SUBJECT = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read instead of a subject that shows the viewer nothing, so the response time does
-not reveal whether a subject exists."""
+"""A subject that cannot exist. It is read if the requested subject shows the viewer nothing. So the response time does
+not reveal whether the requested subject exists."""
 
 
 def opening_second(entry: Entry, now: datetime) -> datetime:
-    """Return the second of the opening, as items show it.
+    """Return the second of the opening as items show it, which is never in the future.
 
-    Bursts that are numbered together open a millisecond apart, so the last of many bursts can open in the future. A
-    shown time in the future would reveal how many bursts there were.
+    Bursts that are numbered together open a millisecond apart, so the last of many bursts can open in the future. The
+    true time would reveal how many bursts there were.
     """
     return min(entry.opened_second, now.replace(microsecond=0))
 
@@ -37,27 +37,28 @@ def opening_second(entry: Entry, now: datetime) -> datetime:
 def seq_of(entry: Entry, now: datetime) -> int:
     """Return the item's position in its subject: the second of the opening, in Unix time.
 
-    The number that the sequence head gave the burst is never shown: its gaps count the bursts of protected accounts.
+    The burst's number is never shown: gaps between numbers would reveal how many bursts by protected accounts there
+    are.
     """
     return _seq(opening_second(entry, now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeqRange:
-    """A range of seqs, both ends included."""
+    """Seqs of a request, both ends included."""
 
     first: int
     last: int | None = None
-    """None: the range reaches to the newest burst."""
+    """None: up to the newest burst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapPage:
-    """One page of a range, newest first."""
+    """One page of the bursts of a seq range, newest first."""
 
-    items: Sequence[Item]
+    items: Sequence[BurstItem]
     next: InboxPosition | None
-    """The next page starts behind this position; None at the end of the range."""
+    """Position after which the next page starts; None on the last page."""
     partial: bool
     """True if the store failed, so that items may be missing."""
     view: InboxView
@@ -65,12 +66,13 @@ class GapPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Query:
-    """The read that a request makes."""
+    """Bursts to read for a request."""
 
     subject: Subject
     end: InboxPosition | None
-    """Only bursts behind this position are read; None: from the newest burst on."""
+    """Only bursts older than this position are read. None: start at the newest burst."""
     since: datetime
+    """Only bursts that opened at this time or later are read."""
 
     def covers(self, entry: Entry) -> bool:
         is_in_range = entry.opened_at >= self.since and (self.end is None or position_of(entry) < self.end)
@@ -79,9 +81,9 @@ class _Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapFetch:
-    """Reads the canonical bursts only, so a page needs no cache and no proof.
+    """Reads bursts from the store, without caches or the pull index.
 
-    Every request makes exactly one read of at most `max_read` bursts, whatever the subject is.
+    Each request makes one read of up to `max_read` bursts, even if its subject does not exist.
     """
 
     people: People
@@ -92,9 +94,9 @@ class GapFetch:
     async def fetch(
         self, user: UserId, subject: Subject, seqs: SeqRange, *, after: InboxPosition | None = None, limit: int = 50
     ) -> GapPage:
-        """Return the page of the range that starts behind `after`.
+        """Return the page that starts after the position `after`.
 
-        Raises NotFound for a user that does not exist, StoreUnavailable if not even a partial page can be read.
+        Raises NotFound for a user that does not exist, and StoreUnavailable if not even a partial page can be read.
         """
         view = await self._view(user)
         query = _query(view, subject, seqs, after)
@@ -106,10 +108,11 @@ class GapFetch:
             return await self._partial(view, query, limit)
         visible = [burst for burst in run if view.is_visible(burst)]
         if len(visible) > limit:
-            following: InboxPosition | None = position_of(visible[limit - 1])
+            next_position: InboxPosition | None = position_of(visible[limit - 1])
         else:
-            following = position_of(run[-1]) if len(run) == self.max_read else None
-        return GapPage(items=[view.item(burst) for burst in visible[:limit]], next=following, partial=False, view=view)
+            next_position = position_of(run[-1]) if len(run) == self.max_read else None
+        items = [view.burst_item(burst) for burst in visible[:limit]]
+        return GapPage(items=items, next=next_position, partial=False, view=view)
 
     async def _view(self, user: UserId) -> InboxView:
         member = await self.people.member(user)
@@ -118,22 +121,22 @@ class GapFetch:
         return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
     async def _partial(self, view: InboxView, query: _Query, limit: int) -> GapPage:
-        """Return what the viewer's inbox rows point to. Not every burst has a row, so the page is partial."""
+        """Return a page of the bursts that the viewer's inbox rows point to. Not every burst has a row."""
         rows = await self.timeline.rows(view.member, [query.subject], query.end, self.max_read)
         bursts = await self.timeline.bursts([row.burst for row in rows])
         visible = [burst for burst in bursts.values() if query.covers(burst) and view.is_visible(burst)]
         newest = sorted(visible, key=position_of, reverse=True)[:limit]
-        return GapPage(items=[view.item(burst) for burst in newest], next=None, partial=True, view=view)
+        return GapPage(items=[view.burst_item(burst) for burst in newest], next=None, partial=True, view=view)
 
 
 def _query(view: InboxView, subject: Subject, seqs: SeqRange, after: InboxPosition | None) -> _Query:
-    """Narrow the range to what the viewer may see, so that nothing outside of it is read or counted."""
+    """Return the query, limited to bursts that the viewer may see: nothing else is read or counted."""
     current_seq = _seq(view.now)
     since = _visible_since(view, subject)
     if since is None or seqs.first > current_seq:
         return _Query(subject=NO_SUBJECT, end=None, since=view.now)
-    # A burst that opens in the future is shown with the current second. A range that includes the current second must
-    # include that burst, too.
+    # A burst that opens in the future is shown with the current second (`opening_second`). So a request for the
+    # current second must include it.
     end = (
         None if seqs.last is None or seqs.last >= current_seq else InboxPosition(_opened_at(seqs.last + 1), LOWEST_KEY)
     )
@@ -145,10 +148,7 @@ def _query(view: InboxView, subject: Subject, seqs: SeqRange, after: InboxPositi
 
 
 def _visible_since(view: InboxView, subject: Subject) -> datetime | None:
-    """Return the opening time from which on the inbox lists the subject's bursts individually.
-
-    None if it lists none.
-    """
+    """Return the time since which the inbox lists the subject's bursts individually; None if it lists none of them."""
     viewer = view.viewer
     if subject not in view.subjects:
         return None

@@ -25,7 +25,7 @@ from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page,
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_positions import SubjectPositions
-from notifier.flow.inbox.viewer_cache import CachedFirstPage, CachedViewer, ViewerCache
+from notifier.flow.inbox.viewer_cache import CachedViewer, InboxAnswer, ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
@@ -35,21 +35,24 @@ from notifier.ports.pull_index import PullReader
 from notifier.ports.users import People
 
 
-class OpeningObserver(Protocol):
+class AnswerObserver(Protocol):
     def observe(self, opened: OpenedInbox) -> None:
-        """Receive every answer before it is sent. Must return at once and must not raise."""
+        """Receive each answer before the client does. Must return at once and must not raise."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncachedInbox:
-    """Uncached inbox. Each page and badge reflects one moment, and is decided by the visibility predicate alone."""
+    """Inbox without caches. It keeps the last pages of users, but only for store outages.
+
+    The visibility predicate alone decides what a page shows.
+    """
 
     people: People
     timeline: Timeline
     pull: PullReader
     clock: Clock
-    observers: Sequence[OpeningObserver] = ()
+    observers: Sequence[AnswerObserver] = ()
     last_known_pages: LastKnownPages = field(default_factory=LastKnownPages)
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
@@ -72,7 +75,8 @@ class UncachedInbox:
         """Return a page and the badge of the same moment.
 
         The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
-        answer at all, a first page falls back to the one last shown to the user, marked partial. Raises as `page` does.
+        answer at all, a request for the first page gets the page last shown to the user, marked partial. Raises as
+        `page` does.
         """
         try:
             page = await self.page(user, after=after, limit=limit)
@@ -105,11 +109,11 @@ class UncachedInbox:
         return page
 
     async def _badge(self, view: InboxView) -> Badge:
-        return badge_of(await self.unread(view))
+        return badge_of(await self.unread_keys(view))
 
-    async def unread(self, view: InboxView) -> set[BurstKey]:
-        """Return the keys of all unread entries, or more of them than a badge counts. Raises StoreUnavailable."""
-        return {*await self._evaluation(view, None, 0).unread(self._listing(view, None))}
+    async def unread_keys(self, view: InboxView) -> set[BurstKey]:
+        """Return the keys of the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable."""
+        return {*await self._evaluation(view, None, 0).unread_entries(self._listing(view, None))}
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
@@ -119,12 +123,13 @@ class UncachedInbox:
         return entries | await read_digests(self.timeline, view, digest_keys)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
+        """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
         view = await self._view(user)
         await self.people.mark_seen(view.member, token.as_of, token.newer)
         self.last_known_pages.apply_seen(user, token)
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set a mark.
+        """Set the mark of each burst.
 
         Raises NotFound for a burst that the user does not see, so that marks cannot reveal which bursts exist.
         """
@@ -167,15 +172,12 @@ class UncachedInbox:
 
 
 SEEN_TOKEN_MAX_AGE = timedelta(seconds=10)
-"""Maximum age of a reused `seen` token. An older token covers slightly less, and never too much."""
+"""Maximum age of a `seen` token that is used again. It covers slightly less than a new token, and never too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """Inbox with caches. Cached data is used only if it is proved current; everything else is read from the store.
-
-    An `opening` is what one opening of the inbox shows: a page with the badge of the same moment.
-    """
+    """Inbox with caches. Cached data is used only if it is proved current; everything else is read from the store."""
 
     people: People
     facts: ViewerFacts
@@ -185,13 +187,13 @@ class Inbox:
     breaker: StoreBreaker
     clock: Clock
     metrics: Metrics
-    observers: Sequence[OpeningObserver] = ()
+    observers: Sequence[AnswerObserver] = ()
     renderer: PageRenderer | None = None
-    """Renders a VIP's page, so that other processes can send it as is. None: pages are stored without a rendering."""
+    """Renders a VIP's page for other processes. None: pages are stored in Redis without a rendering."""
     renderer_id: bytes = b""
-    """Identifies the software version and the secret that render pages. Pages with another id are not used."""
+    """Identifies the software version and the secret that render pages. Remembered pages need the same id."""
 
-    async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> CachedFirstPage:
+    async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> InboxAnswer:
         """Return a page and the badge of the same moment.
 
         The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
@@ -201,19 +203,19 @@ class Inbox:
         """
         cached = self.viewers.get(user)
         try:
-            opening = await self._open_with_breaker(user, cached, after, limit)
-        except TooManyWaiting:
+            answer = await self._open_with_breaker(user, cached, after, limit)
+        except TooManyWaiting:  # the process is overloaded, and a fallback would add work
             raise
         except StoreUnavailable:
             if after is not None:
                 raise
             self.metrics.inbox_partial.inc()
-            opening = self._last_known(user, limit) or await self._from_rows(user, limit)
-        self.observe(OpenedInbox(view=opening.page.view, after=after, page=opening.page, badge=opening.badge))
-        return opening
+            answer = self._last_known(user, limit) or await self._from_rows(user, limit)
+        self.observe(OpenedInbox(view=answer.page.view, after=after, page=answer.page, badge=answer.badge))
+        return answer
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
-        """Return a page without a badge. Raises NotFound and StoreUnavailable."""
+        """Return a page. Raises NotFound and StoreUnavailable."""
         viewer = await self.facts.current(user)
         listing = await self._listing(self._view(viewer), after)
         page, _ = await self._evaluation(self._view(viewer), after, limit).page(listing)
@@ -222,16 +224,16 @@ class Inbox:
     async def badge(self, user: UserId) -> Badge:
         """Return the number of items that all pages of this moment would show as unread.
 
-        Raises NotFound, and StoreUnavailable if the badge cannot be counted.
+        Raises NotFound and StoreUnavailable.
         """
         cached = self.viewers.get(user)
-        limit = next(iter(cached.openings), 20) if cached else 20  # a page size that may be cached
-        opening = await self._open_with_breaker(user, cached, None, limit)
-        if opening.badge is None:
+        limit = next(iter(cached.first_pages), 20) if cached else 20  # the size of a cached page, if any
+        answer = await self._open_with_breaker(user, cached, None, limit)
+        if answer.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
-        view = replace(opening.page.view, now=self.clock.now())
-        self.observe(OpenedInbox(view=view, after=None, page=None, badge=opening.badge))
-        return opening.badge
+        view = replace(answer.page.view, now=self.clock.now())
+        self.observe(OpenedInbox(view=view, after=None, page=None, badge=answer.badge))
+        return answer.badge
 
     def observe(self, opened: OpenedInbox) -> None:
         """Pass an answer to the observers."""
@@ -239,12 +241,13 @@ class Inbox:
             observer.observe(opened)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
+        """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
         viewer = await self.facts.current(user)
         await self.people.mark_seen(viewer.member, token.as_of, token.newer)
         self.viewers.set_marks(user, viewer.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set a mark.
+        """Set the mark of each burst.
 
         Raises NotFound for a burst that the viewer does not see, so that marks cannot reveal which bursts exist.
         """
@@ -270,50 +273,50 @@ class Inbox:
 
     async def _open_with_breaker(
         self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
-    ) -> CachedFirstPage:
-        """Call `_open` unless the breaker is open: then viewers with a fallback page get it without waiting."""
+    ) -> InboxAnswer:
+        """Call `_open`. If the breaker is open and there is a fallback page, raise StoreUnavailable at once."""
         now = self.clock.now()
         has_fallback = after is None and _last_page(cached, now) is not None
         if has_fallback and not self.breaker.allows(now):
             raise StoreUnavailable("The store failed a moment ago.")
         try:
-            # No slot for a cached viewer who requests a later page: that viewer took a slot for the first page.
+            # Slots limit concurrent cold reads: first pages without a fallback, and later pages without cached facts.
             if has_fallback or (cached is not None and after is not None):
-                opening = await self._open(user, after, limit, now, has_fallback=has_fallback)
+                answer = await self._open(user, after, limit, now, has_fallback=has_fallback)
             else:
                 async with self.deadline.slot():
-                    opening = await self._open(user, after, limit, now, has_fallback=False)
-        except TooManyWaiting:
+                    answer = await self._open(user, after, limit, now, has_fallback=False)
+        except TooManyWaiting:  # the store was not called: this is no failure of the store
             raise
         except StoreUnavailable:
             self.breaker.record_failure(self.clock.now())
             raise
         self.breaker.record_success(now)
-        return opening
+        return answer
 
     async def _open(
         self, user: UserId, after: InboxPosition | None, limit: int, began_at: datetime, *, has_fallback: bool
-    ) -> CachedFirstPage:
-        """Open the inbox. With a fallback page, the deadline is shorter."""
+    ) -> InboxAnswer:
+        """Return the answer, within a shorter deadline if there is a fallback page."""
         viewer, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
-        if viewer is not None and after is None and (opening := self._cached_page(viewer, limit, began_at)) is not None:
-            return self._with_fresh_token(viewer, opening, limit, began_at)
+        if viewer is not None and after is None and (answer := self._cached_page(viewer, limit, began_at)) is not None:
+            return self._with_fresh_token(viewer, answer, limit, began_at)
         async with self.deadline.limit(cold=not has_fallback):
             viewer = viewer or await self.facts.read(user, lookup)
             if after is not None:
                 return await self._later_page(viewer, after, limit)
-            opening = await self._first_page(viewer, limit, began_at)
+            answer = await self._first_page(viewer, limit, began_at)
         if self.facts.should_remember(viewer):
-            page = page_to_remember(opening, limit, self.renderer, self.renderer_id)
+            page = page_to_remember(answer, limit, self.renderer, self.renderer_id)
             if page is not None:
                 await self.facts.remember(viewer, page)
-        return opening
+        return answer
 
-    async def _later_page(self, viewer: CachedViewer, after: InboxPosition, limit: int) -> CachedFirstPage:
+    async def _later_page(self, viewer: CachedViewer, after: InboxPosition, limit: int) -> InboxAnswer:
         view = self._view(viewer)
         page, _ = await self._evaluation(view, after, limit).page(await self._listing(view, after))
         unread = None if page.partial else await self._unread_or_none(view, await self._listing(view, None))
-        return CachedFirstPage(
+        return InboxAnswer(
             page=page, badge=_badge(unread), revision=self.subjects.revision, current_at=view.now, valid_until=view.now
         )
 
@@ -325,99 +328,94 @@ class Inbox:
         async with self.deadline.limit(cold=True):
             return await self.facts.proved(user, may_wait=True)
 
-    def _cached_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> CachedFirstPage | None:
-        """Return the first page that was evaluated before, if an evaluation now would show the same."""
-        opening = viewer.openings.get(limit) or self._adopted_page(viewer, limit, began_at)
+    def _cached_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
+        """Return the cached or remembered first page, if an evaluation now would show the same page."""
+        answer = viewer.first_pages.get(limit) or self._adopted_page(viewer, limit, began_at)
         now, subjects = self.clock.now(), self.subjects
-        if opening is None or not viewer.versions or not opening.is_current(now, subjects.revision, subjects.changes):
-            self.viewers.page_hits.misses.inc()
+        if answer is None or not viewer.versions or not answer.is_current(now, subjects.revision, subjects.changes):
+            self.viewers.page_stats.misses.inc()
             return None
-        self.viewers.page_hits.hits.inc()
-        return opening
+        self.viewers.page_stats.hits.inc()
+        return answer
 
-    def _adopted_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> CachedFirstPage | None:
-        """Return the first page that another process evaluated, if nothing has changed since."""
-        page, viewer.shared_page = viewer.shared_page, None
+    def _adopted_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
+        """Return the remembered first page of another process, if its subjects have not changed since."""
+        page, viewer.remembered_page = viewer.remembered_page, None
         if page is None or page.limit != limit or page.renderer_id != self.renderer_id:
             return None
         view = InboxView(viewer=viewer.viewer, member=viewer.member, now=began_at)
         if not self.subjects.changes.proves(view.subjects, page.current_at):
             return None
-        opening = adopt_page(page, view, self.subjects.revision)
-        viewer.put_opening(limit, opening)
-        self.viewers.measure(viewer)
-        return opening
+        answer = adopt_page(page, view, self.subjects.revision)
+        viewer.put_first_page(limit, answer)
+        self.viewers.update_size(viewer)
+        return answer
 
-    def _with_fresh_token(
-        self, viewer: CachedViewer, opening: CachedFirstPage, limit: int, now: datetime
-    ) -> CachedFirstPage:
-        """Return the opening, with a new `seen` token if its token is older than SEEN_TOKEN_MAX_AGE.
+    def _with_fresh_token(self, viewer: CachedViewer, answer: InboxAnswer, limit: int, now: datetime) -> InboxAnswer:
+        """Return the answer, with a new `seen` token if its token is older than SEEN_TOKEN_MAX_AGE.
 
-        The request began at `now`, and the opening was proved current later. So the opening shows everything that
-        a token of `now` covers.
+        The request began at `now`. The answer was proved current after that, so it shows everything that a token made
+        at `now` covers.
         """
-        if now - opening.page.view.now < SEEN_TOKEN_MAX_AGE:
-            return opening
-        view = replace(opening.page.view, now=now)
-        seen = seen_token(view, [item.entry for item in opening.page.items], None)
-        renewed = replace(opening, page=replace(opening.page, view=view, seen=seen))
-        viewer.put_opening(limit, renewed)
+        if now - answer.page.view.now < SEEN_TOKEN_MAX_AGE:
+            return answer
+        view = replace(answer.page.view, now=now)
+        seen = seen_token(view, [item.entry for item in answer.page.items], None)
+        renewed = replace(answer, page=replace(answer.page, view=view, seen=seen))
+        viewer.put_first_page(limit, renewed)
         return renewed
 
-    async def _first_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> CachedFirstPage:
+    async def _first_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer:
         view = self._view(viewer)
         revision = self.subjects.revision  # taken before any read, so that later changes invalidate the page
         subjects = [*view.subjects, *view.digest_subjects]
         lists = await self.subjects.read(subjects)
         evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, lists)
-        page, admitted = await evaluation.page(listing)
-        unread = None if page.partial else await self._unread_or_none(view, listing, admitted)
-        before = viewer.openings.get(limit)
-        opening = CachedFirstPage(
+        page, visible = await evaluation.page(listing)
+        unread = None if page.partial else await self._unread_or_none(view, listing, visible)
+        previous = viewer.first_pages.get(limit)
+        answer = InboxAnswer(
             page=page,
             badge=_badge(unread),
             revision=revision,
             current_at=began_at,
-            valid_until=_valid_until(page, [*admitted, *(unread or {}).values()]),
+            valid_until=_valid_until(page, [*visible, *(unread or {}).values()]),
             subjects=subjects,
-            # A rendering by another process is in bytes. It fits the page of that process only.
-            rendered=None if before is None or isinstance(before.rendered, bytes) else before.rendered,
+            # The renderer reuses the previous page's rendering. But it takes bytes for a rendering of this very page.
+            rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
-        if unread is not None and viewer.versions and all(listed.is_followed for listed in lists):
-            viewer.put_opening(limit, opening)
-            self.viewers.measure(viewer)
-        return opening
+        if unread is not None and viewer.versions and all(subject_list.is_followed for subject_list in lists):
+            viewer.put_first_page(limit, answer)
+            self.viewers.update_size(viewer)
+        return answer
 
     async def _unread_or_none(
-        self, view: InboxView, listing: Listing, admitted: Sequence[Entry] = ()
+        self, view: InboxView, listing: Listing, visible: Sequence[Entry] = ()
     ) -> Mapping[BurstKey, Entry] | None:
         try:
-            return await self._evaluation(view, None, 0).unread(listing, admitted)
+            return await self._evaluation(view, None, 0).unread_entries(listing, visible)
         except StoreUnavailable:
             return None
 
-    async def _from_rows(self, user: UserId, limit: int) -> CachedFirstPage:
-        """Return a partial page from the viewer's inbox rows: the fallback if there is no last known page.
+    async def _from_rows(self, user: UserId, limit: int) -> InboxAnswer:
+        """Return a partial page of the bursts that the viewer's inbox rows point to.
 
         Raises NotFound and StoreUnavailable.
         """
         async with self.deadline.slot(), self.deadline.limit(cold=True):
             viewer = await self.facts.read(user, None)
             page = await self._evaluation(self._view(viewer), None, limit).partial()
-        return CachedFirstPage(page=page, badge=None, revision=0, current_at=page.view.now, valid_until=page.view.now)
+        return InboxAnswer(page=page, badge=None, revision=0, current_at=page.view.now, valid_until=page.view.now)
 
-    def _last_known(self, user: UserId, limit: int) -> CachedFirstPage | None:
-        """Return the page last shown to the viewer as a partial page, filtered by the cached facts.
-
-        The page may lack new entries.
-        """
+    def _last_known(self, user: UserId, limit: int) -> InboxAnswer | None:
+        """Return a partial page of the entries last shown to the viewer, without those that cached facts now hide."""
         cached, now = self.viewers.get(user), self.clock.now()
         if cached is None or (last_page := _last_page(cached, now)) is None:
             return None
         # Digests are left out: their bursts may have been retracted since, and only the store knows.
-        entries = [self.subjects.latest(item.entry) for item in last_page.items if isinstance(item.entry, Burst)]
+        entries = [self.subjects.newest_state(item.entry) for item in last_page.items if isinstance(item.entry, Burst)]
         page = partial_page(InboxView(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
-        return CachedFirstPage(page=page, badge=None, revision=0, current_at=now, valid_until=now)
+        return InboxAnswer(page=page, badge=None, revision=0, current_at=now, valid_until=now)
 
     def _view(self, viewer: CachedViewer) -> InboxView:
         return InboxView(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
@@ -450,14 +448,14 @@ def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
     return None if unread is None else badge_of(unread)
 
 
-def _valid_until(page: Page, counted: Sequence[Entry]) -> datetime:
+def _valid_until(page: Page, entries: Sequence[Entry]) -> datetime:
     """Return the first time at which the page or its badge may change without any write.
 
-    Then an entry expires, an entry that opens in the future becomes visible, or a digest falls due.
+    At such a time an entry expires, an entry that opens in the future becomes visible, or a digest falls due.
     """
     view = page.view
-    change_times = [expires_at(entry.opened_at) for entry in counted]
-    change_times += [entry.opened_at for entry in counted if entry.opened_at > view.now]
+    change_times = [expires_at(entry.opened_at) for entry in entries]
+    change_times += [entry.opened_at for entry in entries if entry.opened_at > view.now]
     if (due := next_digest_due(view, view.now)) is not None:
         change_times.append(due)
     return min(change_times, default=view.now + timedelta(days=1))

@@ -1,9 +1,11 @@
 """Invalidate cached facts of viewers around each write, and verify caches before each read.
 
-The order of steps makes the caches safe against crashes. `begin` comes before the write and sets a mark in Redis:
-nothing that is read while a mark stands is cached. `finish` comes after the write is durable and removes the mark. A
-writer that dies in between leaves its mark, which expires. If Redis cannot be notified, a lapse is recorded in the
-store's change feed after the write. Every process that reads the lapse drops the facts that it cached.
+The order of steps makes the caches safe against crashes. Before the write, `begin` replaces the versions of the changed
+scopes in Redis by a placeholder. Facts of a scope with a placeholder are not cached. After the write is durable,
+`finish` removes the placeholder. If the writer dies in between, the placeholder expires.
+
+If Redis does not answer, the writer records a lapse in the store's change feed after the write. A process that reads
+the lapse stops using the facts that it has cached.
 """
 
 import asyncio
@@ -36,7 +38,7 @@ from notifier.ports.inbox_versions import (
 T = TypeVar("T")
 
 ROWS_PER_RENEWAL = 2_000
-"""Rows of a bulk write between two renewals of its mark: one second of work, while a mark lasts fifteen."""
+"""Rows of a bulk write between two renewals of its placeholder: a second of work. A placeholder lasts 15 seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +48,10 @@ class PendingChange:
     versions: ViewerVersionWriter
     scopes: Collection[Scope]
     name: str
-    """Unique name of the change, which tells its mark from those of other writers."""
+    """Unique name of the change, which Redis holds as placeholder."""
 
     def begin(self) -> bool:
-        """Mark the scopes as changing. Return whether Redis accepted the mark."""
+        """Set the placeholder of each scope. Return whether Redis did so."""
         try:
             self.versions.begin(self.scopes, self.name)
         except CacheUnavailable:
@@ -57,7 +59,7 @@ class PendingChange:
         return True
 
     def finish(self) -> bool:
-        """Remove the mark. Return whether Redis accepted the removal."""
+        """Remove the placeholders. Return whether Redis did so."""
         try:
             self.versions.finish(self.scopes, self.name)
         except CacheUnavailable:
@@ -65,7 +67,7 @@ class PendingChange:
         return True
 
     def with_renewals(self, rows: Iterable[T]) -> Iterator[T]:
-        """Yield the rows of a bulk write, and renew the mark meanwhile: the write may take longer than a mark lasts."""
+        """Yield the rows of a bulk write, and renew the placeholders meanwhile: the write may outlast them."""
         iterator = iter(rows)
         while chunk := list(islice(iterator, ROWS_PER_RENEWAL)):
             self.begin()
@@ -82,24 +84,24 @@ class Invalidation:
 
     @contextmanager
     def changing(self, scopes: Collection[Scope]) -> Iterator[PendingChange]:
-        """Wrap a write.
+        """Return a context manager for a write that changes facts of these scopes.
 
-        An error leaves the mark: the write may still take effect, so nothing is cached until the mark expires. Raises
-        StoreUnavailable if neither Redis nor the store can be notified; the caller then repeats the write.
+        If the write fails, the placeholders stay until they expire, because the write may still take effect. Raises
+        StoreUnavailable if neither Redis nor the change feed can be written; the caller then repeats the write.
         """
         change = PendingChange(versions=self.versions, scopes=scopes, name=self.nonces.new())
         if not scopes:
             yield change
             return
-        marked = change.begin()
+        has_placeholders = change.begin()
         try:
             yield change
         except BaseException:
-            if not marked:  # there is no mark, and the write may still take effect
+            if not has_placeholders:  # the write may still take effect, and nothing in Redis shows it
                 with suppress(StoreUnavailable):
                     self.lapses.record()
             raise
-        if not (marked and change.finish()):
+        if not (has_placeholders and change.finish()):
             self.lapses.record()
 
 
@@ -114,15 +116,15 @@ class AsyncInvalidation:
     @asynccontextmanager
     async def changing(self, scopes: Collection[Scope]) -> AsyncIterator[None]:
         change = self.nonces.new()
-        marked = await self._begin(scopes, change)
+        has_placeholders = await self._begin(scopes, change)
         try:
             yield
         except BaseException:
-            if not marked:  # there is no mark, and the write may still take effect
+            if not has_placeholders:  # the write may still take effect, and nothing in Redis shows it
                 with suppress(StoreUnavailable):
                     await self.changes.record_viewer_lapse()
             raise
-        if not (marked and await self._finish(scopes, change)):
+        if not (has_placeholders and await self._finish(scopes, change)):
             await self.changes.record_viewer_lapse()
 
     async def _begin(self, scopes: Collection[Scope], change: str) -> bool:
@@ -140,7 +142,7 @@ class AsyncInvalidation:
         return True
 
 
-# Look-ups: verify for many requests at once that cached data is current.
+# Look-ups: verify that cached data is current.
 
 LOGGER = logging.getLogger("notifier.inbox")
 
@@ -149,17 +151,17 @@ class VersionLookups(Protocol):
     async def look_up(
         self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
     ) -> VersionLookup | None:
-        """Update the subject cache, then return the current versions and what Redis remembers of the users.
+        """Update the caches, then return the current versions and the remembered viewers among the users.
 
-        Returns None without Redis. Raises StoreUnavailable if the store had to be read and did not answer. A caller
-        that passes `may_wait=False` has a fallback to show, and gets this error within the deadline of a page.
+        Returns None if Redis does not answer. Raises StoreUnavailable if the store had to be read and did not answer.
+        A caller with a fallback page passes `may_wait=False`, and may then get StoreUnavailable early.
         """
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class VersionCheck:
-    """One look-up per call. Afterwards the caches have everything that was durable and announced before the call."""
+    """Sends one look-up per call. After it, the subject cache has all bursts that were durable and announced before."""
 
     versions: ViewerVersionReader
     follower: ChangeFollower
@@ -174,18 +176,18 @@ class VersionCheck:
         try:
             with self.metrics.inbox_redis():
                 lookup = await self.versions.look_up({*scopes, ALL_MEMBERS}, after, users)
-        except CacheUnavailable:  # fails over to the store's feed, which is as complete as Redis but slower
+        except CacheUnavailable:  # fails over to the store's change feed, which is as complete as Redis but slower
             self.metrics.outages.labels("cache").inc()
             await self.follower.catch_up()
             return None
         if after is None or lookup.published is None:
             await self.follower.catch_up()
-            # Only after catching up: until then the caches may lack bursts that the store has.
+            # Set the position only after catching up: before that the subject cache may lack bursts.
             self.position = lookup.position
         else:
             for burst in lookup.published:
                 self.follower.subjects.apply_published(burst)
-            # Even if the store fails next: these bursts are applied, and partial pages use them.
+            # The bursts of the stream are applied. Set the position now, because reading the feed may fail.
             self.position = lookup.position
             await self.follower.keep_up()
         self.follower.viewers.record_connection(lookup.connection, self.follower.clock.now())
@@ -197,7 +199,7 @@ PendingLookup = asyncio.Future[VersionLookup | None]
 
 @dataclass(slots=True, kw_only=True)
 class SharedVersionLookups:
-    """One instance per event loop. One look-up runs at a time; requests that arrive meanwhile share the next one."""
+    """Runs one look-up at a time. Requests that arrive meanwhile share the next. One instance per event loop."""
 
     lookups: VersionLookups
     max_wait: timedelta
@@ -216,7 +218,7 @@ class SharedVersionLookups:
         self._queued.append(pending)
         timer = None if may_wait else Timer.start(self.max_wait, partial(_time_out, pending))
         if self._running is None:
-            # The task starts only after all requests of this loop iteration are queued.
+            # The task starts after all requests of this iteration of the event loop are queued.
             self._running = asyncio.ensure_future(self._run())
         try:
             return await pending

@@ -12,12 +12,12 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.visibility import Mark, Marks, SeenToken
 from notifier.flow.inbox.evaluation import seen_token
 from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxItem, InboxView, Page
-from notifier.flow.inbox.viewer_cache import CachedFirstPage
+from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.ports.inbox_versions import RememberedPage
 
 MAX_PAGE_AGE = timedelta(minutes=15)
-"""Maximum age of a last known page. While the store is down, a page shows only bursts that the user was shown before.
-A block that was set through another process may stay without effect for this long."""
+"""Maximum age of a last known page. Such a page may ignore changes made through another process, such as a user block,
+for this long. But it shows only bursts that the user was shown before."""
 MAX_USERS = 2_000
 """Maximum users with a last known page."""
 MAX_ITEMS = 20
@@ -39,9 +39,9 @@ class LastKnownPages:
             self._pages.popitem(last=False)
 
     def partial_page(self, user: UserId, now: datetime, limit: int) -> Page | None:
-        """Return the last known page, filtered by the viewer's facts as they were when the page was made.
+        """Return the last known page as a partial page, because it may lack new entries.
 
-        The page is partial: it may lack new entries.
+        It is filtered by the viewer's facts of that time, and by marks that the viewer has set since.
         """
         page = self._pages.get(user)
         if page is None or now - page.view.now > MAX_PAGE_AGE:
@@ -68,18 +68,18 @@ class LastKnownPages:
 
 
 def _without_digest_bursts(item: InboxItem) -> InboxItem:
-    """Drop the bursts inside a digest: the list shows the digest as one line."""
+    """Drop the bursts inside a digest to save memory. A last known page shows a digest as one line."""
     match item:
         case DigestItem():
-            return replace(item, digest=replace(item.digest, newest=()), inside=())
+            return replace(item, digest=replace(item.digest, newest=()), bursts=())
         case _:
             return item
 
 
 def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
-    """Keep only the facts that decide about these entries.
+    """Return the view with only the facts that decide about these entries.
 
-    Otherwise a kept page would hold thousands of follows and marks of its viewer.
+    All facts of a viewer may be thousands of follows and marks.
     """
     keys, viewer = {entry.key for entry in entries}, view.viewer
     bursts = [entry for entry in entries if isinstance(entry, Burst)]
@@ -103,13 +103,13 @@ def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
 
 
 class PageRenderer(Protocol):
-    def render_for_sharing(self, opening: CachedFirstPage) -> bytes:
-        """Return the response body that other processes send for this opening."""
+    def render_for_sharing(self, answer: InboxAnswer) -> bytes:
+        """Return the rendered page, from which other processes make their response."""
         ...
 
 
 class RememberedItems(Sequence[InboxItem]):
-    """Items that are decoded on first access. They stay encoded if another process has rendered the response."""
+    """Items of a remembered page, decoded on first access. A page with a rendering rarely needs them."""
 
     __slots__ = ("_bursts", "_count", "_decoded", "_view")
 
@@ -132,13 +132,13 @@ class RememberedItems(Sequence[InboxItem]):
 
 
 def page_to_remember(
-    opening: CachedFirstPage, limit: int, renderer: PageRenderer | None, renderer_id: bytes
+    answer: InboxAnswer, limit: int, renderer: PageRenderer | None, renderer_id: bytes
 ) -> RememberedPage | None:
     """Return the page to store in Redis; None if other processes could not prove it current.
 
-    That excludes partial pages and pages with digests, whose contents only the store knows.
+    They cannot do so for a partial page, nor for a viewer with digests: no cache knows the contents of a digest.
     """
-    page, badge = opening.page, opening.badge
+    page, badge = answer.page, answer.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
     if page.partial or badge is None or page.view.digest_subjects or len(bursts) < len(page.items):
         return None
@@ -150,20 +150,20 @@ def page_to_remember(
         next=page.next,
         unread=badge.count,
         more_unread=badge.more,
-        current_at=opening.current_at,
-        valid_until=opening.valid_until,
-        rendered=b"" if renderer is None else renderer.render_for_sharing(opening),
+        current_at=answer.current_at,
+        valid_until=answer.valid_until,
+        rendered=b"" if renderer is None else renderer.render_for_sharing(answer),
         renderer_id=renderer_id,
     )
 
 
-def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> CachedFirstPage:
-    """Return the opening of a page that is proved current at the time of `view` and at this cache revision."""
+def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> InboxAnswer:
+    """Convert a remembered page that is proved current at the time of `view` and at this cache revision."""
     items = RememberedItems(page, view)
     seen = seen_token(view, [], None)
     if page.newest is not None and page.newest > seen.as_of:
         seen = seen_token(view, [item.entry for item in items], None)
-    return CachedFirstPage(
+    return InboxAnswer(
         page=Page(items=items, next=page.next, seen=seen, partial=False, view=view),
         badge=Badge(count=page.unread, more=page.more_unread),
         revision=revision,
@@ -171,5 +171,5 @@ def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> CachedFi
         valid_until=page.valid_until,
         subjects=view.subjects,
         rendered=page.rendered or None,
-        memory_bytes=page.memory_bytes,
+        remembered_bytes=page.memory_bytes,
     )

@@ -1,4 +1,4 @@
-"""Inbox pages and badges, with the viewer and the moment that they were made for."""
+"""Inbox pages and badges of one viewer at one moment."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,18 @@ BADGE_LIMIT = 100
 
 
 Entry = Burst | Digest
-"""An entry of the inbox. Each has a key, a position and marks."""
+"""A burst or digest of the inbox, before it is converted to what one viewer is shown (`InboxItem`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class BurstItem:
+    """A burst as one viewer is shown it."""
+
     burst: Burst
-    names: tuple[UserId, ...]
+    mentioners: tuple[UserId, ...]
     """The mentioners, without those that the viewer blocked or that blocked the viewer."""
     tweet: str | None
-    """The opener's tweet. None if viewer and opener block each other: then other mentioners make the burst visible."""
+    """The opener's tweet. None if a user block hides the opener; other mentioners then make the burst visible."""
     unread: bool
 
     @property
@@ -34,8 +36,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestItem:
+    """A digest as one viewer is shown it."""
+
     digest: Digest
-    inside: tuple[Item, ...]
+    bursts: tuple[BurstItem, ...]
     """The digest's newest bursts, each as it would appear in the list."""
     unread: bool
 
@@ -44,30 +48,32 @@ class DigestItem:
         return self.digest
 
 
-InboxItem = Item | DigestItem
+InboxItem = BurstItem | DigestItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Badge:
+    """Number of unread entries, up to BADGE_LIMIT."""
+
     count: int
     more: bool
-    """True if there are more than `count`."""
+    """Whether there are more unread entries than `count`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     items: Sequence[InboxItem]
     next: InboxPosition | None
+    """Position after which the next page starts. None on the last page and on a partial page."""
     seen: SeenToken | None
-    """None on a partial page, which cannot tell what was seen."""
+    """Token with which a client marks the page as seen. None on a partial page, which may lack entries."""
     partial: bool
     view: "InboxView"
-    """The viewer and the moment that the page was made for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxView:
-    """One viewer at one moment."""
+    """The viewer and the moment that a page is made for."""
 
     viewer: Viewer
     member: Member
@@ -75,7 +81,7 @@ class InboxView:
 
     @property
     def subjects(self) -> Sequence[Subject]:
-        """Return the subjects whose bursts are listed individually."""
+        """Return the subjects whose bursts are listed individually, not in a digest."""
         followed, in_digest = self.viewer.listed_subjects, {*self.digest_subjects}
         individual = [subject for subject in followed if subject not in in_digest] if in_digest else followed
         return Subject(Kind.SELF, self.viewer.user), *individual
@@ -94,16 +100,16 @@ class InboxView:
     def to_item(self, entry: Entry) -> InboxItem:
         match entry:
             case Burst():
-                return self.item(entry)
+                return self.burst_item(entry)
             case Digest():
-                inside = tuple(self.item(burst) for burst in entry.newest)
-                return DigestItem(digest=entry, inside=inside, unread=is_unread(entry, self.viewer))
+                bursts = tuple(self.burst_item(burst) for burst in entry.newest)
+                return DigestItem(digest=entry, bursts=bursts, unread=is_unread(entry, self.viewer))
 
-    def item(self, burst: Burst) -> Item:
+    def burst_item(self, burst: Burst) -> BurstItem:
         blocked = self.viewer.blocked
-        return Item(
+        return BurstItem(
             burst=burst,
-            names=tuple(name for name in burst.mentioners if name not in blocked),
+            mentioners=tuple(name for name in burst.mentioners if name not in blocked),
             tweet=None if burst.opener in blocked else burst.tweet,
             unread=is_unread(burst, self.viewer),
         )
@@ -115,9 +121,11 @@ class OpenedInbox:
 
     view: InboxView
     after: InboxPosition | None
+    """Position after which the page starts; None for a first page."""
     page: Page | None
     """None if only the badge was requested."""
     badge: Badge | None
+    """None on a partial page, or if it could not be counted."""
 
 
 def badge_of(unread: Collection[BurstKey]) -> Badge:

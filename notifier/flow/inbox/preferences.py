@@ -23,7 +23,7 @@ from notifier.ports.users import People, Preferences
 
 
 class RecordLog(Protocol):
-    """Asynchronous access to the log, whose own calls block."""
+    """Asynchronous access to the event log. The calls of the port itself block."""
 
     async def append(self, record: Record) -> None:
         """Return once the record is durable. Raises LogUnavailable and Full."""
@@ -47,9 +47,9 @@ class PreferenceEditor:
     async def change(self, user: UserId, subject: Subject, patch: PreferencePatch) -> SubjectPreference:
         """Apply a patch to a subject preference, and return the result.
 
-        The user's own inbox shows the change once the indexer has processed it, and usually at once. Raises NotFound
-        for a user or an account that does not exist, and StoreUnavailable: then nothing is changed. Raises
-        LogUnavailable and Full: then the change may still take effect.
+        The user's own inbox usually shows the change at once, and at the latest when the indexer has processed it.
+        Raises NotFound for a user or an account that does not exist, and StoreUnavailable: then nothing is changed.
+        Raises LogUnavailable and Full: then the change may still take effect.
         """
         member = await self._member(user)
         preferences, account_preferences = (
@@ -64,8 +64,8 @@ class PreferenceEditor:
         )
         if (after := before.apply(change)) == replace(before, at=after.at):
             return before
-        # Write the log first: after a crash in between, the indexer reads the change there and writes the row, too. In
-        # the reverse order, the row would exist, but the bitmaps would never get the change.
+        # Write the log first. After a crash in between, the indexer reads the change there, and writes the row and the
+        # bitmaps. In the reverse order, the row would exist, but the bitmaps would never get the change.
         await self.log.append(preference_record(change))
         with suppress(StoreUnavailable):  # a change in the log is accepted
             await self.preferences.write(change)

@@ -13,7 +13,7 @@ Load = Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]
 
 class SharedLoads(Protocol[K, V]):
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
-        """Return what `load` returns for the keys. A key that is being loaded already is awaited instead."""
+        """Return the values of the keys. `load` is called only for keys that no other caller is loading."""
         ...
 
     def abandon(self) -> None:
@@ -60,7 +60,7 @@ async def _result_of(flight: asyncio.Task[Mapping[K, V]]) -> Mapping[K, V]:
 
 
 class DirectLoads(Generic[K, V]):
-    """Loads separately for each caller. For processes without concurrent requests, and for simulations."""
+    """Calls `load` for each caller. For processes without concurrent requests, and for simulations."""
 
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
         return await load(keys)

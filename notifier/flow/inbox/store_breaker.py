@@ -24,12 +24,12 @@ from notifier.domain.push.circuit_breaker import (
 )
 
 BREAKER_SETTINGS = BreakerSettings(failures=5, open_for=timedelta(seconds=1), successes=1)
-"""Five failures open the breaker: one slow answer must not give other users a partial page."""
+"""Five failures open the breaker. A single failure must not cause partial pages for other users."""
 
 
 @dataclass(slots=True)
 class StoreBreaker:
-    """One instance per event loop. Requests without a fallback page bypass the breaker."""
+    """Breaker of one event loop. It rejects only requests with a fallback page; others read the store regardless."""
 
     state: Breaker = CLOSED
 
@@ -38,7 +38,7 @@ class StoreBreaker:
         return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
-        """Return whether this caller may wait for the store. While the breaker is open, one caller a second may."""
+        """Return whether this caller may read the store. While the breaker is open, one caller a second may."""
         self.state, allowed = allow(self.state, BREAKER_SETTINGS, now)
         return allowed
 
@@ -50,18 +50,18 @@ class StoreBreaker:
             self.state = record(self.state, BREAKER_SETTINGS, Succeeded(), now)
 
 
-# Read deadline: every opened inbox gets an answer within it, a partial one if necessary.
+# Read deadline: time within which an opened inbox gets an answer. A cold page is one without a fallback page.
 
 LATE_TIMER_SECONDS = 0.05
-"""A timer that fires later than this shows that this process did not run, and nothing about the store."""
+"""A timer that fires later than this shows that the event loop was blocked. It does not show that the store is slow."""
 
 
 COLD_FACTOR = 5
-"""Factor of the deadline for pages without a fallback: waiting longer beats an error if there is nothing to show."""
+"""Ratio of a cold page's deadline to that of other pages. With nothing else to show, waiting beats an error."""
 
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
-"""Most cold pages that are read at a time, and that wait for a slot. A thousand concurrent reads would all be late."""
+"""Most cold pages that are read at a time, and most that wait for a slot. A thousand reads at once would be late."""
 MAX_SLOT_WAIT = timedelta(seconds=4)
 """Maximum wait for a slot before a cold page is read."""
 
@@ -72,13 +72,13 @@ def new_cold_bulkhead() -> Bulkhead:
 
 class ReadDeadline(Protocol):
     def slot(self) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that waits for a slot if there is no fallback page. Raises TooManyWaiting."""
+        """Return a context manager that waits for a slot to read a cold page. Raises TooManyWaiting."""
         ...
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that raises StoreUnavailable when it takes too long.
+        """Return a context manager that raises StoreUnavailable if its body takes longer than the deadline.
 
-        `cold` means that there is no page to show instead.
+        Set `cold` for a cold page, which has a longer deadline.
         """
         ...
 
@@ -86,8 +86,7 @@ class ReadDeadline(Protocol):
 class Timer:
     """Calls `callback` once, after `delay`.
 
-    If the event loop itself was blocked at that time, the timer starts over: answers may have arrived, and only need to
-    be read.
+    If the event loop was blocked at that time, the timer starts over: answers may have arrived that were not read yet.
     """
 
     def __init__(self, delay: timedelta, callback: Callable[[], None]) -> None:

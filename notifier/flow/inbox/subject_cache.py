@@ -27,23 +27,23 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
-RECENT_TTL = timedelta(seconds=30)
-"""How long a change stays in `recent_changes`: longer than any read of the store can take."""
-MAX_RECENT = 5_000
-BURST_BYTES = 1_200
-"""Measured with tracemalloc, without the burst's text."""
+RECENT_CHANGE_TTL = timedelta(seconds=30)
+"""How long a change stays in `recent_changes`: longer than any read of the store takes."""
+MAX_RECENT_CHANGES = 5_000
+BURST_BYTES, MENTIONER_BYTES = 1_200, 60
+"""Memory of a burst without its text and mentioners, and of each mentioner. Measured with tracemalloc."""
 
 
-ReadBegin = tuple[int, datetime]
-"""Generation of the cache and time at which a read of the store began."""
+ReadStart = tuple[int, datetime]
+"""Start of a read of the store: the cache's `restart_count` and the time, both before the read."""
 
 Extension = tuple[Subject, InboxPosition]
-"""A subject, and the position behind which its older bursts are to be listed."""
+"""A subject, and the position after which its list is extended by older bursts."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
-    """One instance per event loop. `ChangeFollower` applies every change; lists that may lack one are not cached."""
+    """Cache of one event loop. `ChangeFollower` applies all changes. A list that may lack a change is not cached."""
 
     timeline: Timeline
     pull: PullReader
@@ -57,36 +57,37 @@ class SubjectCache:
     """Bursts per read of the store."""
     max_positions: int = MAX_POSITIONS
     """Maximum bursts listed per subject."""
-    max_recent: int = MAX_RECENT
-    """Maximum changes in `recent_changes`. A load during which more changes arrive is not cached."""
+    max_recent_changes: int = MAX_RECENT_CHANGES
+    """Maximum changes in `recent_changes`. What a load returns is not cached if more changes arrive meanwhile."""
     revision: int = 0
     """Increases with every change of a burst, cached or not."""
     subjects: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
-    """Changes of the last seconds. A load that was running at the time of a change may have read an older state."""
+    """Newest change of each burst that changed in the last seconds. It corrects a load that read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after this time is in `recent_changes`. None until changes are followed."""
-    generation: int = 0
-    """Increases when the cache restarts. Data read before a restart is not cached: changes to it may be missing."""
+    restart_count: int = 0
+    """Number of restarts. Data read before a restart is not cached, because changes of it may be missing."""
     size: int = 0
+    """Bytes of all cached lists and bursts."""
     changes: ChangeTimes = field(default_factory=ChangeTimes)
     """Last changes of all subjects, cached or not."""
-    hits: CacheHits = field(init=False)
-    burst_hits: CacheHits = field(init=False)
+    subject_stats: CacheHits = field(init=False)
+    burst_stats: CacheHits = field(init=False)
 
     def __post_init__(self) -> None:
-        self.hits = CacheHits(self.metrics.inbox_cache, "subjects")
-        self.burst_hits = CacheHits(self.metrics.inbox_cache, "bursts")
+        self.subject_stats = CacheHits(self.metrics.inbox_cache, "subjects")
+        self.burst_stats = CacheHits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
-        """Restart empty, and follow changes from now on. Callers of loads in progress load again."""
-        self.generation += 1
+        """Restart the cache empty, and follow changes from now on. Callers of loads in progress load again."""
+        self.restart_count += 1
         self.loads.abandon()
         self.subject_loads.abandon()
         self.extensions.abandon()
-        for listed in self.subjects.values():
-            listed.is_followed = False
+        for subject_list in self.subjects.values():
+            subject_list.is_followed = False
         self.subjects.clear()
         self.bursts.clear()
         self.recent_changes.clear()
@@ -96,16 +97,16 @@ class SubjectCache:
         self.changes.begin(self.revision, self.recent_since)
 
     def apply(self, burst: Burst) -> None:
-        """Apply a burst that was read from the store's change feed. Repeated and older states change nothing."""
+        """Apply a burst from the store's change feed. A state that is known already, or older, changes nothing."""
         self._apply(burst, newest=True)
 
     def apply_published(self, burst: Burst) -> None:
-        """Apply a burst from the burst stream, which may be late and older than the store's state.
+        """Apply a burst from the burst stream, which may be late: the store may have a newer state.
 
-        It is the newest state of the burst if this process has followed the burst until now: the burst is known
-        already, or opened after this process began to follow changes.
+        If this process follows the burst, it receives the newer state, too. It follows each burst that it knows, and
+        each burst that opened after it began to follow changes. The newer state of another burst may never arrive.
         """
-        was_followed = self._newest(burst.key) is not None or self._has_followed_since(burst.opened_at - CLOCK_SKEW)
+        was_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
         self._apply(burst, newest=was_followed)
 
     def _apply(self, burst: Burst, *, newest: bool) -> None:
@@ -115,83 +116,83 @@ class SubjectCache:
             newest,
         ):
             return
-        # A load may have cached this state already. Announce it as a change nevertheless: pages made before the load
+        # A load may have cached this state already. It counts as a change nevertheless: pages made before the load
         # do not show it.
         if (cached := self.bursts.get(key)) and cached.version >= burst.version:
             burst, newest = cached, True
-        change = self.recent_changes[key] = RecentChange(burst=burst, at=now, is_newest=newest)
+        change = self.recent_changes[key] = RecentChange(burst=burst, received_at=now, is_newest=newest)
         self.recent_changes.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
-        if listed := self.subjects.get(key.subject):
-            self.size -= listed.size
-            listed.apply(change)
-            self.size += listed.size
-        if newest and (listed or cached):
+        if subject_list := self.subjects.get(key.subject):
+            self.size -= subject_list.size
+            subject_list.apply(change)
+            self.size += subject_list.size
+        if newest and (subject_list or cached):
             self._store(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
         """Return the list of each subject. Missing lists are loaded together. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.subjects]
         loaded = await self._load_missing(missing) if missing else {}
-        self.hits.misses.inc(len(missing))
-        self.hits.hits.inc(len(subjects) - len(missing))
+        self.subject_stats.misses.inc(len(missing))
+        self.subject_stats.hits.inc(len(subjects) - len(missing))
         lists = list[SubjectPositions]()
         for subject in subjects:
-            if listed := self.subjects.get(subject):
+            if subject_list := self.subjects.get(subject):
                 self.subjects.move_to_end(subject)
-                lists.append(listed)
+                lists.append(subject_list)
             else:
-                lists.append(loaded[subject] if subject in loaded else await self._load_one(subject))
+                lists.append(loaded[subject] if subject in loaded else await self._load_evicted(subject))
         return lists
 
     async def _load_missing(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
-        """Load the subjects; repeat if the cache restarted meanwhile.
+        """Load the lists of the subjects. Repeat the load if the cache restarted meanwhile.
 
-        A load that began before the restart may lack changes that this caller already knew.
+        A load from before the restart may lack changes that the cache has shown to this caller already.
         """
         while True:
-            generation = self.generation
-            loaded = await self.subject_loads.load(subjects, self._load)
-            if generation == self.generation:
+            restart_count = self.restart_count
+            loaded = await self.subject_loads.load(subjects, self._load_lists)
+            if restart_count == self.restart_count:
                 return loaded
 
     async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         """Return the bursts. Bursts that are not cached are read in one load, which concurrent callers share."""
-        bursts = {key: burst for key in keys if (burst := self._newest(key))}
+        bursts = {key: burst for key in keys if (burst := self._known_state(key))}
         missing = [key for key in keys if key not in bursts]
-        self.burst_hits.hits.inc(len(bursts))
+        self.burst_stats.hits.inc(len(bursts))
         if not missing:
             return bursts
-        self.burst_hits.misses.inc(len(missing))
-        generation = self.generation
+        self.burst_stats.misses.inc(len(missing))
+        restart_count = self.restart_count
         loaded = await self.loads.load(missing, self._load_bursts)
-        if generation != self.generation:
+        if restart_count != self.restart_count:
             return await self.read_bursts(keys)
         # Prefer the newest known state over the loaded state: a change may have arrived meanwhile.
-        return bursts | {key: burst for key in missing if (burst := self._newest(key) or loaded.get(key))}
+        return bursts | {key: burst for key in missing if (burst := self._known_state(key) or loaded.get(key))}
 
-    def latest(self, entry: Entry) -> Entry:
+    def newest_state(self, entry: Entry) -> Entry:
         """Return the newest known state of the entry, without a read."""
         if not isinstance(entry, Burst):
             return entry
         change, cached = self.recent_changes.get(entry.key), self.bursts.get(entry.key)
-        return _latest(entry, change.burst if change else None, cached)
+        return _highest_version(entry, change.burst if change else None, cached)
 
-    def correct(self, listed: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a listed burst to its current position, or drop it. Return whether anything changed."""
-        before = listed.size
-        changed = listed.correct(key, burst)
-        if changed and self.subjects.get(listed.subject) is listed:
-            self.size += listed.size - before
+    def correct(self, subject_list: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
+        """Move a listed burst to its current position, or drop it if `burst` is None. Return whether it changed."""
+        size_before = subject_list.size
+        changed = subject_list.correct(key, burst)
+        if changed and self.subjects.get(subject_list.subject) is subject_list:
+            self.size += subject_list.size - size_before
         return changed
 
     async def extend(self, subjects: Sequence[Subject], after: InboxPosition) -> None:
-        """Read the next run of the subjects from the store, and list it. Raises StoreUnavailable."""
+        """Extend the lists of the subjects by the run of bursts after a position. Raises StoreUnavailable."""
         await self.extensions.load([(subject, after) for subject in subjects], self._read_extensions)
 
     async def _read_extensions(self, extensions: Sequence[Extension]) -> Mapping[Extension, None]:
-        """Read and list the next run. All extensions have the same position."""
+        """Read the run of bursts after the position that all extensions share, and add it to the lists."""
         subjects, after = [subject for subject, _ in extensions], extensions[0][1]
         began = self._begin_read()
         with self.metrics.inbox_store():
@@ -200,13 +201,16 @@ class SubjectCache:
         if self._knows_changes_since(began):
             for burst in bursts:
                 self._store(burst)
-            self._extend(subjects, (after.opened_at, after.burst), bursts)
+            self._extend_lists(subjects, (after.opened_at, after.burst), bursts)
         return dict.fromkeys(extensions)
 
     async def older_than(
-        self, subjects: Collection[Subject], position: InboxPosition | None, authors: Collection[UserId]
+        self, subjects: Collection[Subject], after: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
-        """Read the next run, without bursts restricted to followers of other authors. Raises StoreUnavailable."""
+        """Read the run of bursts after a position from the store, without restricted bursts of other authors.
+
+        Raises StoreUnavailable.
+        """
         with self.metrics.inbox_store():
             return await self.timeline.older_than(subjects, position, self.run_length, authors)
 
@@ -215,30 +219,29 @@ class SubjectCache:
         began = self._begin_read()
         with self.metrics.inbox_store():
             bursts = await self.timeline.bursts(keys)
-        if self._knows_changes_since(began):  # otherwise the bursts serve only the waiting callers
-            for burst in bursts.values():  # stored before the load ends, so that the next caller finds them
+        if self._knows_changes_since(began):  # otherwise only the callers of this load get the bursts
+            for burst in bursts.values():  # stored before the load ends, so later callers find them in the cache
                 self._store(burst)
         return bursts
 
-    async def _load_one(self, subject: Subject) -> SubjectPositions:
-        """Load a subject that was evicted meanwhile: the cache is too small for the subjects of one viewer."""
-        return (await self._load([subject]))[subject]
+    async def _load_evicted(self, subject: Subject) -> SubjectPositions:
+        """Load a list that was evicted meanwhile: the cache is too small for all subjects of one viewer."""
+        return (await self._load_lists([subject]))[subject]
 
-    async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
+    async def _load_lists(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
+        """Read the lists from the pull index. Read those that it does not prove complete from the store."""
         began = self._begin_read()
         lists = await self._read_subject_lists(subjects)
         index_lists = lists.lists if lists else {}
         by_subject = {
-            subject: self._subject_positions(
-                subject, (subject_list.complete_since, LOWEST_KEY), [*reversed(subject_list.positions)]
-            )
-            for subject, subject_list in index_lists.items()
+            subject: self._new_list(subject, (index_list.complete_since, LOWEST_KEY), [*reversed(index_list.positions)])
+            for subject, index_list in index_lists.items()
         }
-        if lists and not self._has_followed_since(lists.as_of - CLOCK_SKEW):
+        if lists and not self._follows_since(lists.as_of - CLOCK_SKEW):
             await self._add_unlisted(by_subject, lists.as_of, began)
         if not_in_index := [subject for subject in subjects if subject not in by_subject]:
             by_subject |= await self._read_from_store(not_in_index, began)
-        self._admit(by_subject, followed=self._knows_changes_since(began))
+        self._cache_lists(by_subject, followed=self._knows_changes_since(began))
         return by_subject
 
     async def _read_subject_lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
@@ -249,31 +252,31 @@ class SubjectCache:
             return None
 
     async def _add_unlisted(
-        self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadBegin
+        self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadStart
     ) -> None:
-        """Add bursts that the index may lack: those that became readable after its last comparison with the store."""
+        """Add bursts that the pull index may lack: those that became readable after it was compared with the store."""
         with self.metrics.inbox_store():
             bursts = await self.timeline.older_than(
                 [*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE
             )
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if len(bursts) == self.run_length:  # the run was cut off: older bursts may be missing
-            for listed in by_subject.values():
-                listed.complete_to = max(listed.complete_to, _position(bursts[-1]))
+            for subject_list in by_subject.values():
+                subject_list.complete_to = max(subject_list.complete_to, _position(bursts[-1]))
         self._fill(by_subject, bursts, began)
 
     async def _read_from_store(
-        self, subjects: Sequence[Subject], began: ReadBegin
+        self, subjects: Sequence[Subject], began: ReadStart
     ) -> Mapping[Subject, SubjectPositions]:
         with self.metrics.inbox_store():
             bursts = await self.timeline.older_than(subjects, None, self.run_length)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         complete_to = self._lowest_complete(bursts)
-        by_subject = {subject: self._subject_positions(subject, complete_to, []) for subject in subjects}
+        by_subject = {subject: self._new_list(subject, complete_to, []) for subject in subjects}
         self._fill(by_subject, bursts, began)
         return by_subject
 
-    def _subject_positions(
+    def _new_list(
         self, subject: Subject, complete_to: PositionTuple, positions: list[PositionTuple]
     ) -> SubjectPositions:
         return SubjectPositions(
@@ -284,66 +287,67 @@ class SubjectCache:
         """Return the position down to which a read of the store is complete."""
         return _position(run[-1]) if len(run) == self.run_length else OLDEST_POSITION
 
-    def _fill(self, by_subject: Mapping[Subject, SubjectPositions], bursts: Sequence[Burst], began: ReadBegin) -> None:
+    def _fill(self, by_subject: Mapping[Subject, SubjectPositions], bursts: Sequence[Burst], began: ReadStart) -> None:
         for burst in bursts:
             by_subject[burst.key.subject].put(burst)
             if self._knows_changes_since(began):
                 self._store(burst)
 
-    def _extend(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
-        """List the bursts behind a position, and the changes behind it since the bursts were read.
+    def _extend_lists(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
+        """Extend the lists that are complete down to `after` by the bursts after it.
 
-        Only lists that are complete down to the position are extended.
+        Recent changes after that position are applied, too: the bursts may have changed since they were read.
         """
         complete_lists = [
-            listed for listed in map(self.subjects.get, subjects) if listed is not None and listed.complete_to <= after
+            subject_list
+            for subject_list in map(self.subjects.get, subjects)
+            if subject_list is not None and subject_list.complete_to <= after
         ]
-        extended_lists = {listed.subject: listed for listed in complete_lists}
+        extended_lists = {subject_list.subject: subject_list for subject_list in complete_lists}
         changes = [change for change in self.recent_changes.values() if _position(change.burst) < after]
-        for listed in extended_lists.values():
-            self.size -= listed.size
-            listed.complete_to = min(listed.complete_to, self._lowest_complete(bursts))
+        for subject_list in extended_lists.values():
+            self.size -= subject_list.size
+            subject_list.complete_to = min(subject_list.complete_to, self._lowest_complete(bursts))
         for burst in bursts:
             if extended := extended_lists.get(burst.key.subject):
-                extended.put(self._newest(burst.key) or burst)
+                extended.put(self._known_state(burst.key) or burst)
         for change in changes:
             if extended := extended_lists.get(change.burst.key.subject):
                 extended.apply(change)
-        self.size += sum(listed.size for listed in extended_lists.values())
+        self.size += sum(subject_list.size for subject_list in extended_lists.values())
         self._evict()
 
-    def _admit(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
-        """Cache the subjects, with all changes that arrived while they were read."""
+    def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
+        """Cache the lists, with all changes that arrived while they were read."""
         for change in self.recent_changes.values():
-            if listed := by_subject.get(change.burst.key.subject):
-                listed.apply(change)
-        for listed in by_subject.values():
-            listed.is_followed = followed
-            if not followed:  # changes since the read began may be missing: the list serves this caller only
+            if subject_list := by_subject.get(change.burst.key.subject):
+                subject_list.apply(change)
+        for subject_list in by_subject.values():
+            subject_list.is_followed = followed
+            if not followed:  # changes since the read began may be missing: only the callers of this load get the list
                 continue
-            if replaced := self.subjects.pop(listed.subject, None):  # two concurrent loads of one subject
+            if replaced := self.subjects.pop(subject_list.subject, None):  # two concurrent loads of one subject
                 replaced.is_followed = False
                 self.size -= replaced.size
-            self.subjects[listed.subject] = listed
-            self.size += listed.size
+            self.subjects[subject_list.subject] = subject_list
+            self.size += subject_list.size
         self._evict()
 
     def _store(self, burst: Burst) -> None:
         """Cache a burst that was read, or a later state of it that arrived meanwhile."""
-        change, before = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
-        burst = _latest(burst, change.burst if change else None, before)
+        change, replaced = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
+        burst = _highest_version(burst, change.burst if change else None, replaced)
         if change is not None:
-            if (
-                burst.version > change.burst.version
-            ):  # invalidate pages now: the announcement of this state will count as a repeat
+            # Pages without this state must be evaluated again. Its arrival by the feed would not cause that any more.
+            if burst.version > change.burst.version:
                 self._note_change(burst.key.subject)
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
-        if before is not None:
-            self.size -= burst_size(before)
-            if before.opened_at != burst.opened_at and (listed := self.subjects.get(burst.key.subject)):
-                self.size -= listed.size
-                listed.put(burst)
-                self.size += listed.size
+        if replaced is not None:
+            self.size -= burst_size(replaced)
+            if replaced.opened_at != burst.opened_at and (subject_list := self.subjects.get(burst.key.subject)):
+                self.size -= subject_list.size
+                subject_list.put(burst)
+                self.size += subject_list.size
         self.bursts[burst.key] = burst
         self.size += burst_size(burst)
         self._evict()
@@ -352,31 +356,31 @@ class SubjectCache:
         self.revision += 1
         self.changes.record_change(subject, self.revision, self.clock.now())
 
-    def _newest(self, key: BurstKey) -> Burst | None:
+    def _known_state(self, key: BurstKey) -> Burst | None:
         """Return the newest state of the burst, if this process knows it."""
         change, cached = self.recent_changes.get(key), self.bursts.get(key)
         if change is None or not change.is_newest:
             return cached
         return cached if cached is not None and cached.version > change.burst.version else change.burst
 
-    def _begin_read(self) -> ReadBegin:
-        return self.generation, self.clock.now()
+    def _begin_read(self) -> ReadStart:
+        return self.restart_count, self.clock.now()
 
-    def _knows_changes_since(self, began: ReadBegin) -> bool:
-        """Return whether a read may be cached: every change since the read began is in `recent_changes`."""
-        generation, began_at = began
-        return generation == self.generation and self._has_followed_since(began_at)
+    def _knows_changes_since(self, began: ReadStart) -> bool:
+        """Return whether every change since the read began is in `recent_changes`. Only such a read may be cached."""
+        restart_count, began_at = began
+        return restart_count == self.restart_count and self._follows_since(began_at)
 
-    def _has_followed_since(self, time: datetime) -> bool:
+    def _follows_since(self, time: datetime) -> bool:
         return self.recent_since is not None and self.recent_since <= time
 
     def _trim_recent(self, now: datetime) -> None:
         while self.recent_changes:
             key, change = next(iter(self.recent_changes.items()))
-            if change.at > now - RECENT_TTL and len(self.recent_changes) <= self.max_recent:
+            if change.received_at > now - RECENT_CHANGE_TTL and len(self.recent_changes) <= self.max_recent_changes:
                 return
             del self.recent_changes[key]
-            self.recent_since = max(self.recent_since or change.at, change.at + ONE_MILLISECOND)
+            self.recent_since = max(self.recent_since or change.received_at, change.received_at + ONE_MILLISECOND)
 
     def _evict(self) -> None:
         while self.size > self.max_bytes and (self.bursts or self.subjects):
@@ -384,20 +388,20 @@ class SubjectCache:
                 _, burst = self.bursts.popitem(last=False)
                 self.size -= burst_size(burst)
             else:
-                _, listed = self.subjects.popitem(last=False)
-                listed.is_followed = False
-                self.size -= listed.size
+                _, subject_list = self.subjects.popitem(last=False)
+                subject_list.is_followed = False
+                self.size -= subject_list.size
 
 
 def _position(burst: Burst) -> PositionTuple:
     return burst.opened_at, burst.key
 
 
-def _latest(burst: Burst, *candidates: Burst | None) -> Burst:
+def _highest_version(burst: Burst, *candidates: Burst | None) -> Burst:
     return max(
         [burst, *(candidate for candidate in candidates if candidate is not None)], key=lambda state: state.version
     )
 
 
 def burst_size(burst: Burst) -> int:
-    return BURST_BYTES + len(burst.text) + 60 * len(burst.mentioners)
+    return BURST_BYTES + len(burst.text) + MENTIONER_BYTES * len(burst.mentioners)

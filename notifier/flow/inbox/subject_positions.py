@@ -16,7 +16,7 @@ SUBJECT_BYTES, POSITION_BYTES = 600, 200
 """Memory of a list and of each position in it, measured with tracemalloc."""
 
 CLOCK_SKEW = timedelta(seconds=3)
-"""Most that the clocks of two machines may differ (see SETTLE_DELAY)."""
+"""Maximum difference between the clocks of two machines (see SETTLE_DELAY)."""
 ONE_MILLISECOND = timedelta(milliseconds=1)
 PositionTuple = tuple[datetime, BurstKey]
 """An `InboxPosition` as a plain tuple, which is cheaper to compare."""
@@ -25,17 +25,17 @@ OLDEST_POSITION: PositionTuple = datetime(1970, 1, 1, tzinfo=UTC), LOWEST_KEY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentChange:
-    """A change of the last seconds."""
+    """State of a burst that changed in the last seconds."""
 
     burst: Burst
-    at: datetime
+    received_at: datetime
     is_newest: bool
-    """False: a later state may exist that this process never received, so the burst is read before it is shown."""
+    """False if the store may have a later state, which this process never received. The burst is then read again."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SubjectPositions:
-    """Newest bursts of one subject. While the list is cached, every change of the bursts is applied to it."""
+    """List of one subject's newest bursts. While it is cached, every change of the bursts is applied to it."""
 
     subject: Subject
     complete_to: PositionTuple
@@ -44,17 +44,18 @@ class SubjectPositions:
     """Oldest first."""
     max_positions: int = MAX_POSITIONS
     is_followed: bool = True
-    """False if changes may be missing: the read was too slow, or the list has left the cache since."""
+    """False if changes may be missing: the read was too slow, or the list has left the cache."""
 
     @property
     def size(self) -> int:
+        """Return the memory of the list in bytes."""
         return SUBJECT_BYTES + POSITION_BYTES * len(self.positions)
 
-    def newest(self, below: PositionTuple | None, down_to: PositionTuple) -> Iterator[PositionTuple]:
-        """Yield the positions below `below` and down to `down_to`, newest first."""
+    def newest(self, after: PositionTuple | None, last: PositionTuple) -> Iterator[PositionTuple]:
+        """Yield the positions older than `after` and down to `last`, newest first."""
         positions = self.positions
-        index = len(positions) if below is None else bisect_left(positions, below)
-        while index > 0 and positions[index - 1] >= down_to:
+        index = len(positions) if after is None else bisect_left(positions, after)
+        while index > 0 and positions[index - 1] >= last:
             index -= 1
             yield positions[index]
 
@@ -67,7 +68,7 @@ class SubjectPositions:
         return index < len(self.positions) and self.positions[index] == position
 
     def correct(self, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a listed burst to its current position, or drop it. Return whether anything changed."""
+        """Move a listed burst to its current position, or drop it if `burst` is None. Return whether it changed."""
         if burst is not None and self.is_listed((burst.opened_at, key)):
             return False
         self.positions = [position for position in self.positions if position[1] != key]
@@ -76,16 +77,16 @@ class SubjectPositions:
         return True
 
     def apply(self, change: RecentChange) -> None:
-        """List the burst, unless it may have moved since the change was published."""
+        """List the burst. If it is listed and the change may be outdated, its position stays as it is."""
         if change.is_newest or not self.has(change.burst.key):
             self.put(change.burst)
 
     def put(self, burst: Burst) -> None:
-        """List the burst at its current position, and remove its former one if its opening time has changed."""
+        """List the burst at its current position, and remove its former position if it had another opening time."""
         position = (burst.opened_at, burst.key)
         if self.is_listed(position):
             return
-        self.positions = [listed for listed in self.positions if listed[1] != burst.key]
+        self.positions = [listed_position for listed_position in self.positions if listed_position[1] != burst.key]
         if position >= self.complete_to:
             insort(self.positions, position)
         if len(self.positions) > self.max_positions:
@@ -93,20 +94,20 @@ class SubjectPositions:
             self.complete_to = self.positions[0]
 
 
-# Time of each subject's last change. It proves that pages of other processes are current.
+# Time of each subject's last change. It shows whether a remembered page is current.
 
 MAX_SUBJECTS = 50_000
-"""Subjects whose last change is remembered, about 18 MB. All other subjects changed earlier."""
-MAX_STREAM_DELAY = timedelta(seconds=1)
-"""Maximum delay, with a margin, until a process learns of a change that Redis was not notified of."""
+"""Maximum subjects in `last_changes`, about 18 MB. All other subjects changed earlier."""
+MAX_FEED_DELAY = timedelta(seconds=1)
+"""Maximum delay, with a margin, of a change that a process learns from the change feed only."""
 
 
 @dataclass(slots=True)
 class ChangeTimes:
-    """When each subject changed last, as far as this process learned. One instance per event loop."""
+    """When each subject changed last, by the arrival of changes in this process. One instance per event loop."""
 
     since: datetime | None = None
-    """From this time on, every change that arrived is recorded. None until changes are followed."""
+    """Time since which every arrived change is recorded. None until changes are followed."""
     first_revision: int = 0
     """Revision of the subject cache at `since`."""
     last_changes: "OrderedDict[Subject, tuple[int, datetime]]" = field(default_factory=OrderedDict)
@@ -123,11 +124,11 @@ class ChangeTimes:
             _, (self.first_revision, self.since) = self.last_changes.popitem(last=False)
 
     def proves(self, subjects: Collection[Subject], current_at: datetime) -> bool:
-        """Return whether a page of another process has the latest state of the subjects.
+        """Return whether the subjects are unchanged since another process made a page of them.
 
         `current_at` is the time, by the other process's clock, up to which that process knew all changes.
         """
-        cutoff = current_at - CLOCK_SKEW - MAX_STREAM_DELAY
+        cutoff = current_at - CLOCK_SKEW - MAX_FEED_DELAY
         if self.since is None or self.since >= cutoff:
             return False
         return all(self.last_changes[subject][1] < cutoff for subject in subjects if subject in self.last_changes)
@@ -136,5 +137,5 @@ class ChangeTimes:
         """Return whether none of the subjects has changed since the cache had that revision."""
         if not subjects:
             return True
-        older = (self.last_changes[subject][0] <= revision for subject in subjects if subject in self.last_changes)
-        return self.first_revision <= revision and all(older)
+        are_older = (self.last_changes[subject][0] <= revision for subject in subjects if subject in self.last_changes)
+        return self.first_revision <= revision and all(are_older)

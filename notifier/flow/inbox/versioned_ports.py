@@ -101,7 +101,7 @@ class VersionedUserBlocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedDirectory:
-    """Only deletions invalidate caches. New accounts need nothing: no cache stores that an account is missing."""
+    """Only deletions invalidate caches. New accounts do not: no cache stores that an account is missing."""
 
     directory: Directory
     invalidation: Invalidation

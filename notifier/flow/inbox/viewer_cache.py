@@ -1,4 +1,4 @@
-"""Per-process cache of viewers' facts, the versions they were read under, and first pages."""
+"""Cache of viewers' facts, of the versions that prove them current, and of first pages."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
@@ -21,20 +21,21 @@ from notifier.ports.inbox_versions import (
 )
 
 FACTS_TTL = REMEMBERED_TTL
-"""Facts are read again after this time, even if their versions match: the last resort against two faults at a time."""
+"""Time after which facts are read again, even if their versions match. It ends the effect of faults that the versions
+do not show."""
 TTL_SPREAD_SECONDS = 150
-"""TTLs of different users differ by up to this: users who arrived together are then not all read again together."""
-MAX_OPENINGS = 2
+"""Maximum difference between the TTLs of two users. It spreads the repeated reads of users who arrived together."""
+MAX_FIRST_PAGES = 2
 """First pages kept per viewer: the clients of one user may request pages of different sizes."""
-VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, ITEM_BYTES = 2_500, 250, 250, 700
-"""Measured with tracemalloc. An item's burst is shared with other viewers; its rendered text is not."""
-BLOCKED_BYTES = 100
-"""Memory of one account in the set of blocked accounts."""
+VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, BLOCKED_BYTES = 2_500, 250, 250, 100
+"""Memory of a viewer, and of each follow, mark and blocked account of the viewer. Measured with tracemalloc."""
+ITEM_BYTES = 700
+"""Memory of an item on a page, rendered text included. Not counted is its burst, which other viewers share."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class CachedFirstPage:
-    """An opening of the inbox by one viewer: the page shown, with the badge of the same moment."""
+class InboxAnswer:
+    """A page with the badge of the same moment, and what shows whether both are still current."""
 
     page: Page
     badge: Badge | None
@@ -43,13 +44,14 @@ class CachedFirstPage:
     current_at: datetime
     """The page has everything that was announced before this time."""
     valid_until: datetime
-    """Time at which the page may change without any write: an entry expires, or a digest falls due."""
+    """First time at which the page may change without any write: an entry expires, or a digest falls due."""
     subjects: Collection[Subject] = ()
     """All subjects that the page depends on."""
-    memory_bytes: int = 0
-    """Memory that no other viewer shares. Bursts that this process read are shared, so they do not count."""
+    remembered_bytes: int = 0
+    """Memory of the remembered page that became this answer; 0 if this process evaluated the page."""
     rendered: object = None
-    """The API's rendering of this page or of the viewer's page before it. In bytes if another process rendered it."""
+    """The API's rendering of this page, or of the viewer's page before it. Bytes are a rendering of this page by
+    another process."""
 
     def is_current(self, now: datetime, revision: int, changes: ChangeTimes) -> bool:
         """Return whether an evaluation now would show the same page."""
@@ -64,24 +66,27 @@ class CachedFirstPage:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CachedViewer:
+    """The facts of one viewer, and the first pages evaluated from them."""
+
     viewer: Viewer
     member: Member
     versions: Mapping[Scope, str]
-    """Versions under which the facts were read. Empty if the facts may be used once and not be cached."""
+    """Versions in Redis when the facts were read. If empty, later requests use the facts for partial pages only."""
     connection: int
-    """Connection to Redis that returned the versions. Another connection may be to a server without them."""
+    """Number of the connection to Redis that returned the versions. Another one may lead to a server without them."""
     read_at: datetime
     """When the read of the facts began."""
-    openings: dict[int, CachedFirstPage] = field(default_factory=dict)
+    first_pages: dict[int, InboxAnswer] = field(default_factory=dict)
     """First pages by page size."""
     last_page: Page | None = None
     """The page last shown to the viewer, possibly from older facts."""
-    vip: bool = False
-    shared_page: RememberedPage | None = None
-    """First page that another process evaluated from these facts. Set to None by the first attempt to use it."""
+    is_vip: bool = False
+    remembered_page: RememberedPage | None = None
+    """First page that another process evaluated from these facts. None after the first attempt to use it."""
     remembered_at: datetime | None = None
     """When the facts were last stored in Redis together with a page."""
     size: int = 0
+    """Bytes that the cache counts for this viewer."""
 
     def is_proved_by(self, lookup: VersionLookup | None) -> bool:
         """Return whether the look-up proves that the facts are current."""
@@ -89,23 +94,23 @@ class CachedViewer:
             return False
         return all(lookup.versions.get(scope) == version for scope, version in self.versions.items())
 
-    def put_opening(self, limit: int, opening: CachedFirstPage) -> None:
-        self.openings.pop(limit, None)
-        while len(self.openings) >= MAX_OPENINGS:
-            del self.openings[next(iter(self.openings))]
-        self.openings[limit] = opening
-        self.last_page = opening.page
+    def put_first_page(self, limit: int, answer: InboxAnswer) -> None:
+        self.first_pages.pop(limit, None)
+        while len(self.first_pages) >= MAX_FIRST_PAGES:
+            del self.first_pages[next(iter(self.first_pages))]
+        self.first_pages[limit] = answer
+        self.last_page = answer.page
 
     def memory_bytes(self) -> int:
         """Estimate the memory of the facts and pages."""
         marks = self.viewer.marks
-        items = sum(len(opening.page.items) for opening in self.openings.values())
-        page_bytes = sum(opening.memory_bytes for opening in self.openings.values())
-        shared_page_bytes = self.shared_page.memory_bytes if self.shared_page else 0
+        items = sum(len(answer.page.items) for answer in self.first_pages.values())
+        adopted_bytes = sum(answer.remembered_bytes for answer in self.first_pages.values())
+        remembered_bytes = self.remembered_page.memory_bytes if self.remembered_page else 0
         return (
             VIEWER_BYTES
-            + page_bytes
-            + shared_page_bytes
+            + adopted_bytes
+            + remembered_bytes
             + FOLLOW_BYTES * len(self.viewer.follows)
             + MARK_BYTES * (len(marks.by_burst) + len(marks.also_seen))
             + BLOCKED_BYTES * len(self.viewer.blocked)
@@ -124,20 +129,21 @@ def viewer_scopes(member: Member) -> tuple[Scope, Scope]:
 
 @dataclass(slots=True, kw_only=True)
 class ViewerCache:
-    """One instance per event loop. Bounded in bytes; the least recently used viewer is evicted first."""
+    """Cached viewers of one event loop. If there are too many bytes, the least recently used viewers are evicted."""
 
     max_bytes: int
-    hits: CacheHits
-    page_hits: CacheHits
-    remembered_hits: CacheHits
+    facts_stats: CacheHits
+    page_stats: CacheHits
+    remembered_stats: CacheHits
     """Hits and misses of VIPs' facts that another process stored in Redis."""
     viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
     size: int = 0
-    generation: int = 0
-    """Increases when all facts read before are no longer trusted."""
+    """Bytes of all cached viewers."""
+    distrust_count: int = 0
+    """Number of calls of `distrust`."""
     trusted_since: datetime | None = None
-    """Facts that other processes read before this time are not used: this process may have missed a lapse since then.
-    None until this process is connected or follows changes."""
+    """Facts that another process read before this time are not used: they may have changed without a new version. None
+    until this process is connected to Redis or follows changes."""
     _connection: int | None = None
 
     def get(self, user: UserId) -> CachedViewer | None:
@@ -146,18 +152,19 @@ class ViewerCache:
             self.viewers.move_to_end(user)
         return cached
 
-    def put(self, cached: CachedViewer, generation: int) -> None:
-        """Cache the facts, which were read in the given generation.
+    def put(self, cached: CachedViewer, distrust_count: int) -> None:
+        """Cache facts, with the `distrust_count` from before they were read.
 
-        If `distrust` was called while the facts were read, clear their versions: then nothing can prove them current.
+        If `distrust` was called since then, their versions are cleared, because nothing can prove the facts current.
         """
-        if generation != self.generation:
+        if distrust_count != self.distrust_count:
             cached.versions = {}
         self.forget(cached.viewer.user)
         self.viewers[cached.viewer.user] = cached
-        self.measure(cached)
+        self.update_size(cached)
 
-    def measure(self, cached: CachedViewer) -> None:
+    def update_size(self, cached: CachedViewer) -> None:
+        """Count the viewer's memory again, and evict other viewers if the cache is too large."""
         if self.viewers.get(cached.viewer.user) is not cached:
             return
         self.size -= cached.size
@@ -172,22 +179,25 @@ class ViewerCache:
             self.size -= removed.size
 
     def distrust(self, now: datetime) -> None:
-        """Clear all versions: the cached facts then serve for partial pages only."""
-        self.generation += 1
+        """Clear all versions, so that the cached facts serve for partial pages only."""
+        self.distrust_count += 1
         self.trusted_since = now
         for cached in self.viewers.values():
             cached.versions = {}
 
     def record_connection(self, connection: int, now: datetime) -> None:
-        """Record the connection. A new server may have lost versions, so facts stored before prove nothing."""
+        """Record the number of the connection. After a reconnection, facts that others read before it are not used.
+
+        The new server may have lost versions.
+        """
         if connection != self._connection:
             self._connection = connection
             self.trusted_since = now
 
     def trusts(self, remembered: RememberedViewer, now: datetime) -> bool:
-        """Return whether facts that another process read may be used here, if their versions prove them current.
+        """Return whether facts of another process may be used here, if their versions prove them current.
 
-        Since the facts were read, this process must have received every lapse and kept its connection.
+        From their read until now, this process must have received every lapse and kept its connection.
         """
         if self.trusted_since is None or remembered.read_at > now + CLOCK_SKEW:
             return False

@@ -18,6 +18,8 @@ REMEMBER_INTERVAL = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewerFacts:
+    """Reads viewer facts through the cache of this process."""
+
     people: People
     versions: ViewerVersionReader
     lookups: VersionLookups
@@ -35,7 +37,7 @@ class ViewerFacts:
         return cached
 
     async def proved(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
-        """Return the facts if Redis proves them current, and the look-up that `read` needs otherwise.
+        """Return the facts, or None if Redis does not prove them current. Also return the look-up, which `read` needs.
 
         Raises StoreUnavailable as `VersionLookups.look_up` does.
         """
@@ -49,15 +51,15 @@ class ViewerFacts:
 
     async def read(self, user: UserId, lookup: VersionLookup | None, member: Member | None = None) -> CachedViewer:
         """Read the facts from the store. Raises NotFound and StoreUnavailable."""
-        generation, cached_before = self.viewers.generation, self.viewers.get(user)
+        distrust_count, cached_before = self.viewers.distrust_count, self.viewers.get(user)
         if member is None:
             member = cached_before.member if cached_before else await self._member(user)
-        # Insert the versions before reading the facts: a change in between removes a version, so the facts then prove
-        # nothing.
+        # Insert the versions before reading the facts: a change in between removes a version. Then the facts are not
+        # taken for current.
         inserted = await self._insert_versions(member) if lookup is not None else None
         read_at = self.clock.now()
         facts = await self._facts(user, member)
-        if facts.member != member:  # the user's member number differs, so other versions apply
+        if facts.member != member:  # the expected number was wrong, so the versions are those of another member
             return await self.read(user, lookup, facts.member)
         cached = CachedViewer(
             viewer=facts.viewer,
@@ -66,39 +68,39 @@ class ViewerFacts:
             connection=lookup.connection if lookup else 0,
             read_at=read_at,
             last_page=cached_before.last_page if cached_before else None,
-            vip=facts.vip,
+            is_vip=facts.vip,
         )
-        self.viewers.put(cached, generation)
+        self.viewers.put(cached, distrust_count)
         return cached
 
     def _remembered(self, user: UserId, lookup: VersionLookup | None) -> CachedViewer | None:
-        """Cache and return facts that another process stored for a VIP. The caller must still prove them current."""
+        """Cache and return facts that another process stored for a VIP. They are not proved current yet."""
         remembered = lookup.remembered.get(user) if lookup else None
         if lookup is None or remembered is None or not self.viewers.trusts(remembered, self.clock.now()):
-            self.viewers.remembered_hits.misses.inc()
+            self.viewers.remembered_stats.misses.inc()
             return None
-        self.viewers.remembered_hits.hits.inc()
+        self.viewers.remembered_stats.hits.inc()
         cached = CachedViewer(
             viewer=remembered.viewer,
             member=remembered.member,
             versions=remembered.versions,
             connection=lookup.connection,
             read_at=remembered.read_at,
-            vip=True,
-            shared_page=remembered.page,
+            is_vip=True,
+            remembered_page=remembered.page,
         )
-        self.viewers.put(cached, self.viewers.generation)
+        self.viewers.put(cached, self.viewers.distrust_count)
         return cached
 
     def should_remember(self, cached: CachedViewer) -> bool:
-        """Return whether to store a page in Redis with the facts: for VIPs only, at most once per REMEMBER_INTERVAL."""
-        if not cached.vip or not cached.versions:
+        """Return whether to store the viewer's page in Redis: for VIPs only, at most once per REMEMBER_INTERVAL."""
+        if not cached.is_vip or not cached.versions:
             return False
         return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBER_INTERVAL
 
     async def remember(self, cached: CachedViewer, page: RememberedPage | None = None) -> None:
-        """Store a VIP's facts in Redis for other processes, optionally with a page that was made from them."""
-        if not cached.vip or not cached.versions:
+        """Store a VIP's facts in Redis for other processes, with the page made from them if there is one."""
+        if not cached.is_vip or not cached.versions:
             return
         if page is not None:
             cached.remembered_at = self.clock.now()
@@ -115,14 +117,17 @@ class ViewerFacts:
         self, cached: CachedViewer | None, lookup: VersionLookup | None, now: datetime
     ) -> CachedViewer | None:
         if cached is not None and cached.is_proved_by(lookup) and now < cached.read_at + facts_ttl(cached.member):
-            self.viewers.hits.hits.inc()
+            self.viewers.facts_stats.hits.inc()
             return cached
-        self.viewers.hits.misses.inc()
+        self.viewers.facts_stats.misses.inc()
         return None
 
     async def _member(self, user: UserId) -> Member:
-        """Return the cached member, which `_facts` verifies, or look it up. Raises NotFound and StoreUnavailable."""
-        if (cached := await self.people.cached_member(user)) is not None:
+        """Return the member number that the port expects, or look it up. Raises NotFound and StoreUnavailable.
+
+        An cached number may be wrong; `read` compares it with the number that it reads.
+        """
+        if (cached := await self.people.cached(user)) is not None:
             return cached
         with self.metrics.inbox_store():
             member = await self.people.member(user)
@@ -131,10 +136,9 @@ class ViewerFacts:
         return member
 
     async def _facts(self, user: UserId, member: Member) -> InboxContext:
-        """Read the facts together with the account's existence and member number.
+        """Read the facts and the account's member number. Raises NotFound for a missing account, and StoreUnavailable.
 
-        So the versions also cover the account's existence: a deletion removes a version, too. Raises NotFound and
-        StoreUnavailable.
+        The versions cover the account's existence, too: a deletion removes one.
         """
         with self.metrics.inbox_store():
             context = await self.people.open(user, member)
@@ -147,5 +151,5 @@ class ViewerFacts:
         try:
             with self.metrics.inbox_redis():
                 return await self.versions.insert_versions(viewer_scopes(member), self.nonces.new())
-        except CacheUnavailable:  # fails open: the facts serve this request only, and are read again for the next one
+        except CacheUnavailable:  # fails open: without versions the facts serve this request only
             return None

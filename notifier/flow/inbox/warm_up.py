@@ -11,13 +11,13 @@ from notifier.metrics import Metrics
 MAX_CONCURRENT_READS = 4
 """Maximum concurrent warm-up reads: they must not delay users who wait for their inbox."""
 MAX_WAITING_USERS = 1_000
-"""Maximum queued users. Further users are dropped, and so are all users while the store fails. Their first opening is
-then as slow as without a warm-up."""
+"""Maximum queued users. Further users are dropped, and so are all users while the store fails. Their first page is as
+slow as without a warm-up."""
 
 
 @dataclass(slots=True, kw_only=True)
 class WarmUp:
-    """One instance per event loop. No request waits for it, and nothing depends on it."""
+    """Queue of users, and tasks that read their inboxes. No request waits for it. One instance per event loop."""
 
     inbox: Inbox
     metrics: Metrics

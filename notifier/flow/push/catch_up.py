@@ -1,12 +1,12 @@
 """Catch-up step: merges late alerts of one subject into one summary.
 
-A window of the send log is written before its alerts are sent. For each member it names the older bursts that the alert
-covers. An older burst is collapsed only if such a window names it. It is not collapsed because a newer burst will be
-sent: the member may have seen the newer burst, be suppressed, or have no device of this platform. Until that is decided
-the older burst waits.
+A batch of the send log is written before its alerts are sent. For each member it names the older bursts that the alert
+covers. An older burst sends nothing to a member (it is collapsed) only if a batch of a newer burst names it. A newer
+burst that may be sent soon does not suffice: the member may have seen it, be suppressed, or have no device of this
+platform. The older burst waits until that is decided.
 
 Every wait ends. A burst waits only for newer bursts, so the newest late burst waits for none. It alerts or suppresses
-its members soon, and then the next older burst is the newest that is undecided. At the latest a slice ends after a day.
+its members soon. Then the next older burst waits for none, and so on. In any case a slice ends after a day.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from notifier.domain.push.catch_up import (
     sends_alerts,
     unfinished,
 )
-from notifier.domain.push.send_log import SendWindow, send_progress
+from notifier.domain.push.send_log import SendBatch, send_progress
 from notifier.domain.push.shard_state import ShardState
 from notifier.domain.timing import PUSH_LIFETIME
 from notifier.flow.delivery.slice_worker import SliceLease
@@ -40,18 +40,19 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.push import PushSuppressions, SendLog
 
 FIRST_READ_SIZE = 16
-"""Burst numbers in the first read, doubled with each further read. A subject's budget allows thirty fan-outs a day, and
-its restricted budget as many. Any number of bursts that never send alerts can be numbered in between."""
+"""Burst numbers in the first read; each further read has twice as many. A fan-out budget allows thirty bursts a day,
+and thirty restricted bursts. Between them any number of bursts that never send alerts can be numbered."""
 MAX_REMEMBERED = 65_536
-"""Maximum remembered bursts without alerts; 20 MB."""
+"""Maximum bursts in `without_alerts`; 20 MB."""
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
 class SiblingBursts:
-    """Bursts of the same subject that send alerts. For one thread.
+    """Reads the other bursts of a subject that send alerts. For one thread.
 
-    Bursts that never send alerts are remembered. All others are read every time, because they may have been retracted.
+    Bursts that never send alerts are read once and remembered. Others are read every time, because they may have been
+    retracted.
     """
 
     bursts: Bursts
@@ -69,7 +70,7 @@ class SiblingBursts:
         return [sibling for sibling in siblings if sibling.opened_at >= since]
 
     def _walk(self, subject: Subject, seq_runs: Iterator[range], since: datetime) -> Iterator[Burst]:
-        """Yield siblings until the last burst, or until a burst opened before `since`: numbers follow opening times."""
+        """Yield siblings. Stop after a read whose last burst does not exist, or opened before `since`."""
         for seqs in seq_runs:
             keys = [BurstKey(subject, seq) for seq in seqs]
             bursts = self.bursts.read([key for key in keys if key not in self.without_alerts])
@@ -105,7 +106,7 @@ AudienceByShard = Mapping[int, LateAudience]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp:
-    """Decides late alerts. For each sibling burst, all shards of the slice are read together."""
+    """Decides for each member with a late alert: send it, cover older bursts with it, collapse it, or wait."""
 
     siblings: SiblingBursts
     ledger: Ledger
@@ -116,7 +117,7 @@ class CatchUp:
     def apply(
         self, burst: Burst, platform: Platform, states: Sequence[ShardState], lease: SliceLease, now: datetime
     ) -> Sequence[ShardState]:
-        """Return the shards with late alerts decided. For a burst that is not late, nothing is read."""
+        """Return the states with the decisions of this step. If the burst is not late, return them unchanged."""
         ready = {state.shard: state.ready for state in states}
         audiences = {shard: LateAudience.of_members(bits) for shard, bits in ready.items() if bits.any()}
         if not audiences or not is_late(burst, now):
@@ -139,8 +140,8 @@ class CatchUp:
     ) -> AudienceByShard:
         """Collapse members whose newer alert covers this burst; defer members whose newer alert may still come."""
         snapshots = self._read_snapshots(newer, audiences)
-        # Read the ledger before the windows: then the windows of a slice that has ended are complete. In the other
-        # order, a slice could alert between the two reads: it would look finished, and its window would be missing.
+        # Read the ledger before the batches: then the batches of a slice that has ended are complete. In the other
+        # order, a slice could alert between the two reads: it would look finished, and its batch would be missing.
         # A newer burst that is not late yet may be late when it is sent, so look ahead.
         will_be_late = is_late(newer, now + NEWER_DUE_WITHIN)
         due_shards = (
@@ -148,14 +149,14 @@ class CatchUp:
             if will_be_late
             else {}
         )
-        windows = self._read_windows(newer.key, platform, snapshots)
+        batches = self._read_batches(newer.key, platform, snapshots)
         decided, pending = dict[int, LateAudience](), dict[int, Bits]()
         for shard, snapshot in snapshots.items():
-            written = windows.get(shard, ())
-            audience = audiences[shard].with_sibling_windows(written)
+            written = batches.get(shard, ())
+            audience = audiences[shard].with_sibling_batches(written)
             decided[shard] = audience.collapse(audience.already_covered(burst.key.seq))
             pending[shard] = (
-                alerted_in(snapshot, due_shards) & decided[shard].remaining & ~send_progress(written).in_windows
+                alerted_in(snapshot, due_shards) & decided[shard].remaining & ~send_progress(written).in_batches
             )
         for shard, bits in self._not_suppressed(newer, pending, now).items():
             decided[shard] = decided[shard].defer(bits)
@@ -166,15 +167,15 @@ class CatchUp:
     ) -> AudienceByShard:
         """Let this alert cover the older burst for members who have not been alerted of it."""
         snapshots = self._read_snapshots(older, audiences)
-        windows = self._read_windows(older.key, platform, snapshots)
+        batches = self._read_batches(older.key, platform, snapshots)
         decided, uncovered = dict[int, LateAudience](), dict[int, Bits]()
         for shard, snapshot in snapshots.items():
-            written = windows.get(shard, ())
-            audience = decided[shard] = audiences[shard].with_sibling_windows(written)
+            written = batches.get(shard, ())
+            audience = decided[shard] = audiences[shard].with_sibling_batches(written)
             bits = (
                 snapshot.to_alert
                 & audience.remaining
-                & ~send_progress(written).in_windows
+                & ~send_progress(written).in_batches
                 & ~audience.already_covered(older.key.seq)
             )
             if bits.any():
@@ -186,7 +187,10 @@ class CatchUp:
         return decided
 
     def _read_snapshots(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, AudienceSnapshot]:
-        """Read the snapshots of shards that alert any of these members. A shard without one has alerted no member."""
+        """Read the sibling's snapshots of the shards in which it alerts any of these members.
+
+        If a shard has no snapshot, the sibling has alerted none of its members.
+        """
         snapshots = self.audience_snapshots.read(sibling.key, audiences) if audiences else {}
         return {
             shard: snapshot
@@ -197,7 +201,7 @@ class CatchUp:
     def _shards_by_tier(
         self, sibling: Burst, shards: Collection[int], select: Callable[[BurstProgress], ShardsByTier]
     ) -> ShardsByTier:
-        """Select shards by the sibling's progress. None if it was retracted, or if its progress is unreadable.
+        """Select shards by the sibling's progress; none if it was retracted, or if its progress is unreadable.
 
         A burst with unreadable progress is never dispatched.
         """
@@ -209,14 +213,14 @@ class CatchUp:
             return {}
         return select(progress) if progress else {}
 
-    def _read_windows(
+    def _read_batches(
         self, key: BurstKey, platform: Platform, shards: Collection[int]
-    ) -> Mapping[int, Sequence[SendWindow]]:
-        """Read the windows of all tiers: the sibling's snapshot may have a member in another tier."""
-        windows_by_shard = dict[int, list[SendWindow]]()
-        for log_key, windows in self.send_log.read(key, platform, shards).items() if shards else ():
-            windows_by_shard.setdefault(log_key.shard, []).extend(windows)
-        return windows_by_shard
+    ) -> Mapping[int, Sequence[SendBatch]]:
+        """Read the batches of all tiers: the sibling's snapshot may have a member in another tier."""
+        batches_by_shard = dict[int, list[SendBatch]]()
+        for log_key, batches in self.send_log.read(key, platform, shards).items() if shards else ():
+            batches_by_shard.setdefault(log_key.shard, []).extend(batches)
+        return batches_by_shard
 
     def _not_suppressed(self, sibling: Burst, members: Mapping[int, Bits], now: datetime) -> Mapping[int, Bits]:
         nonempty = {shard: bits for shard, bits in members.items() if bits.any()}

@@ -40,9 +40,9 @@ from notifier.ports.push import CircuitReport
 LOGGER = logging.getLogger("notifier.push")
 
 MAX_LINES = 256
-"""Maximum remembered lines. There are four push services, but that of Windows uses some dozens of host names."""
+"""Maximum lines with a stored breaker. There are four web push services, but one of them uses dozens of host names."""
 REPORT_INTERVAL = timedelta(seconds=5)
-"""Interval of reports of an open circuit: Redis has the report again soon after it lost its data."""
+"""Time after which an open circuit is reported again, because Redis may have lost the report."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class CircuitBreakers:
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
     """Breakers by line, without lines that are closed and have no failures."""
     reported: dict[str, datetime] = field(default_factory=dict)
-    """When each open line, and each device group that a line refuses, was last reported."""
+    """When each open line, and each refused group of devices, was last reported."""
 
     def retry_at(self, line: str) -> datetime | None:
         """Return when the line may be tried again; None if it may be tried now."""
@@ -69,7 +69,7 @@ class CircuitBreakers:
         return until if until > now else None
 
     def remaining_calls(self, line: str) -> int | None:
-        """Return how many alerts the line lets through now; None if it does not limit them."""
+        """Return how many alerts the line's breaker lets through now; None means no limit."""
         return remaining_calls(self.lines.get(line, CLOSED), self.settings, self.clock.now())
 
     def allow(self, line: str) -> bool:
@@ -92,15 +92,15 @@ class CircuitBreakers:
             self._report_device_group(f"{line} {receipt.device_group}", receipt, now)
 
     def _report_device_group(self, group: str, receipt: ConfigError, now: datetime) -> None:
-        """Report refused devices like an open circuit, but open none.
+        """Report that a provider refuses a group of devices, in the same way as an open circuit.
 
-        Only a response shows whether a device belongs to the group.
+        No circuit is opened, because only a response shows whether a device belongs to the group.
         """
         if is_due(self.reported.get(group), self.settings.open_for, now):
             LOGGER.error("some alerts are rejected, %s: %s", group, receipt.reason)
             self.metrics.circuits_opened.labels(provider_of(group)).inc()
             self.reported[group] = now
-            with suppress(CacheUnavailable):  # fails open, as below
+            with suppress(CacheUnavailable):  # fails open: no alert depends on the report
                 circuit = OpenCircuit(until=now + self.settings.open_for, reason=receipt.reason)
                 self.circuit_report.publish(group, circuit, self.settings.open_for)
 
@@ -126,8 +126,8 @@ class CircuitBreakers:
 def line_of(device: Device) -> str:
     """Return the line that reaches a device: one for Apple, one for Google, and one per host for browsers.
 
-    Apple's sandbox has its own line. A key may be valid for only one environment, but a device may claim either: a
-    device with the wrong environment must not stop the alerts of all others.
+    Apple's sandbox has its own line. Our key may be valid for only one of Apple's environments, but a device may claim
+    the other. Then only alerts to the other environment stop.
     """
     match device.address:
         case WebSubscription(endpoint=endpoint):
@@ -154,47 +154,50 @@ def _result_of(receipt: Receipt) -> LineResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """The part of a batch that the circuit breakers let through."""
+    """The part of a send group that the circuit breakers let through."""
 
     drafts: Sequence[Draft]
-    blocked: frozenset[str] = frozenset()
-    """Lines for which members were left out."""
+    blocked_lines: frozenset[str] = frozenset()
+    """Lines of the members that were left out."""
 
 
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
-    """Leave out each member if the breakers of all the member's devices are open.
+    """Leave out each member if no breaker of the member's devices lets an alert through.
 
-    A member who is recorded in a window and then held back would later get one alert per burst. A member in no window
-    gets one summary of everything missed when the line recovers. Web push needs this most: each push service has its
-    own breaker, and a window mixes browsers of all services.
+    A member who is left out is in no batch, and gets one summary of all missed bursts when a line recovers. A member in
+    a batch whose alert is held back later would get one late alert per burst. Web Push needs this step most: a batch
+    has browsers of several push services, each with its own breaker.
     """
     if not breakers.lines:  # no line has failures: the usual case
         return Admission(drafts=drafts)
-    remaining_by_line, blocked = dict[str, int | None](), set[str]()
+    remaining_by_line, all_blocked_lines = dict[str, int | None](), set[str]()
     admitted = list[Draft]()
     for draft in drafts:
         left_out = set[Member]()
         for member, attempts in groupby(draft.attempts, key=lambda attempt: attempt.state.member):
-            if blocked_lines := _take_room(breakers, remaining_by_line, list(attempts)):
+            if blocked_lines := _count_calls(breakers, remaining_by_line, list(attempts)):
                 left_out.add(member)
-                blocked |= blocked_lines
+                all_blocked_lines |= blocked_lines
         admitted.append(draft.without(left_out))
-    return Admission(drafts=[draft for draft in admitted if not draft.is_empty], blocked=frozenset(blocked))
+    return Admission(
+        drafts=[draft for draft in admitted if not draft.is_empty], blocked_lines=frozenset(all_blocked_lines)
+    )
 
 
-def _take_room(
+def _count_calls(
     breakers: CircuitBreakers, remaining_by_line: dict[str, int | None], attempts: Sequence[SendAttempt]
 ) -> frozenset[str]:
-    """Count one call on each line of a member's devices that has room. Return all lines if none has room.
+    """Count a member's alerts on those lines of the member's devices that have calls left.
 
-    A member's devices stay together. If only some of their lines have room, `allow` holds back the other devices.
+    Return the lines if no line has calls left: the member is then left out. If only some lines have, the member stays
+    with all devices, and `CircuitBreakers.allow` holds back the alerts on the other lines.
     """
     lines = [line_of(attempt.device) for attempt in attempts]
     for line in lines:
         if line not in remaining_by_line:
             remaining_by_line[line] = breakers.remaining_calls(line)
-    with_room = [line for line in lines if remaining_by_line[line] != 0]
-    for line in with_room:
+    usable_lines = [line for line in lines if remaining_by_line[line] != 0]
+    for line in usable_lines:
         if (remaining := remaining_by_line[line]) is not None:
             remaining_by_line[line] = max(0, remaining - 1)
-    return frozenset() if with_room else frozenset(lines)
+    return frozenset() if usable_lines else frozenset(lines)

@@ -1,9 +1,11 @@
-"""Push pipeline: sends the alerts of one slice; a crash repeats at most one batch.
+"""Push pipeline: sends a slice's alerts in groups; a crash repeats at most one group.
 
 A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes 128 shards at a time. The
-first three steps fill in a `ShardState` for each shard. The next steps make batches of drafts of about 2,000 devices,
-and send one batch after the other. A draft is a window of the send log that is not written yet: the members to alert,
-the devices to send to, and the members that get nothing, with the reason.
+first three steps set the fields of a `ShardState` for each shard.
+
+The select step makes drafts. A draft is a batch of the send log before it is written: the members to alert, the devices
+to send to, and the members that get nothing, with the reason. A batch has members of one shard. So drafts of several
+shards are combined into a send group of about 2,000 devices. The pipeline sends one group after the other.
 
     step         does                                                            durable afterwards
     load         audience snapshot (members) and send log (what was sent)
@@ -12,28 +14,28 @@ the devices to send to, and the members that get nothing, with the reason.
     select       drafts: in doubt after a crash, then retries, then first alerts
     cap          frequency caps of each member                                   counts, in Redis only
     rate         circuit breakers, then the rate limit of the provider           tokens, in Redis only
-    write ahead  the windows of the batch, unless the number is taken            windows, open
+    write ahead  the batches of the group, unless a batch number is taken        batches, open
     send         passes the alerts to the provider, takes its receipts           (the provider has them)
-    record       closes the windows with the failed attempts                     windows, closed
+    record       closes the batches with the failed attempts                     batches, closed
 
 Effect of a crash between two steps:
 
 - Before write ahead: nothing was sent. The next holder of the slice starts from the send log, which is unchanged. No
   member loses an alert, because the caps count a burst once, however often it is tried. Rate tokens are lost, and
   refill.
-- Between write ahead and record: the alert may have arrived at any device of the open windows, and at no other device.
-  The next holder finds the windows in doubt, closes them, and retries each device later. The IDs stay the same, so a
-  device that has the alert replaces it. This counts as one of three attempts.
-- After record: no device is sent to again, except those that the window names for a retry.
+- Between write ahead and record: any device of the open batches may have the alert. The next holder finds the batches
+  in doubt, closes them, and retries each device later. The IDs stay the same, so a device that has the alert replaces
+  it. This counts as one of three attempts.
+- After record: only devices whose attempt failed are sent to again.
 - After the last record: the ledger does not show yet that the slice is done or waits. The next holder finds every
-  member in a window, and only writes the ledger entry.
+  member in a batch, and only writes the ledger entry.
 
-If a worker stalls past its lease, two workers have the same slice. Each window number is written only once. A worker
+If a worker stalls past its lease, another worker takes over the slice. Each batch number is written only once. A worker
 that finds its number taken stops before it sends anything. A worker that stalls after write ahead renews its lease
 before it sends, and stops if the lease is lost.
 
-Steps fail closed: while the store cannot be asked for suppressions or sent alerts, no alert goes out and the slice is
-retried. Without Redis, caps and rates fall back to local state (`frequency_caps`, `rate_limiter`).
+Without the store the steps fail closed: no alert is sent, and the slice is retried. Without Redis, caps and rates fall
+back to local state (`frequency_caps`, `rate_limiter`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +49,7 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.ids import Platform
 from notifier.domain.push.draft import Draft, count_attempts, within_rate
-from notifier.domain.push.send_log import FailedAttempt, SendLogKey, SendWindow, send_progress
+from notifier.domain.push.send_log import FailedAttempt, SendBatch, SendLogKey, send_progress
 from notifier.domain.push.shard_state import ShardState
 from notifier.flow.delivery.slice_worker import ClaimLost, SliceLease
 from notifier.flow.push.catch_up import CatchUp
@@ -62,14 +64,16 @@ from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.push import PushSuppressions, SendLog
 
 SHARDS_PER_ROUND = 128
-"""Shards that are processed together: a whole P0 slice, whose few members fit one batch. At most 12 MB of bitmaps."""
+"""Shards that are processed together: a whole P0 slice, whose members fit one send group. At most 12 MB of bitmaps."""
 RATE_REFILL = timedelta(seconds=1)
 """Time in which a provider's rate limit refills completely."""
 
 
-class BatchOutcome(Enum):
+class GroupOutcome(Enum):
+    """Decides what the pipeline does after a send group."""
+
     CONTINUE = auto()
-    """Continue with the next batch."""
+    """Continue with the next group."""
     DEFER = auto()
     """The provider accepts no more now: the rest of the slice waits in the ledger."""
     STOP = auto()
@@ -81,11 +85,11 @@ class SliceRun:
     """Totals of one run of a slice."""
 
     alerted_count: int = 0
-    """Members alerted by all windows, also of earlier runs: so every worker reports the same count."""
+    """Members alerted by all batches, those of earlier runs included. So every worker reports the same count."""
     wake_times: list[datetime] = field(default_factory=list)
     """Times at which there is more to do."""
     has_sent: bool = False
-    """Whether a batch was sent in this run."""
+    """Whether a send group was sent in this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,8 @@ class PushPipeline:
     rate_limiters: Mapping[Platform, RateLimiter]
     sender: AlertSender
     clock: Clock
-    batch_devices: int = BATCH_DEVICES
+    group_devices: int = BATCH_DEVICES
+    """Devices after which a send group is full."""
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         """Run the pipeline over all shards of the slice; return the entry that ends or defers it."""
@@ -110,32 +115,32 @@ class PushPipeline:
             return LedgerEntry(slice=slice_, fact=Fact.PULLED, at=now)
         if (until := self.breakers.retry_at(slice_.step.platform)) is not None:
             return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, at=until)
-        run, outcome = SliceRun(), BatchOutcome.CONTINUE
+        run, outcome = SliceRun(), GroupOutcome.CONTINUE
         for start in range(0, slice_.width, SHARDS_PER_ROUND):
             lease.renew_if_due()
             outcome = self._run_shards(burst, slice_, slice_.shards[start : start + SHARDS_PER_ROUND], lease, run)
-            if outcome is not BatchOutcome.CONTINUE:
+            if outcome is not GroupOutcome.CONTINUE:
                 break
-        if run.wake_times and outcome is not BatchOutcome.STOP:
+        if run.wake_times and outcome is not GroupOutcome.STOP:
             return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, at=min(run.wake_times))
         return LedgerEntry(slice=slice_, fact=Fact.DONE, at=self.clock.now(), people=run.alerted_count)
 
     def _run_shards(
         self, burst: Burst, slice_: Slice, shards: Sequence[int], lease: SliceLease, run: SliceRun
-    ) -> BatchOutcome:
-        if self._is_retracted(burst):  # check here too: a burst retracted before its turn must not use up any caps
-            return BatchOutcome.STOP
+    ) -> GroupOutcome:
+        if self._is_retracted(burst):  # before the cap step: a retracted burst must not use up any caps
+            return GroupOutcome.STOP
         now = self.clock.now()
         states = self._suppress(burst, self._load(burst, slice_, shards), now)
         for state in states:
             run.alerted_count += count(state.progress.alerted)
             run.wake_times.extend(state.wake_times(now))
         states = self._catch_up(burst, slice_, states, lease, run)
-        for drafts in self._batches(burst, states, lease):
-            outcome = self._send_batch(burst, drafts, lease, run)
-            if outcome is not BatchOutcome.CONTINUE:
+        for drafts in self._groups(burst, states, lease):
+            outcome = self._send_group(burst, drafts, lease, run)
+            if outcome is not GroupOutcome.CONTINUE:
                 return outcome
-        return BatchOutcome.CONTINUE
+        return GroupOutcome.CONTINUE
 
     # Load, suppress, catch up: for all shards together.
 
@@ -147,10 +152,10 @@ class PushPipeline:
             for shard, bits in self.audience_snapshots.read_alerted(burst.key, shards, slice_.tier).items()
             if bits.any()
         }
-        windows = self.send_log.read(burst.key, platform, alerted) if alerted else {}
+        batches = self.send_log.read(burst.key, platform, alerted) if alerted else {}
         log_keys = {shard: SendLogKey(burst.key, slice_.tier, shard, platform) for shard in sorted(alerted)}
         return [
-            ShardState(log_key=log_key, alerted=alerted[shard], progress=send_progress(windows.get(log_key, ())))
+            ShardState(log_key=log_key, alerted=alerted[shard], progress=send_progress(batches.get(log_key, ())))
             for shard, log_key in log_keys.items()
         ]
 
@@ -173,63 +178,63 @@ class PushPipeline:
     def _catch_up(
         self, burst: Burst, slice_: Slice, states: Sequence[ShardState], lease: SliceLease, run: SliceRun
     ) -> Sequence[ShardState]:
-        """Decide late alerts. Members who may get a newer alert first wait in the ledger, and occupy no worker."""
+        """Decide late alerts. If members wait for a newer alert, the slice is deferred and occupies no worker."""
         now = self.clock.now()
         states = self.catch_up.apply(burst, slice_.step.platform, states, lease, now)
         if any(state.deferred.any() for state in states):
             run.wake_times.append(self.catch_up.recheck_at(slice_, now))
         return states
 
-    # Select, cap: draft by draft, until a batch is full.
+    # Select, cap: draft by draft, until a send group is full.
 
-    def _batches(self, burst: Burst, states: Sequence[ShardState], lease: SliceLease) -> Iterator[Sequence[Draft]]:
-        """Yield batches of drafts. Many shards with few devices share one batch.
+    def _groups(self, burst: Burst, states: Sequence[ShardState], lease: SliceLease) -> Iterator[Sequence[Draft]]:
+        """Yield send groups. Shards with few devices share a group: a provider needs as long for 1 device as for 1,000.
 
-        A provider takes as long for one device as for a thousand. The iterator is lazy, because selecting consumes
-        caps: after the rate step rejects a batch, no further batch is selected.
+        The iterator is lazy, because the cap step counts alerts: if the rate step rejects a group, no further group is
+        counted.
         """
-        batch, size = list[Draft](), 0
+        group, device_count = list[Draft](), 0
         for state in states:
             lease.renew_if_due()
             now = self.clock.now()
             for draft in self.selection.drafts(burst, state, now):
-                batch.append(self._cap(burst, draft, now))
-                size += len(batch[-1].attempts)
-                if size >= self.batch_devices:
-                    yield batch
-                    batch, size = [], 0
-        if batch:
-            yield batch
+                group.append(self._cap(burst, draft, now))
+                device_count += len(group[-1].attempts)
+                if device_count >= self.group_devices:
+                    yield group
+                    group, device_count = [], 0
+        if group:
+            yield group
 
     def _cap(self, burst: Burst, draft: Draft, now: datetime) -> Draft:
-        """Apply the caps to first alerts only; retries and further devices of a member were counted with them."""
+        """Apply the caps to a draft of first alerts. A retry was counted with the first alert of its member."""
         return draft.capped(self.caps.spend(burst, draft.members, now)) if draft.is_first_alert else draft
 
-    # Rate, write ahead, send, record: batch by batch.
+    # Rate, write ahead, send, record: group by group.
 
-    def _send_batch(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease, run: SliceRun) -> BatchOutcome:
-        # Hand back only after a batch was sent. Otherwise a slice whose reads take a whole time share would never end.
+    def _send_group(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease, run: SliceRun) -> GroupOutcome:
+        # Hand back only after a group was sent. Else a slice whose reads take its whole time share would never end.
         lease.renew(may_hand_back=run.has_sent)
         if self._is_retracted(burst):  # it may have been retracted since the slice began
-            return BatchOutcome.STOP
+            return GroupOutcome.STOP
         platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)
         granted = self._within_rate_limit(admission.drafts)
         if granted:
             self._write_ahead(granted)
-            # If this worker stalled until now, another has taken over and closed these windows as in doubt.
+            # If this worker stalled until now, another has taken over and closed these batches as in doubt.
             lease.renew_if_due()
             closed = self._record(granted, self.sender.send(burst, granted, lease))
             run.has_sent = True
-            run.alerted_count += sum(count(draft.window.alerted) for draft in granted if not draft.is_in_doubt)
+            run.alerted_count += sum(count(draft.batch.alerted) for draft in granted if not draft.is_in_doubt)
             run.wake_times.extend(
-                failure.at for window in closed for failure in window.failures or () if failure.at is not None
+                failure.at for batch in closed for failure in batch.failures or () if failure.at is not None
             )
-        run.wake_times.extend(self._retry_at(line) for line in admission.blocked)
+        run.wake_times.extend(self._retry_at(line) for line in admission.blocked_lines)
         if count_attempts(granted) < count_attempts(admission.drafts):
             run.wake_times.append(self._retry_at(platform))
-            return BatchOutcome.DEFER
-        # If the whole platform is blocked, defer the slice. If single push services are, continue with the others.
-        return BatchOutcome.DEFER if platform in admission.blocked else BatchOutcome.CONTINUE
+            return GroupOutcome.DEFER
+        # If the whole platform is blocked, defer the slice. If single push services are blocked, use the others.
+        return GroupOutcome.DEFER if platform in admission.blocked_lines else GroupOutcome.CONTINUE
 
     def _within_rate_limit(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
         attempt_count = count_attempts(drafts)
@@ -240,19 +245,19 @@ class PushPipeline:
         return within_rate(drafts, granted)
 
     def _write_ahead(self, drafts: Sequence[Draft]) -> None:
-        # Crash before this line: nothing was sent, and another worker repeats the batch. Crash after it: only devices
-        # in these windows are retried, with the same IDs, and a device that has the alert replaces it.
+        # Crash before this line: nothing was sent, and another worker repeats the group. Crash after it: only devices
+        # of these batches are retried, with the same IDs, and a device that has the alert replaces it.
         if not all(
-            self.send_log.write_ahead([(draft.log_key, draft.window) for draft in drafts if not draft.is_in_doubt])
+            self.send_log.write_ahead([(draft.log_key, draft.batch) for draft in drafts if not draft.is_in_doubt])
         ):
             raise ClaimLost
 
-    def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[FailedAttempt]]) -> Sequence[SendWindow]:
-        # Crash before this line: the windows stay open, in doubt. Crash after it: only retries remain.
+    def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[FailedAttempt]]) -> Sequence[SendBatch]:
+        # Crash before this line: the batches stay open, in doubt. Crash after it: only retries remain.
         closed = [
-            replace(draft.window, failures=tuple(failures)) for draft, failures in zip(drafts, failed, strict=True)
+            replace(draft.batch, failures=tuple(failures)) for draft, failures in zip(drafts, failed, strict=True)
         ]
-        self.send_log.close([(draft.log_key, window) for draft, window in zip(drafts, closed, strict=True)])
+        self.send_log.close([(draft.log_key, batch) for draft, batch in zip(drafts, closed, strict=True)])
         return closed
 
     def _retry_at(self, line: str) -> datetime:

@@ -19,7 +19,7 @@ READ_INTERVAL = timedelta(seconds=1)
 
 @dataclass(slots=True, kw_only=True)
 class Slowdown:
-    """Returns the share of the alert rate that inbox latency and backpressure leave. Reads both once a second."""
+    """Returns the factor for the alert rate, from inbox latency and backpressure. Reads both at most once a second."""
 
     inbox_latency: InboxLatencyReport
     backpressure: Backpressure

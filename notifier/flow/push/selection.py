@@ -1,4 +1,4 @@
-"""Select step: reads the devices of one shard and drafts windows to send."""
+"""Select step: reads the devices of one shard and drafts batches to send."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,13 @@ from operator import attrgetter
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.push.device import Device
 from notifier.domain.push.draft import Draft, SendAttempt, first_alert_draft, in_doubt_draft
-from notifier.domain.push.send_log import AttemptState, SendWindow
+from notifier.domain.push.send_log import AttemptState, SendBatch
 from notifier.domain.push.shard_state import ShardState
 from notifier.ports.push import Devices
 
 BATCH_DEVICES = 2_000
-"""Devices in a window. A crash may send this many alerts twice: a third of a second of the fastest provider."""
+"""Devices after which a batch is full. The fastest provider takes that many in a third of a second, and a crash may
+send as many alerts twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,31 +24,31 @@ class Selection:
     batch_devices: int = BATCH_DEVICES
 
     def drafts(self, burst: Burst, state: ShardState, now: datetime) -> Iterator[Draft]:
-        """Yield windows left in doubt by a crash, then due retries, then members that are in no window yet.
+        """Yield drafts of batches left in doubt by a crash, then of due retries, then of members in no batch yet.
 
         The iterator is lazy: it reads the devices of a draft only when the caller takes that draft.
         """
-        numbers = count(state.progress.next_window)
-        for window in state.progress.open_windows:
-            yield self._in_doubt(burst, state, window, now)
+        numbers = count(state.progress.next_batch_number)
+        for batch in state.progress.open_batches:
+            yield self._in_doubt(burst, state, batch, now)
         yield from self._retries(state, numbers, now)
         yield from self._first_alerts(burst, state, numbers, now)
 
-    def _in_doubt(self, burst: Burst, state: ShardState, window: SendWindow, now: datetime) -> Draft:
-        members, log_key = window.alerted & ~state.suppressed, state.log_key
+    def _in_doubt(self, burst: Burst, state: ShardState, batch: SendBatch, now: datetime) -> Draft:
+        members, log_key = batch.alerted & ~state.suppressed, state.log_key
         devices = self.devices.iter_devices(log_key.platform, log_key.shard, members) if members.any() else ()
-        return in_doubt_draft(state, burst, window, devices, now)
+        return in_doubt_draft(state, burst, batch, devices, now)
 
     def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
-        """Yield drafts of due retries. A window also names, and so ends, due attempts that are no longer sent."""
+        """Yield drafts of due retries. A batch also lists due retries that are no longer sent, which ends them."""
         due = state.due_retries(now)
         for start in range(0, len(due), self.batch_devices):
             retries = tuple(due[start : start + self.batch_devices])
-            window = SendWindow(number=next(numbers), at=now, retries=retries)
-            yield Draft(log_key=state.log_key, window=window, attempts=self._attempts(state, retries, now))
+            batch = SendBatch(number=next(numbers), at=now, retries=retries)
+            yield Draft(log_key=state.log_key, batch=batch, attempts=self._attempts(state, retries, now))
 
     def _attempts(self, state: ShardState, retries: Iterable[AttemptState], now: datetime) -> Sequence[SendAttempt]:
-        """Return the attempts to send, without devices that now belong to another member."""
+        """Return the retries that may be sent, without devices that now belong to another member."""
         states = {retry.device: retry for retry in retries if state.may_retry(retry, now)}
         devices_by_member = self.devices.by_member({retry.member for retry in states.values()}) if states else {}
         attempts = list[SendAttempt]()
@@ -69,12 +70,12 @@ class Selection:
 
 
 def _split_between_members(devices: Iterable[Device], max_devices: int) -> Iterator[Sequence[Device]]:
-    """Split the devices into runs of about `max_devices`, never between two devices of one member."""
-    run: list[Device] = []
+    """Split the devices into parts of about `max_devices`, never between two devices of one member."""
+    part: list[Device] = []
     for _, devices_of_member in groupby(devices, key=attrgetter("member")):
-        run.extend(devices_of_member)
-        if len(run) >= max_devices:
-            yield run
-            run = []
-    if run:
-        yield run
+        part.extend(devices_of_member)
+        if len(part) >= max_devices:
+            yield part
+            part = []
+    if part:
+        yield part

@@ -1,4 +1,4 @@
-"""Send step: passes a batch's alerts to the provider and turns receipts into failed attempts."""
+"""Send step: passes alerts to the provider, and turns its receipts into failed attempts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,13 +25,13 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Provider
 
 URGENT_TIERS = (Tier.P0, Tier.P1)
-"""Tiers of currently active members. A device does not wake up for the alerts of other tiers."""
+"""Tiers whose alerts may wake up a device."""
 MAX_RECEIPT_DELAY = timedelta(seconds=1)
-"""A provider that sends the first receipt of a batch later than this is overloaded."""
+"""Delay of the first receipt of a send group above which the provider counts as overloaded."""
 ACCEPTED_OUTCOME, CIRCUIT_OPEN_REASON = "accepted", "the circuit of its provider is open"
 
 IndexedAttempt = tuple[int, SendAttempt]
-"""An attempt with the index of its draft in the batch."""
+"""Index of a draft in the send group, and one of the draft's attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +45,11 @@ class AlertSender:
     metrics: Metrics
 
     def send(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease) -> Sequence[Sequence[FailedAttempt]]:
-        """Send every attempt of the drafts, whose windows are already written; return each draft's failed attempts.
+        """Send all attempts of a group of drafts whose batches are written. Return each draft's failed attempts.
 
-        Raises ClaimLost if the lease is lost meanwhile. Then another worker finds these windows in doubt.
+        Raises ClaimLost if the lease is lost meanwhile. Then another worker finds these batches in doubt.
         """
-        failed = [self._count_unsent(draft) for draft in drafts]
+        failed = [self._unsent_attempts(draft) for draft in drafts]
         began_at, first_receipt_at, refused = self.clock.now(), None, 0
         rejected_devices = dict[Device, datetime | None]()
         for alert, attempts in self._by_alert(burst, drafts).items():
@@ -69,8 +69,8 @@ class AlertSender:
             self.rate_limiters[platform].report_results(self.clock.now(), refused=refused, slow=slow)
         return failed
 
-    def _count_unsent(self, draft: Draft) -> list[FailedAttempt]:
-        """Return and count the attempts that the draft itself excludes from sending."""
+    def _unsent_attempts(self, draft: Draft) -> list[FailedAttempt]:
+        """Return the draft's attempts that have a result without being sent, and count them in the metrics."""
         failures = [*draft.unsent()]
         for failure in failures:
             self.metrics.receipts.labels(draft.log_key.platform, failure.outcome).inc()
@@ -85,20 +85,20 @@ class AlertSender:
         for index, draft in enumerate(drafts):
             is_urgent_tier = draft.log_key.tier in URGENT_TIERS
             for attempt in draft.attempts:
-                covered = attempt.state.covered_bursts
-                if covered not in alerts:
-                    if covered > 1:
-                        alert = summary_alert(burst, covered)
+                burst_count = attempt.state.covered_bursts
+                if burst_count not in alerts:
+                    if burst_count > 1:
+                        alert = summary_alert(burst, burst_count)
                     else:
-                        alert = burst_alert(burst, urgent=is_urgent_tier and not covered and not late)
-                    alerts[covered] = with_renewed_ttl(alert, now) if late else alert
-                attempts_by_alert[alerts[covered]][attempt.device.id] = index, attempt
+                        alert = burst_alert(burst, urgent=is_urgent_tier and not burst_count and not late)
+                    alerts[burst_count] = with_renewed_ttl(alert, now) if late else alert
+                attempts_by_alert[alerts[burst_count]][attempt.device.id] = index, attempt
         return attempts_by_alert
 
     def _send_alert(
         self, alert: Alert, attempts: Mapping[DeviceId, IndexedAttempt]
     ) -> Iterator[tuple[int, SendAttempt, Receipt | None]]:
-        """Send the alert to each device. Yield each attempt with its receipt, or None if a breaker held it back."""
+        """Send the alert to each device. Yield each attempt with its receipt; None if a breaker held it back."""
         held_back = dict(attempts)
 
         def admitted() -> Iterator[Device]:

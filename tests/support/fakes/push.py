@@ -16,7 +16,7 @@ from notifier.domain.push.device import Device, DeviceId
 from notifier.domain.push.frequency_cap import AlertHistory, CapLimits, CountedAlert, Ruling, ruling_on, with_alert
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit, ProviderRate, draw, report_results
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import SendLogKey, SendWindow
+from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.domain.users.account_preferences import AlertDeferred
 from notifier.domain.users.visibility import may_push_after_quiet_hours
 from notifier.ports.coordination import Clock
@@ -122,31 +122,31 @@ class MemoryProvider:
 
 class MemorySendLog:
     def __init__(self) -> None:
-        self.windows: dict[SendLogKey, dict[int, SendWindow]] = defaultdict(dict)
+        self.batches: dict[SendLogKey, dict[int, SendBatch]] = defaultdict(dict)
         """Batches by number."""
 
     def read(
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
-    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
+    ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         wanted = set(shards)
         return {
-            sending: [windows[n] for n in sorted(windows)]
-            for sending, windows in self.windows.items()
-            if (sending.burst, sending.platform) == (burst, platform) and sending.shard in wanted and windows
+            sending: [batches[n] for n in sorted(batches)]
+            for sending, batches in self.batches.items()
+            if (sending.burst, sending.platform) == (burst, platform) and sending.shard in wanted and batches
         }
 
-    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
-        return [self._intend(sending, window) for sending, window in windows]
+    def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Sequence[bool]:
+        return [self._intend(sending, batch) for sending, batch in batches]
 
-    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
-        for sending, window in windows:
-            if (intended := self.windows[sending].get(window.number)) is not None:
-                self.windows[sending][window.number] = replace(intended, failures=window.failures)
+    def close(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> None:
+        for sending, batch in batches:
+            if (intended := self.batches[sending].get(batch.number)) is not None:
+                self.batches[sending][batch.number] = replace(intended, failures=batch.failures)
 
-    def _intend(self, sending: SendLogKey, window: SendWindow) -> bool:
-        if window.number in self.windows[sending]:
+    def _intend(self, sending: SendLogKey, batch: SendBatch) -> bool:
+        if batch.number in self.batches[sending]:
             return False
-        self.windows[sending][window.number] = replace(window, failures=None)
+        self.batches[sending][batch.number] = replace(batch, failures=None)
         return True
 
 

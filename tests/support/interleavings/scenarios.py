@@ -174,7 +174,7 @@ def short_memory(world: World) -> None:
     """Remember a single change."""
     empty_index(world)
     for inbox in world.inboxes:
-        inbox.subjects.max_recent = 1
+        inbox.subjects.max_recent_changes = 1
 
 
 def crowd(world: World, _: Threads) -> None:

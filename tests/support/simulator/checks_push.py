@@ -11,7 +11,7 @@ from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import burst_alert, summary_alert
-from notifier.domain.push.send_log import SendLogKey, SendWindow, SilentReason
+from notifier.domain.push.send_log import SendBatch, SendLogKey, SilentReason
 from tests.support.simulator.script import Failing, Fault, Killed, Outage, Part, Stalled, Wiped
 from tests.support.simulator.simulation import World
 from tests.support.simulator.snapshot import key_of
@@ -20,7 +20,7 @@ CAPS = ((timedelta(hours=1), 5), (timedelta(days=1), 20))
 """Most alerts of a user within any span of this length."""
 
 AlertCounts = Counter[tuple[BurstKey, Member, Platform]]
-Windows = list[tuple[SendLogKey, SendWindow]]
+Batches = list[tuple[SendLogKey, SendBatch]]
 
 
 def alert_violations(world: World) -> Iterator[str]:
@@ -36,10 +36,8 @@ def alert_violations(world: World) -> Iterator[str]:
         for burst, member, _ in sorted(alerts)
         if member not in alerted[burst]
     )
-    windows: Windows = [
-        (at, window) for at, by_number in state.send_log.windows.items() for window in by_number.values()
-    ]
-    yield from chain(_wrong_reasons(world, windows, alerted), _over_cap(world, windows))
+    batches: Batches = [(at, batch) for at, by_number in state.send_log.batches.items() for batch in by_number.values()]
+    yield from chain(_wrong_reasons(world, batches, alerted), _over_cap(world, batches))
 
 
 def _with_wrong_collapse_id(world: World) -> Iterator[str]:
@@ -68,28 +66,28 @@ def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) 
         for shard in set(slice_.shards) & set(snapshots):
             if progress.final_entry.fact is not Fact.DONE:
                 continue
-            windows = _windows(world, slice_, shard)
+            batches = _batches(world, slice_, shard)
             platform = slice_.step.platform
             reached = always & world.population.members_with(platform)
             expected = {Member(m) for m in members(snapshots[shard].members_to_alert(slice_.tier), shard)} & reached
             if missing := {m for m in expected if not alerts[slice_.burst, m, platform]} - _recorded_as_silent(
-                windows, shard
+                batches, shard
             ):
                 yield f"{slice_} is done, and {sorted(missing)} were not alerted"
-            if any(window.failures is None for window in windows):
+            if any(batch.failures is None for batch in batches):
                 yield f"{slice_} is done, and the outcome of some alerts is unknown"
 
 
-def _windows(world: World, slice_: Slice, shard: int) -> Sequence[SendWindow]:
+def _batches(world: World, slice_: Slice, shard: int) -> Sequence[SendBatch]:
     sending = SendLogKey(slice_.burst, slice_.tier, shard, slice_.step.platform)
     return world.state.send_log.read(slice_.burst, sending.platform, [shard]).get(sending, ())
 
 
-def _recorded_as_silent(windows: Sequence[SendWindow], shard: int) -> set[Member]:
+def _recorded_as_silent(batches: Sequence[SendBatch], shard: int) -> set[Member]:
     """Return members whose alert is recorded as not sent or not accepted."""
-    silent = {Member(m) for window in windows for bits in window.silent.values() for m in members(bits, shard)}
+    silent = {Member(m) for batch in batches for bits in batch.silent.values() for m in members(bits, shard)}
     return silent | {
-        attempt.state.member for window in windows for attempt in window.failures or () if attempt.at is None
+        attempt.state.member for batch in batches for attempt in batch.failures or () if attempt.at is None
     }
 
 
@@ -102,16 +100,16 @@ def _members_to_alert(world: World) -> Mapping[BurstKey, set[Member]]:
     return members_by_burst
 
 
-def _wrong_reasons(world: World, windows: Windows, alerted: Mapping[BurstKey, set[Member]]) -> Iterator[str]:
+def _wrong_reasons(world: World, batches: Batches, alerted: Mapping[BurstKey, set[Member]]) -> Iterator[str]:
     """Check that each recorded reason for not alerting a member is true."""
-    for at, window in windows:
-        for why, bits in window.silent.items():
+    for at, batch in batches:
+        for why, bits in batch.silent.items():
             for member in map(Member, members(bits, at.shard)):
                 other_bursts = [key for key in alerted if key != at.burst and member in alerted[key]]
                 if why is SilentReason.COLLAPSED:
-                    is_true = _is_in_newer_alert(world, at, member, window.at)
+                    is_true = _is_in_newer_alert(world, at, member, batch.at)
                 else:
-                    is_true = _reason_is_true(world, why, at.burst, other_bursts, window.at)
+                    is_true = _reason_is_true(world, why, at.burst, other_bursts, batch.at)
                 if not is_true:
                     yield f"{member} wasn't told of {at.burst}, which is said to be {why}, and isn't"
 
@@ -136,14 +134,14 @@ def _is_in_newer_alert(world: World, at: SendLogKey, member: Member, now: dateti
     """Whether an alert of a newer burst that includes this one was sent by then."""
     burst, by_key = at.burst, world.state.bursts.by_key
     for newer in (key for key in by_key if key.subject == burst.subject and key.seq > burst.seq):
-        for windows in world.state.send_log.read(newer, at.platform, [at.shard]).values():
-            sent = (window for window in windows if window.at <= now and contains(window.alerted, member))
-            if any(burst.seq in window.covered_by_alert(member) for window in sent):
+        for batches in world.state.send_log.read(newer, at.platform, [at.shard]).values():
+            sent = (batch for batch in batches if batch.at <= now and contains(batch.alerted, member))
+            if any(burst.seq in batch.covered_by_alert(member) for batch in sent):
                 return True
     return False
 
 
-def _over_cap(world: World, windows: Windows) -> Iterator[str]:
+def _over_cap(world: World, batches: Batches) -> Iterator[str]:
     """Check the frequency caps, except in runs where Redis lost its counters.
 
     A worker that counted an alert and then died or stalled records it later than it was counted.
@@ -151,9 +149,9 @@ def _over_cap(world: World, windows: Windows) -> Iterator[str]:
     if any(isinstance(entry.what, Fault) and _loses_counts(entry.what) for entry in world.script.entries):
         return
     times = defaultdict[Member, dict[BurstKey, datetime]](dict)
-    for at, window in sorted(windows, key=lambda entry: entry[1].at):
-        for member in map(Member, members(window.alerted, at.shard)):
-            times[member].setdefault(at.burst, window.at)
+    for at, batch in sorted(batches, key=lambda entry: entry[1].at):
+        for member in map(Member, members(batch.alerted, at.shard)):
+            times[member].setdefault(at.burst, batch.at)
     for member, by_burst in times.items():
         for now in by_burst.values():
             for span, most in CAPS:

@@ -9,7 +9,7 @@ from notifier.domain.errors import NotFound, Unavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.inbox import Inbox
-from notifier.flow.inbox.page import Badge, Item, Page
+from notifier.flow.inbox.page import Badge, BurstItem, Page
 from tests.support.oracle import InboxMarks, Key, Oracle
 from tests.support.simulator.script import Opened
 from tests.support.simulator.snapshot import ListBounds, StateReader, key_of
@@ -188,7 +188,7 @@ def wrong(
 
 def _left(walk: Walk, before: Oracle, after: Oracle, moving: Collection[Key]) -> Iterator[str]:
     """Yield bursts on the page that show content which was retracted before the page was opened."""
-    items = [item for page in walk.pages for item in page.items if isinstance(item, Item)]
+    items = [item for page in walk.pages for item in page.items if isinstance(item, BurstItem)]
     for burst, names in ((item.burst, item.names) for item in items):
         if (key := key_of(burst.key)) in moving or not after.retractions:
             continue

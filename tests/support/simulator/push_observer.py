@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.push.alert import Alert, SummaryAlert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import AlertOutcome, SendWindow
+from notifier.domain.push.send_log import AlertOutcome, SendBatch
 from notifier.ports.ledger import Claims
 from tests.support.fakes.push import MemoryProvider
 from tests.support.oracle import InboxMarks
@@ -23,7 +23,7 @@ LATE = timedelta(minutes=15)
 """Age of a burst from which its alert also summarizes older ones."""
 
 Name = tuple[Tier, int, datetime]
-"""Identifies a window within a burst and shard: tier, number and time."""
+"""Identifies a batch within a burst and shard: tier, number and time."""
 
 
 @dataclass(slots=True)
@@ -39,9 +39,9 @@ class PushObserver:
     awake: dict[str, frozenset[int]] = field(default_factory=dict)
     """Members outside quiet hours when a worker claimed its slice."""
     first: dict[tuple[BurstKey, Device], Name] = field(default_factory=dict)
-    """Window of the first alert to each device."""
+    """Batch of the first alert to each device."""
     accepted_in: dict[tuple[BurstKey, Device], set[Name]] = field(default_factory=dict)
-    """Windows that were open when the provider accepted the alert for the device."""
+    """Batches that were open when the provider accepted the alert for the device."""
     wrong: list[str] = field(default_factory=list)
 
     def note_claim(self, owner: str, burst: BurstKey) -> None:
@@ -54,24 +54,24 @@ class PushObserver:
     def check_alert(self, owner: str, alert: Alert, device: Device) -> None:
         """Check an alert against the send log and the oracle.
 
-        The send log must have it as in flight. A member of one window is in no later one. An accepted alert is sent
+        The send log must have it as in flight. A member of one batch is in no later one. An accepted alert is sent
         again only while that is not recorded, or recorded as unknown. A member who could be alerted neither at the
-        claim nor now must not be. The alert counts as many bursts as its window names.
+        claim nor now must not be. The alert counts as many bursts as its batch names.
         """
         burst, member = alert.burst, device.member
-        open_windows = self._open_windows(burst, device)
-        if not open_windows:
+        open_batches = self._open_batches(burst, device)
+        if not open_batches:
             self.wrong.append(f"{member} was alerted of {burst} without an intent")
-        first_time = [name for name, window in open_windows.items() if contains(window.alerted, member)]
+        first_time = [name for name, batch in open_batches.items() if contains(batch.alerted, member)]
         if any(self.first.setdefault((burst, device), name) != name for name in first_time):
             self.wrong.append(f"{member} was alerted of {burst} as if for the first time, and had been before")
         if (accepted_in := self.accepted_in.get((burst, device))) and not accepted_in & self._in_doubt(burst, device):
             self.wrong.append(f"{member} was alerted of {burst} again, on a phone that is noted to have it")
-        if open_windows and (count := _burst_count(alert)) not in {
-            _noted(window, device) for window in open_windows.values()
+        if open_batches and (count := _burst_count(alert)) not in {
+            _noted(batch, device) for batch in open_batches.values()
         }:
-            self.wrong.append(f"{member} was alerted of {burst} as one of {count}, which no window records")
-        older_seqs = {seq for window in open_windows.values() for seq in window.covered_by_alert(member)}
+            self.wrong.append(f"{member} was alerted of {burst} as one of {count}, which no batch records")
+        older_seqs = {seq for batch in open_batches.values() for seq in batch.covered_by_alert(member)}
         if member not in self.awake.get(owner, frozenset()) | self._awake():
             self.wrong.append(f"{member} was alerted of {burst} while asleep")
         for key in (burst, *(BurstKey(burst.subject, seq) for seq in older_seqs)):
@@ -81,36 +81,36 @@ class PushObserver:
                 )
 
     def note_accepted(self, burst: BurstKey, device: Device) -> None:
-        self.accepted_in.setdefault((burst, device), set()).update(self._open_windows(burst, device))
+        self.accepted_in.setdefault((burst, device), set()).update(self._open_batches(burst, device))
 
-    def _open_windows(self, burst: BurstKey, device: Device) -> Mapping[Name, SendWindow]:
-        """Return the open windows that include the device."""
+    def _open_batches(self, burst: BurstKey, device: Device) -> Mapping[Name, SendBatch]:
+        """Return the open batches that include the device."""
         return {
-            name: window
-            for name, window in self._windows(burst, device)
-            if window.failures is None
-            if contains(window.alerted, device.member) or device.id in {tried.device for tried in window.retries}
+            name: batch
+            for name, batch in self._batches(burst, device)
+            if batch.failures is None
+            if contains(batch.alerted, device.member) or device.id in {tried.device for tried in batch.retries}
         }
 
     def _in_doubt(self, burst: BurstKey, device: Device) -> set[Name]:
-        """Return the windows in which delivery to the device is open or unknown.
+        """Return the batches in which delivery to the device is open or unknown.
 
         A worker that takes over from a dead one records the outcome as unknown.
         """
         return {
             name
-            for name, window in self._windows(burst, device)
-            if window.failures is None
+            for name, batch in self._batches(burst, device)
+            if batch.failures is None
             or any(
                 attempt.state.device == device.id and attempt.outcome is AlertOutcome.UNKNOWN
-                for attempt in window.failures
+                for attempt in batch.failures
             )
         }
 
-    def _windows(self, burst: BurstKey, device: Device) -> Iterator[tuple[Name, SendWindow]]:
+    def _batches(self, burst: BurstKey, device: Device) -> Iterator[tuple[Name, SendBatch]]:
         send_logs = self.state_reader.state.send_log.read(burst, device.platform, [shard_of(device.member)])
-        for sending, windows in send_logs.items():
-            yield from (((sending.tier, window.number, window.at), window) for window in windows)
+        for sending, batches in send_logs.items():
+            yield from (((sending.tier, batch.number, batch.at), batch) for batch in batches)
 
     def always(self, burst: BurstKey) -> frozenset[int]:
         """Return the members who could be alerted at every moment so far, quiet hours ignored.
@@ -144,10 +144,10 @@ def _burst_count(alert: Alert) -> int:
     return alert.content.count if isinstance(alert.content, SummaryAlert) else 1
 
 
-def _noted(window: SendWindow, device: Device) -> int:
-    """Return how many bursts the window's alert to the device stands for."""
-    again = [tried.covered_bursts for tried in window.retries if tried.device == device.id]
-    return max(1, *again) if again else 1 + len(window.covered_by_alert(device.member))
+def _noted(batch: SendBatch, device: Device) -> int:
+    """Return how many bursts the batch's alert to the device stands for."""
+    again = [tried.covered_bursts for tried in batch.retries if tried.device == device.id]
+    return max(1, *again) if again else 1 + len(batch.covered_by_alert(device.member))
 
 
 @dataclass(frozen=True, slots=True)

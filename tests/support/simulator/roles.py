@@ -14,7 +14,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.flow.inbox.inbox import Inbox, OpeningObserver
+from notifier.flow.inbox.inbox import AnswerObserver, Inbox
 from notifier.flow.inbox.preferences import PreferenceEditor
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
@@ -161,7 +161,7 @@ class Roles:
             nonces=g.nonces,
         )
 
-    def inbox(self, observer: OpeningObserver | None) -> Inbox:
+    def inbox(self, observer: AnswerObserver | None) -> Inbox:
         """Return the inbox of one API process, with caches small enough to evict."""
         return build_inbox(
             self.reads(),

@@ -10,7 +10,7 @@ from notifier.domain.ids import Member
 from notifier.domain.users.account_preferences import AccountPreferences
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.flow.inbox.page import Badge, InboxView, Item
+from notifier.flow.inbox.page import Badge, BurstItem, InboxView
 from notifier.flow.live.stream import (
     MAX_QUEUED_BURSTS,
     RecentBurstBuffer,
@@ -140,7 +140,7 @@ def test_burst_waits_once_with_its_latest_text_and_stays_a_row() -> None:
     waiting.put(StreamEvent.ROW, LATER)
     waiting.put(StreamEvent.GROUP, grown(LATER))
     [update] = waiting.take(look(), None)
-    assert isinstance(update.item, Item)
+    assert isinstance(update.item, BurstItem)
     assert (update.event, update.item.burst.count) == (StreamEvent.ROW, 2)
     assert waiting.take(look(), None) == []
 

@@ -8,7 +8,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.circuit_breaker import Open
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.draft import Draft, SendAttempt
-from notifier.domain.push.send_log import AttemptState, SendLogKey, SendWindow, SilentReason
+from notifier.domain.push.send_log import AttemptState, SendBatch, SendLogKey, SilentReason
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.metrics import Metrics
 from tests.support.examples import NOON, SECOND
@@ -38,26 +38,26 @@ def first_alerts(*attempts: SendAttempt, capped: int | None = None) -> Draft:
     silent = {} if capped is None else {SilentReason.DAILY: from_offsets([capped])}
     for bits in silent.values():
         people = people | bits
-    window = SendWindow(number=0, at=NOON, members=people, silent=silent)
-    return Draft(log_key=SENDING, window=window, attempts=attempts)
+    batch = SendBatch(number=0, at=NOON, members=people, silent=silent)
+    return Draft(log_key=SENDING, batch=batch, attempts=attempts)
 
 
 def recipients(draft: Draft) -> Sequence[int]:
     return [entry.state.member for entry in draft.attempts]
 
 
-def test_member_without_reachable_device_is_left_out_of_the_window() -> None:
+def test_member_without_reachable_device_is_left_out_of_the_batch() -> None:
     devices = [attempt(2, OPEN), attempt(2, CLOSED)]
     batch = [first_alerts(attempt(1, OPEN), *devices, attempt(3, CLOSED), capped=9)]
     admission = admit(breakers(), batch)
     [draft] = admission.drafts
-    assert (recipients(draft), members(draft.window.members, 0)) == ([2, 2, 3], [2, 3, 9])
-    assert members(draft.window.alerted, 0) == [2, 3]
-    assert admission.blocked == {OPEN}
+    assert (recipients(draft), members(draft.batch.members, 0)) == ([2, 2, 3], [2, 3, 9])
+    assert members(draft.batch.alerted, 0) == [2, 3]
+    assert admission.blocked_lines == {OPEN}
 
 
-def test_draft_without_members_is_dropped_unless_a_crash_left_its_window() -> None:
-    broken = Draft(log_key=SENDING, window=SendWindow(number=1, at=NOON), attempts=(), is_in_doubt=True)
+def test_draft_without_members_is_dropped_unless_a_crash_left_its_batch() -> None:
+    broken = Draft(log_key=SENDING, batch=SendBatch(number=1, at=NOON), attempts=(), is_in_doubt=True)
     assert admit(breakers(), [first_alerts(attempt(1, OPEN)), broken]).drafts == [broken]
 
 
@@ -66,16 +66,16 @@ def test_half_open_breaker_admits_members_within_its_room() -> None:
     admission = admit(breakers(open_for=31), batch)
     first, second = admission.drafts
     assert (recipients(first), recipients(second)) == ([0, 1], [2])
-    assert members(second.window.members, 0) == [2]
-    assert admission.blocked == {OPEN}
+    assert members(second.batch.members, 0) == [2]
+    assert admission.blocked_lines == {OPEN}
 
 
-def test_blocked_retry_keeps_waiting_and_expired_one_stays_in_the_window() -> None:
+def test_blocked_retry_keeps_waiting_and_expired_one_stays_in_the_batch() -> None:
     waiting, admitted = attempt(1, OPEN), attempt(2, CLOSED)
     expired = AttemptState(device=attempt(3, OPEN).device.id, member=Member(3), first_at=NOON)
-    window = SendWindow(number=4, at=NOON, retries=(waiting.state, admitted.state, expired))
-    [draft] = admit(breakers(), [Draft(log_key=SENDING, window=window, attempts=[waiting, admitted])]).drafts
-    assert (recipients(draft), draft.window.retries) == ([2], (admitted.state, expired))
+    batch = SendBatch(number=4, at=NOON, retries=(waiting.state, admitted.state, expired))
+    [draft] = admit(breakers(), [Draft(log_key=SENDING, batch=batch, attempts=[waiting, admitted])]).drafts
+    assert (recipients(draft), draft.batch.retries) == ([2], (admitted.state, expired))
 
 
 def test_batch_is_unchanged_while_all_breakers_are_closed() -> None:

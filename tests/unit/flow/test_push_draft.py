@@ -16,9 +16,9 @@ from notifier.domain.push.send_log import (
     AlertOutcome,
     AttemptState,
     FailedAttempt,
+    SendBatch,
     SendLogKey,
     SendProgress,
-    SendWindow,
     SilentReason,
 )
 from notifier.domain.push.shard_state import ShardState
@@ -57,7 +57,7 @@ def with_waiting(shard: ShardState, *missed: FailedAttempt) -> ShardState:
 def test_shard_is_ready_for_members_neither_sent_to_nor_held_back() -> None:
     shard = replace(
         state(1, 2, 3, 4, 5),
-        progress=SendProgress(in_windows=from_offsets([1])),
+        progress=SendProgress(in_batches=from_offsets([1])),
         suppressed=from_offsets([2]),
         quiet=from_offsets([3]),
         deferred=from_offsets([4]),
@@ -88,20 +88,20 @@ def test_due_retry_waits_in_quiet_hours_until_its_window_closes() -> None:
     assert [shard.may_retry(tried, over) for tried in shard.due_retries(over)] == [False, False]
 
 
-def test_collapsed_member_is_in_the_window_and_gets_nothing() -> None:
+def test_collapsed_member_is_in_the_batch_and_gets_nothing() -> None:
     audience = LateAudience.of_members(from_offsets([1, 2])).collapse(from_offsets([2])).cover(7, from_offsets([1]))
     summary = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
     assert (recipients(summary), summary.attempts[0].state.covered_bursts) == ([1], 2)
-    assert members(summary.window.silent[SilentReason.COLLAPSED], 0) == [2]
-    assert summary.window.covered_by_alert(Member(1)) == (7,)
-    assert summary.window.covered_by_alert(Member(2)) == ()
+    assert members(summary.batch.silent[SilentReason.COLLAPSED], 0) == [2]
+    assert summary.batch.covered_by_alert(Member(1)) == (7,)
+    assert summary.batch.covered_by_alert(Member(2)) == ()
 
 
-def test_capped_member_stays_in_the_window_and_loses_all_devices() -> None:
+def test_capped_member_stays_in_the_batch_and_loses_all_devices() -> None:
     original = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
     capped = original.capped({Member(1): Ruling.HOURLY, Member(2): Ruling.AGAIN})
-    assert (recipients(capped), members(capped.window.members, 0)) == ([2], [1, 2])
-    assert {why: members(bits, 0) for why, bits in capped.window.silent.items()} == {SilentReason.HOURLY: [1]}
+    assert (recipients(capped), members(capped.batch.members, 0)) == ([2], [1, 2])
+    assert {why: members(bits, 0) for why, bits in capped.batch.silent.items()} == {SilentReason.HOURLY: [1]}
     assert original.capped({Member(1): Ruling.NEW, Member(2): Ruling.NEW}) is original
 
 
@@ -109,20 +109,20 @@ def test_capped_member_is_in_no_summary() -> None:
     audience = LateAudience.of_members(from_offsets([1, 2])).cover(7, from_offsets([1, 2]))
     original = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
     capped = original.capped({Member(1): Ruling.DAILY})
-    assert {olders: members(bits, 0) for olders, bits in capped.window.summaries.items()} == {(7,): [2]}
+    assert {olders: members(bits, 0) for olders, bits in capped.batch.summaries.items()} == {(7,): [2]}
 
 
 def test_caps_apply_to_first_alerts_only() -> None:
-    again = SendWindow(number=3, at=NOON, retries=(AttemptState(device=device(1).id, member=Member(1), first_at=NOON),))
+    again = SendBatch(number=3, at=NOON, retries=(AttemptState(device=device(1).id, member=Member(1), first_at=NOON),))
     assert draft(1).is_first_alert
-    assert not Draft(log_key=SENDING, window=again, attempts=()).is_first_alert
+    assert not Draft(log_key=SENDING, batch=again, attempts=()).is_first_alert
     assert not replace(draft(1), is_in_doubt=True).is_first_alert
 
 
 def test_cut_never_splits_the_devices_of_one_member() -> None:
     original = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
     assert recipients(original.cut(1)) == [1, 1]
-    assert members(original.cut(1).window.members, 0) == [1]
+    assert members(original.cut(1).batch.members, 0) == [1]
     assert original.cut(3) is original
 
 
@@ -135,14 +135,14 @@ def test_rate_limit_keeps_the_first_drafts_and_cuts_the_last_one() -> None:
 
 
 def test_rate_limit_does_not_hold_back_drafts_that_send_nothing() -> None:
-    broken = Draft(log_key=SENDING, window=SendWindow(number=1, at=NOON), attempts=(), is_in_doubt=True)
+    broken = Draft(log_key=SENDING, batch=SendBatch(number=1, at=NOON), attempts=(), is_in_doubt=True)
     assert within_rate([broken, draft(1)], 0) == [broken]
 
 
-def test_crash_leaves_every_device_of_the_window_in_doubt() -> None:
+def test_crash_leaves_every_device_of_the_batch_in_doubt() -> None:
     again = AttemptState(device=device(2).id, member=Member(2), first_at=NOON, failures=2)
-    window = SendWindow(number=0, at=NOON, members=from_offsets([1]), retries=(again,))
-    in_doubt = in_doubt_draft(state(1), burst(), window, [device(1)], NOON + HOUR)
+    batch = SendBatch(number=0, at=NOON, members=from_offsets([1]), retries=(again,))
+    in_doubt = in_doubt_draft(state(1), burst(), batch, [device(1)], NOON + HOUR)
     assert (in_doubt.is_in_doubt, recipients(in_doubt), in_doubt.is_empty) == (True, [], False)
     assert {attempt.state.member: attempt.outcome for attempt in in_doubt.unsent()} == {
         1: AlertOutcome.UNKNOWN,
@@ -153,6 +153,6 @@ def test_crash_leaves_every_device_of_the_window_in_doubt() -> None:
 def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
     fresh = AttemptState(device=device(1).id, member=Member(1), first_at=NOON)
     expired = AttemptState(device=device(2).id, member=Member(2), first_at=NOON - HOUR, failures=1)
-    window = SendWindow(number=1, at=NOON, retries=(fresh, expired))
-    unsent = Draft(log_key=SENDING, window=window, attempts=())
+    batch = SendBatch(number=1, at=NOON, retries=(fresh, expired))
+    unsent = Draft(log_key=SENDING, batch=batch, attempts=())
     assert [attempt.outcome for attempt in unsent.unsent()] == [AlertOutcome.SUPPRESSED, AlertOutcome.GIVEN_UP]

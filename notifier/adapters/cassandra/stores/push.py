@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
     account_fields_of,
 )
 from notifier.codec.preferences import suppressions_by_member
-from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
+from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_batch
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT
 from notifier.domain.audience.follows import UNFOLLOWED
@@ -25,7 +25,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject
-from notifier.domain.push.send_log import SendLogKey, SendWindow
+from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.domain.users.subject_preferences import NEVER, Volume, suppresses_alert
 from notifier.ports.push import PushSuppression
 
@@ -71,7 +71,7 @@ class CassandraSendLog:
 
     def read(
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
-    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
+    ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         # Read at a quorum, not at SERIAL. A batch that may have been sent is stored on a quorum, so this read finds it.
         # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller then
         # gives another batch the same number, `write_ahead` does not write it.
@@ -82,26 +82,26 @@ class CassandraSendLog:
             (str(burst.subject), burst.seq, str(platform), str(tier), shard_run, group)
             for tier, shard_run, group in partitions
         ]
-        windows = defaultdict[SendLogKey, list[SendWindow]](list)
+        batches = defaultdict[SendLogKey, list[SendBatch]](list)
         for (tier, _, _), rows in zip(partitions, self._cluster.query_each(_SELECT_BATCHES, queries), strict=True):
             for shard, number, intent, outcome in rows:
                 # An outcome is written later than its intent. An expired batch leaves a row with the outcome only.
                 if intent is not None:
-                    windows[SendLogKey(burst, tier, shard, platform)].append(unpack_window(number, intent, outcome))
-        return dict(windows)
+                    batches[SendLogKey(burst, tier, shard, platform)].append(unpack_batch(number, intent, outcome))
+        return dict(batches)
 
-    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
-        keys = [_key(log_key, window) for log_key, window in windows]
+    def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Sequence[bool]:
+        keys = [_key(log_key, batch) for log_key, batch in batches]
         # If several batches have the same key, only the first can be written.
         first_index: dict[LogRowKey, int] = {}
         for index, key in enumerate(keys):
             first_index.setdefault(key, index)
-        rows = [(*key, pack_intent(windows[index][1])) for key, index in first_index.items()]
+        rows = [(*key, pack_intent(batches[index][1])) for key, index in first_index.items()]
         written_keys = {row[:-1] for groups in _groups_to_write(rows) for row in self._write_groups(groups)}
         return [key in written_keys and first_index[key] == index for index, key in enumerate(keys)]
 
-    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
-        rows = [(pack_outcome(window), *_key(log_key, window)) for log_key, window in windows]
+    def close(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> None:
+        rows = [(pack_outcome(batch), *_key(log_key, batch)) for log_key, batch in batches]
         groups = _split(rows, lambda row: len(row[0]), max_bytes=MAX_CQL_BATCH_BYTES, max_items=MAX_ROWS_PER_BATCH)
         self._cluster.query_all(batched_rows(_UPDATE_OUTCOME, group) for group in groups)
 
@@ -159,7 +159,7 @@ def _split(items: Iterable[T], size: Callable[[T], int], *, max_bytes: int, max_
         yield group
 
 
-def _key(log_key: SendLogKey, window: SendWindow) -> LogRowKey:
+def _key(log_key: SendLogKey, batch: SendBatch) -> LogRowKey:
     burst, shard = log_key.burst, log_key.shard
     return (
         str(burst.subject),
@@ -168,7 +168,7 @@ def _key(log_key: SendLogKey, window: SendWindow) -> LogRowKey:
         str(log_key.tier),
         shard // SHARDS_PER_LOG_PARTITION,
         shard,
-        window.number,
+        batch.number,
     )
 
 

@@ -14,7 +14,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.user_preferences import account_fields_of
 from notifier.codec.preferences import suppressions_by_member
-from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
+from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_batch
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS
 from notifier.domain.audience.follows import UNFOLLOWED
@@ -22,7 +22,7 @@ from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject
-from notifier.domain.push.send_log import SendLogKey, SendWindow
+from notifier.domain.push.send_log import SendBatch, SendLogKey
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.ports.coordination import Clock
 from notifier.ports.push import PushSuppression
@@ -60,32 +60,32 @@ class SqliteSendLog:
 
     def read(
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
-    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
+    ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         parameters = str(burst.subject), burst.seq, json.dumps(list(shards)), str(platform)
         with self._db.read() as c:
             rows = c.execute(_SELECT_BATCHES, parameters).fetchall()
-        windows = defaultdict[SendLogKey, list[SendWindow]](list)
+        batches = defaultdict[SendLogKey, list[SendBatch]](list)
         for shard, tier, number, intent, outcome in rows:
-            windows[SendLogKey(burst, Tier(tier), shard, platform)].append(unpack_window(number, intent, outcome))
-        return dict(windows)
+            batches[SendLogKey(burst, Tier(tier), shard, platform)].append(unpack_batch(number, intent, outcome))
+        return dict(batches)
 
-    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
-        rows = [(*_key(log_key, window), to_ms(window.at), pack_intent(window)) for log_key, window in windows]
+    def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Sequence[bool]:
+        rows = [(*_key(log_key, batch), to_ms(batch.at), pack_intent(batch)) for log_key, batch in batches]
         expired_until = to_ms(self._clock.now() - BATCH_KEPT_FOR)
         with self._db.write() as c:
             written = [c.execute(_INSERT_BATCH, row).rowcount == 1 for row in rows]
             c.execute(_DELETE_EXPIRED, (expired_until, MAX_EXPIRED_PER_BATCH * len(rows)))
         return written
 
-    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
-        rows = [(pack_outcome(window), *_key(log_key, window)) for log_key, window in windows]
+    def close(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> None:
+        rows = [(pack_outcome(batch), *_key(log_key, batch)) for log_key, batch in batches]
         with self._db.write() as c:
             c.executemany(_UPDATE_OUTCOME, rows)
 
 
-def _key(log_key: SendLogKey, window: SendWindow) -> BatchKey:
+def _key(log_key: SendLogKey, batch: SendBatch) -> BatchKey:
     burst = log_key.burst
-    return str(burst.subject), burst.seq, log_key.shard, str(log_key.platform), str(log_key.tier), window.number
+    return str(burst.subject), burst.seq, log_key.shard, str(log_key.platform), str(log_key.tier), batch.number
 
 
 # Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.

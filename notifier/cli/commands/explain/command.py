@@ -20,7 +20,7 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, UserId
-from notifier.domain.push.send_log import SendWindow
+from notifier.domain.push.send_log import SendBatch
 from notifier.domain.users.digest import DigestSchedule, digest_key, is_in_digest
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.visibility import HiddenReason, Viewer, hidden_reason, is_unread
@@ -100,7 +100,7 @@ async def explanation(
         snapshot=snapshot,
         progress=progress,
         devices=ports.devices.by_member([member]).get(member, ()),
-        windows={platform: _send_windows(ports, key, platform, shard) for platform in Platform},
+        batches={platform: _send_batches(ports, key, platform, shard) for platform in Platform},
         now=now,
         throttles=throttles,
         pushed_tiers=pushed_tiers,
@@ -127,10 +127,10 @@ def _format_visible_from(moment: datetime | None) -> str | None:
     return None if moment == NEVER else iso_time_or_none(moment)
 
 
-def _send_windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendWindow]:
+def _send_batches(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendBatch]:
     """Return the send batches of the shard for all tiers. The audience snapshot has each member in only one tier."""
     by_shard = ports.send_log.read(key, platform, [shard])
-    return [window for windows in by_shard.values() for window in windows]
+    return [batch for batches in by_shard.values() for batch in batches]
 
 
 def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:

@@ -22,7 +22,7 @@ from notifier.domain.push.send_log import (
     AlertOutcome,
     AttemptState,
     FailedAttempt,
-    SendWindow,
+    SendBatch,
     SilentReason,
 )
 from notifier.domain.users.visibility import HiddenReason, SuppressionReason, Viewer, hidden_reason, suppression_reason
@@ -57,16 +57,16 @@ class DeviceState:
         return self.last_failure is None and not self.is_sending
 
 
-def device_states(windows: Sequence[SendWindow], member: Member) -> Sequence[DeviceState]:
-    """Return the latest state of each device of the member. `windows` must be sorted by time and number."""
+def device_states(batches: Sequence[SendBatch], member: Member) -> Sequence[DeviceState]:
+    """Return the latest state of each device of the member. `batches` must be sorted by time and number."""
     latest: dict[DeviceId, DeviceState] = {}
-    for window in windows:
-        for attempt in window.retries:
+    for batch in batches:
+        for attempt in batch.retries:
             if attempt.member == member:
                 latest[attempt.device] = DeviceState(
-                    device=attempt.device, is_sending=window.failures is None, failed_attempts=attempt.failures
+                    device=attempt.device, is_sending=batch.failures is None, failed_attempts=attempt.failures
                 )
-        for failure in window.failures or ():
+        for failure in batch.failures or ():
             if failure.state.member == member:
                 latest[failure.state.device] = _failed_state(failure)
     return list(latest.values())
@@ -77,10 +77,10 @@ def without_retries(devices: Sequence[DeviceState]) -> Sequence[DeviceState]:
     return [replace(device, next_attempt_at=None) for device in devices]
 
 
-def attempts_of(window: SendWindow, member: Member) -> Iterator[AttemptState]:
+def attempts_of(batch: SendBatch, member: Member) -> Iterator[AttemptState]:
     """Yield the attempts in this batch that belong to devices of the member."""
-    yield from (attempt for attempt in window.retries if attempt.member == member)
-    yield from (failure.state for failure in window.failures or () if failure.state.member == member)
+    yield from (attempt for attempt in batch.retries if attempt.member == member)
+    yield from (failure.state for failure in batch.failures or () if failure.state.member == member)
 
 
 def _failed_state(failure: FailedAttempt) -> DeviceState:
@@ -151,7 +151,7 @@ class ExplainedCase:
     """Ledger of the burst."""
     devices: Sequence[Device]
     """Current devices of the user."""
-    windows: Mapping[Platform, Sequence[SendWindow]]
+    batches: Mapping[Platform, Sequence[SendBatch]]
     """Send batches of the user's shard, for all tiers."""
     now: datetime
     throttles: Collection[str] = ()
@@ -184,25 +184,25 @@ def explained_alerts(case: ExplainedCase) -> Sequence[ExplainedAlert]:
     return [
         _explain(case, platform)
         for platform in Platform
-        if platform in platforms or any(_windows_with_user(case, platform))
+        if platform in platforms or any(_batches_with_user(case, platform))
     ]
 
 
-def _windows_with_user(case: ExplainedCase, platform: Platform) -> Iterator[SendWindow]:
+def _batches_with_user(case: ExplainedCase, platform: Platform) -> Iterator[SendBatch]:
     """Yield the send batches of the provider that contain the user, sorted by time and number."""
-    for window in sorted(case.windows.get(platform, ()), key=lambda window_: (window_.at, window_.number)):
-        if contains(window.members, case.member) or any(attempts_of(window, case.member)):
-            yield window
+    for batch in sorted(case.batches.get(platform, ()), key=lambda batch_: (batch_.at, batch_.number)):
+        if contains(batch.members, case.member) or any(attempts_of(batch, case.member)):
+            yield batch
 
 
 def _explain(case: ExplainedCase, platform: Platform) -> ExplainedAlert:
-    windows = list(_windows_with_user(case, platform))
-    if not windows:
+    batches = list(_batches_with_user(case, platform))
+    if not batches:
         return _explain_unsent(case, platform)
-    for reason, members in windows[0].silent.items():
+    for reason, members in batches[0].silent.items():
         if contains(members, case.member):
-            return ExplainedAlert(platform=platform, state=AlertState.SILENT, rule=reason, at=windows[0].at)
-    return _explain_sent(case, platform, windows)
+            return ExplainedAlert(platform=platform, state=AlertState.SILENT, rule=reason, at=batches[0].at)
+    return _explain_sent(case, platform, batches)
 
 
 def _explain_unsent(case: ExplainedCase, platform: Platform) -> ExplainedAlert:
@@ -210,18 +210,18 @@ def _explain_unsent(case: ExplainedCase, platform: Platform) -> ExplainedAlert:
     return ExplainedAlert(platform=platform, state=state, rule=rule, until=until)
 
 
-def _burst_count(case: ExplainedCase, first: SendWindow) -> int:
+def _burst_count(case: ExplainedCase, first: SendBatch) -> int:
     return 1 + len(first.covered_by_alert(case.member))
 
 
-def _explain_sent(case: ExplainedCase, platform: Platform, windows: Sequence[SendWindow]) -> ExplainedAlert:
+def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[SendBatch]) -> ExplainedAlert:
     """Return the state of an alert that is in the send log.
 
     Suppressed users get no retries. Retries wait for the end of quiet hours, unless the retry window closes earlier.
     """
-    first, slice_state, rule = windows[0], _slice_state(case, platform), _suppression(case)
+    first, slice_state, rule = batches[0], _slice_state(case, platform), _suppression(case)
     is_final = rule is not None or (slice_state is not None and slice_state.final_entry is not None)
-    devices = device_states(windows, case.member)
+    devices = device_states(batches, case.member)
     may_be_received = _may_be_received(case, platform, first, devices)
     if not may_be_received and all(device.is_unsent for device in devices):
         return replace(
@@ -229,7 +229,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, windows: Sequence[Sen
         )
     pending = [at for device in devices if (at := _next_attempt(case, device)) is not None]
     quiet_until_too_late = not pending and any(device.next_attempt_at is not None for device in devices)
-    if any(window.failures is None for window in windows):
+    if any(batch.failures is None for batch in batches):
         state = AlertState.UNKNOWN if is_final else AlertState.SENDING
     elif pending and not is_final:
         state = AlertState.RETRYING
@@ -250,9 +250,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, windows: Sequence[Sen
     )
 
 
-def _may_be_received(
-    case: ExplainedCase, platform: Platform, first: SendWindow, devices: Sequence[DeviceState]
-) -> bool:
+def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, devices: Sequence[DeviceState]) -> bool:
     """Return whether a device of the user has accepted the alert, or may have.
 
     Devices without an entry accepted it at the first attempt. If there are no entries at all, devices that the user no

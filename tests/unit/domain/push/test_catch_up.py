@@ -21,7 +21,7 @@ from notifier.domain.push.catch_up import (
     sends_alerts,
     unfinished,
 )
-from notifier.domain.push.send_log import OlderBursts, SendWindow
+from notifier.domain.push.send_log import OlderBursts, SendBatch
 from notifier.domain.timing import LATE_AFTER, PUSH_LIFETIME
 from tests.support.examples import HOUR, NOON, SECOND, burst, entry, plan_of, slice_of
 
@@ -109,8 +109,8 @@ def by_covered(covers: Mapping[OlderBursts, Bits]) -> dict[OlderBursts, set[int]
     return {olders: people(covered) for olders, covered in covers.items()}
 
 
-def summary(olders: OlderBursts, *places: int) -> SendWindow:
-    return SendWindow(number=0, at=NOON, members=bits(*places), summaries={olders: bits(*places)})
+def summary(olders: OlderBursts, *places: int) -> SendBatch:
+    return SendBatch(number=0, at=NOON, members=bits(*places), summaries={olders: bits(*places)})
 
 
 def test_summary_covers_the_bursts_still_due_to_each_member() -> None:
@@ -120,7 +120,7 @@ def test_summary_covers_the_bursts_still_due_to_each_member() -> None:
 
 
 def test_member_summarized_by_newer_burst_is_collapsed_or_deferred() -> None:
-    audience = LateAudience.of_members(bits(1, 2, 3)).with_sibling_windows([summary((5, 6), 1, 9), summary((5,), 2)])
+    audience = LateAudience.of_members(bits(1, 2, 3)).with_sibling_batches([summary((5, 6), 1, 9), summary((5,), 2)])
     assert people(audience.already_covered(6)) == {1}
     audience = audience.collapse(audience.already_covered(6)).defer(bits(1, 2))
     assert (people(audience.collapsed), people(audience.deferred), people(audience.remaining)) == ({1}, {2}, {3})
@@ -128,5 +128,5 @@ def test_member_summarized_by_newer_burst_is_collapsed_or_deferred() -> None:
 
 
 def test_members_told_by_another_summary_are_known() -> None:
-    audience = LateAudience.of_members(bits(1, 2)).with_sibling_windows([summary((3, 4), 1)])
+    audience = LateAudience.of_members(bits(1, 2)).with_sibling_batches([summary((3, 4), 1)])
     assert [people(audience.already_covered(seq)) for seq in (3, 4, 5)] == [{1}, {1}, set()]
