@@ -5,7 +5,7 @@ UPGRADE ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
-# Always keep bytecode: otherwise each of the hundreds of processes that tests start would compile all modules.
+# Tests start hundreds of processes. They write bytecode, because otherwise each would compile all modules.
 # Java uses only its fast compiler: a Cassandra that runs for minutes would spend half its CPU time on optimizing.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
