@@ -17,6 +17,7 @@ from tests.support.engines import engines
 settings.register_profile("notifier", deadline=None, print_blob=True)
 settings.load_profile("notifier")
 
+gc.disable()  # the collection of tests creates half a million objects and no garbage: until it ends
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 """Only Java's fast compiler: in the minutes that an engine lives, the optimizing one takes half of its CPU time."""
 
@@ -50,6 +51,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG)
+    gc.enable()
 
 
 @settings(database=None, max_examples=1)

@@ -130,7 +130,7 @@ def _measured(sets: MemberSets, case: UniverseCase, rounds: int) -> UniverseResu
 def _plan(sets: MemberSets, burst: Burst) -> None:
     """Plan the burst down to the last slice."""
     made = make_plan(burst, sets.follower_counts(burst.key.subject))
-    assert sum(slice_.width for slice_ in made.slices()) >= made.shards
+    assert sum(slice_.width for slice_ in made.slices()) >= made.shard_count
 
 
 def _take_all_snapshots(sets: MemberSets, burst: Burst, world: World, divided: list[Cost]) -> None:

@@ -159,7 +159,7 @@ class DeliveryBed:
     def burst(self, seq: int) -> tuple[Burst, list[Slice]]:
         """Return a new burst with its plan, and its P1 slices."""
         burst = opened(BurstKey(self.world.subject(0), seq), self.clock.now())
-        planned = make_plan(burst, self.delivery.sets.port.follower_counts(burst.key.subject))
+        planned = make_plan(burst, self.delivery.sets.sets.follower_counts(burst.key.subject))
         self.work.bursts.write([burst], [])
         self.work.ledger.store_plans([planned])
         return burst, [slice_ for slice_ in planned.slices() if slice_.step is Step.ROWS and slice_.tier is Tier.P1]

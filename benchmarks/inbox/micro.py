@@ -65,7 +65,7 @@ class Parts:
 
     def _body(self) -> object:
         """Make the items: names, sentences and unread marks."""
-        return [item_body(self.look.item(burst), "", self.now) for burst in self.bursts]
+        return [item_body(self.look.burst_item(burst), "", self.now) for burst in self.bursts]
 
     def _encrypt(self) -> object:
         return [self.opaque.id(VIEWER, burst.key) for burst in self.bursts]
@@ -92,7 +92,9 @@ class Parts:
 
     @cached_property
     def page(self) -> InboxBody:
-        items = [item_body(self.look.item(burst), self.opaque.id(VIEWER, burst.key), self.now) for burst in self.bursts]
+        items = [
+            item_body(self.look.burst_item(burst), self.opaque.id(VIEWER, burst.key), self.now) for burst in self.bursts
+        ]
         badge = BadgeBody(count=PAGE, more=False)
         return InboxBody(items=items, next=None, seen=None, live=None, badge=badge, partial=False)
 

@@ -1,7 +1,7 @@
 """Litestar application: routes, guards, error handlers and middleware."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from litestar import Litestar, Router
@@ -162,7 +162,11 @@ def _dependencies(
     container: ApiContainer, openapi_document: OpenApiDocument, controls: DemoControls
 ) -> dict[str, Provide]:
     """Return what routes may ask for, by the name of their parameter."""
-    values = {"container": container, "openapi_document": openapi_document, "controls": controls}
+    values: Mapping[str, ApiContainer | OpenApiDocument | DemoControls] = {
+        "container": container,
+        "openapi_document": openapi_document,
+        "controls": controls,
+    }
     return {name: _provider(value) for name, value in values.items()}
 
 

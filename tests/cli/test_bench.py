@@ -128,6 +128,7 @@ def test_unknown_inbox_figure_is_rejected_with_known_ones(tmp_path: Path) -> Non
     assert "unknown figure 'outbox'; choose from parts, pages, news, latency, load," in process.stderr
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(bool(missing()), reason="the engines need Java 17 and Maven")
 def test_log_benchmark_stops_its_broker(tmp_path: Path) -> None:
@@ -145,6 +146,7 @@ def test_log_benchmark_stops_its_broker(tmp_path: Path) -> None:
     assert [*tmp_path.glob("notifier-bench-*")] == []
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(400)
 def test_demo_start_is_timed_on_empty_and_used_folder(tmp_path: Path) -> None:
     """The limits hold on an idle machine. Here, both starts must be measured, and the second must keep its data."""

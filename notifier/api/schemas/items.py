@@ -199,7 +199,7 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         digest=DigestBody(
             date=day,
             accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:MAX_ACCOUNTS]],
-            bursts=[DigestBurstBody(**common_fields(inner, now)) for inner in item.inside],
+            bursts=[DigestBurstBody(**common_fields(inner, now)) for inner in item.bursts],
             more=digest.more,
         ),
     )

@@ -205,7 +205,7 @@ class SubjectCache:
         return dict.fromkeys(extensions)
 
     async def older_than(
-        self, subjects: Collection[Subject], after: InboxPosition | None, authors: Collection[UserId]
+        self, subjects: Collection[Subject], position: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
         """Read the run of bursts after a position from the store, without restricted bursts of other authors.
 

@@ -123,11 +123,11 @@ class ViewerFacts:
         return None
 
     async def _member(self, user: UserId) -> Member:
-        """Return the member number that the port expects, or look it up. Raises NotFound and StoreUnavailable.
+        """Return the cached member number, or look it up. Raises NotFound and StoreUnavailable.
 
-        An cached number may be wrong; `read` compares it with the number that it reads.
+        A cached number may be wrong; `read` compares it with the number that it reads.
         """
-        if (cached := await self.people.cached(user)) is not None:
+        if (cached := await self.people.cached_member(user)) is not None:
             return cached
         with self.metrics.inbox_store():
             member = await self.people.member(user)

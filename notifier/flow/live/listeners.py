@@ -217,7 +217,7 @@ class ListenerRegistry:
         Keys are kept instead of a number, so that an update of an unread burst does not count it twice.
         """
         view = listener.view(now)
-        unread_keys = await self.inbox.unread(view)
+        unread_keys = await self.inbox.unread_keys(view)
         # Add bursts that arrived during the read, and earlier ones that may not be in the pull index yet.
         unread_keys |= {b.key for b in self.buffer.visible_since(view, now - READ_OVERLAP) if is_unread(b, view.viewer)}
         listener.unread, listener.needs_count = unread_keys, False

@@ -189,7 +189,7 @@ def wrong(
 def _left(walk: Walk, before: Oracle, after: Oracle, moving: Collection[Key]) -> Iterator[str]:
     """Yield bursts on the page that show content which was retracted before the page was opened."""
     items = [item for page in walk.pages for item in page.items if isinstance(item, BurstItem)]
-    for burst, names in ((item.burst, item.names) for item in items):
+    for burst, names in ((item.burst, item.mentioners) for item in items):
         if (key := key_of(burst.key)) in moving or not after.retractions:
             continue
         visible = {id for oracle in (before, after) if key in oracle.bursts for id in oracle.left(oracle.bursts[key])}

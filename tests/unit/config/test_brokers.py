@@ -5,7 +5,7 @@ import pytest
 from notifier.config import Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
-from notifier.profiles.celery_brokers import brokers
+from notifier.profiles.celery_brokers import broker_urls
 
 OWN = {f"NOTIFIER_BROKERS_{pool.replace('.', '_').upper()}": f"amqp://rabbit/{pool}" for pool in Pool}
 UNUSABLE_REDIS_URLS = [
@@ -17,7 +17,7 @@ UNUSABLE_REDIS_URLS = [
 
 def test_pool_without_a_broker_uses_a_redis_database() -> None:
     settings = Settings.read({"NOTIFIER_BROKERS_P0": "amqp://rabbit//"})
-    urls = brokers(settings, "redis://cache/0")
+    urls = broker_urls(settings, "redis://cache/0")
     assert urls[Pool.P0] == "amqp://rabbit//"
     assert len({urls[pool] for pool in Pool}) == len(Pool)
     assert all(urls[pool].startswith("redis://cache/") for pool in Pool if pool is not Pool.P0)
@@ -27,7 +27,7 @@ def test_pool_without_a_broker_uses_a_redis_database() -> None:
 def test_unusable_redis_is_refused_as_broker_with_the_remedy(url: str) -> None:
     assert Settings.read({"NOTIFIER_REDIS_URL": url}).redis_url == url
     with pytest.raises(BadSetting, match="NOTIFIER_BROKERS_PUSH_APNS") as refused:
-        brokers(Settings.read({}), url)
+        broker_urls(Settings.read({}), url)
     assert "secret" not in str(refused.value)
     settings = Settings.read(OWN)
-    assert set(brokers(settings, url).values()) == {f"amqp://rabbit/{pool}" for pool in Pool}
+    assert set(broker_urls(settings, url).values()) == {f"amqp://rabbit/{pool}" for pool in Pool}

@@ -65,7 +65,7 @@ class CassandraTimeline:
         if after is not None:
             newest = min(newest, window_of(after.opened_at))
         subject_names = [*dict.fromkeys(map(str, subjects))]
-        row_query = InboxRowQuery(member=member, subjects=subject_names, position=position, limit=limit)
+        row_query = InboxRowQuery(member=member, subjects=subject_names, position=after, limit=limit)
         return await self._inboxes.rows(row_query, range(newest, oldest - 1, -1))
 
 
