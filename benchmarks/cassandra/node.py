@@ -16,7 +16,7 @@ from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.reaper import watched
 from notifier.domain.errors import Environment
 
-LOOKS_EVERY = 0.1
+POLL_INTERVAL_SECONDS = 0.1
 IDLE = 0.1
 """Share of one core. A node that flushes, compacts or compiles uses more."""
 SETTLES_WITHIN = 20.0
@@ -37,9 +37,9 @@ class BenchNode:
         deadline = time.monotonic() + SETTLES_WITHIN
         before, quiet = self.processor(), False
         while not quiet and time.monotonic() < deadline:
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
             now = self.processor()
-            before, quiet = now, now - before <= IDLE * LOOKS_EVERY
+            before, quiet = now, now - before <= IDLE * POLL_INTERVAL_SECONDS
 
     def restart(self) -> None:
         """Restart the node, so that the data in its memory is in its files."""

@@ -13,7 +13,7 @@ from notifier.topics import GROUPS
 
 JOINS_WITHIN = 60.0
 """Seconds that a process started at the same time may take to join."""
-LOOKS_EVERY = 0.5
+POLL_INTERVAL_SECONDS = 0.5
 
 Commits = Mapping[tuple[str, int], int]
 """Committed offsets by stream and partition."""
@@ -25,7 +25,7 @@ def await_members(stage: Stage, count: int) -> None:
     while set(members.values()) != {("Stable", count)}:
         if time.monotonic() > deadline:
             raise NotRunning(f"the consumer groups are not stable: {members}")
-        time.sleep(LOOKS_EVERY)
+        time.sleep(POLL_INTERVAL_SECONDS)
         members = _members(kafka_access(stage.settings))
 
 

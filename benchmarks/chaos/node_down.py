@@ -25,7 +25,7 @@ from notifier.domain.errors import Environment
 NAME = "one_node_down"
 MENTIONS, LASTING = 60, 20.0
 TOKENS_LAST = timedelta(hours=1)
-LOOKS_EVERY = 0.25
+POLL_INTERVAL_SECONDS = 0.25
 TRIES = 8
 
 
@@ -53,7 +53,7 @@ def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
             requests += 1
             if answer.status != 200 or answer.body["partial"]:
                 wrong.append(f"an inbox was answered with {answer.status} after {answer.seconds:.1f} s")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
     stage.tell(f"opened {requests} inboxes, retried {storm.sent.retries} requests")
     return wrong + [f"{storm.sent.retries} requests were rejected at first"] * bool(storm.sent.retries)
 

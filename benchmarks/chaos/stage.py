@@ -61,7 +61,7 @@ ENVIRONMENT = {
 }
 SETTLES_WITHIN = 300.0
 """Seconds. A slice that was lost with its worker is reissued within a minute."""
-LOOKS_EVERY = 0.1
+POLL_INTERVAL_SECONDS = 0.1
 LETTERS_SHOWN = 1_000
 
 
@@ -124,7 +124,7 @@ class Stage:
         while not _sequenced(self.ports, waiting):
             if time.monotonic() > began + within:
                 raise NotRunning(f"{len(waiting)} events have no burst after {within:g} s")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
         return time.monotonic() - began
 
     def wrong(self) -> list[str]:
@@ -138,14 +138,14 @@ class Stage:
                 return [
                     f"{len(waiting)} events without bursts, {len(self.ports.ledger.open_bursts())} unfinished bursts"
                 ]
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
         while True:
             try:
                 return self._compared()
             except StoreUnavailable:  # a store that has just restarted is slow to read a whole keyspace
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(LOOKS_EVERY)
+                time.sleep(POLL_INTERVAL_SECONDS)
 
     def _compared(self) -> list[str]:
         outside = StoreCheck(
@@ -217,7 +217,7 @@ class Stage:
         while (pid := self.instance.pid(name)) is None or not _alive(pid):
             if time.monotonic() > deadline:
                 raise NotRunning(f"role {name} is not running")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
         return pid
 
 

@@ -14,7 +14,7 @@ from notifier.devkit.fixture import users as people
 NAME = "store_outage"
 MENTIONS = 40
 TOKENS_LAST = timedelta(hours=1)
-LOOKS_EVERY = 0.5
+POLL_INTERVAL_SECONDS = 0.5
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
@@ -32,7 +32,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     with stage.storming(MENTIONS, OUTAGE_SECONDS / 2) as storm:
         while freezing.is_alive():
             observer()
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
     observer_finding = observer.finding()
     stage.tell(f"inboxes: {observer_finding.detail}")
     wrong += [] if observer_finding.ok else [observer_finding.detail]

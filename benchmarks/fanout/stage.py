@@ -29,7 +29,7 @@ from notifier.ports.users import People
 from notifier.profiles import Profile, choose
 
 MENTIONS = (topics.MENTIONS, topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)
-LOOKS_EVERY, SETTLES_EVERY = 0.05, 0.5
+POLL_INTERVAL_SECONDS, SETTLES_EVERY = 0.05, 0.5
 """Seconds between polls: for what is visible at once, and for the end of a large burst, whose time is in the ledger.
 Polling costs the store and the machine that are measured."""
 
@@ -80,7 +80,7 @@ class FanoutStage:
                 for outcome in self.ports.bursts.outcomes(SOURCE, event):
                     if outcome.burst and outcome.burst.subject.kind is Kind.MENTION:
                         return outcome.burst
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
         raise TimeoutError(f"event {event} has no burst after {within:g} s")
 
     def account(self, burst: BurstKey) -> BurstProgress | None:

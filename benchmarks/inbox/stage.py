@@ -38,7 +38,7 @@ ENVIRONMENT = NO_ROLL_UP | {"NOTIFIER_COLLAPSE": "3600"}
 """With this collapse window all mentions of a subject in the benchmark join one burst."""
 WITHIN = 60.0
 """Seconds until a role is back, or a mention is on a page."""
-LOOKS_EVERY = 0.02
+POLL_INTERVAL_SECONDS = 0.02
 FILES = 3_000
 """Open files: a thousand connections in the API, and as many in the client."""
 
@@ -97,14 +97,14 @@ class InboxStage:
         while (pid := self.instance.pid("api")) is None or not Path(f"/proc/{pid}").exists():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no API process after {WITHIN:g} s")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
         return pid
 
     def indexed(self) -> bool:
         """Wait until the pull index in Redis is complete. Return False if it isn't after a minute."""
         deadline = time.monotonic() + WITHIN
         while not (whole := asyncio.run(self._pulled())) and time.monotonic() < deadline:
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
         return whole
 
     async def _pulled(self) -> bool:
@@ -150,7 +150,7 @@ class InboxStage:
             while process.poll() is None and time.monotonic() < deadline:
                 if wire.get("/healthz").status == 200:
                     return
-                time.sleep(LOOKS_EVERY)
+                time.sleep(POLL_INTERVAL_SECONDS)
         raise TimeoutError(f"the second API process does not answer, status {process.poll()}")
 
     def restart_api(self) -> None:
@@ -162,7 +162,7 @@ class InboxStage:
             while self.instance.pid("api") in (None, old) or wire.get("/healthz").status != 200:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"the API is not back after {WITHIN:g} s")
-                time.sleep(LOOKS_EVERY)
+                time.sleep(POLL_INTERVAL_SECONDS)
 
     def grow_award(self) -> None:
         """Mention the award show, which every user follows. Return when a page shows it. Raises TimeoutError."""
@@ -181,7 +181,7 @@ class InboxStage:
             while _count(reader) == before:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"the mention is on no page after {WITHIN:g} s")
-                time.sleep(LOOKS_EVERY)
+                time.sleep(POLL_INTERVAL_SECONDS)
 
 
 def _count(reader: HttpClient) -> tuple[int, int]:

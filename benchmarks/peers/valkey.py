@@ -14,7 +14,7 @@ from notifier.devkit.check.instance import end_with_parent
 from notifier.domain.errors import CacheUnavailable
 
 STARTS_WITHIN = 10.0
-LOOKS_EVERY = 0.02
+POLL_INTERVAL_SECONDS = 0.02
 """Seconds."""
 # No port: only processes that may enter the folder reach it, so no password slows a peer.
 CONFIG = ("--port", "0", "--save", "", "--appendonly", "no", "--unixsocketperm", "700")
@@ -56,4 +56,4 @@ def _wait(process: "subprocess.Popen[bytes]", socket: Path) -> None:
     while not socket.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             raise CacheUnavailable("the peers' Valkey did not start")
-        time.sleep(LOOKS_EVERY)
+        time.sleep(POLL_INTERVAL_SECONDS)

@@ -15,7 +15,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.alert import burst_alert
 
-LOOKS_EVERY = 0.02
+POLL_INTERVAL_SECONDS = 0.02
 """Seconds. Short enough to find a worker during its alerts."""
 
 
@@ -60,7 +60,7 @@ class ArrivedAlerts:
         while not condition():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{description}: not within {within:g} s")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
 
     def _due(self, burst: Burst) -> frozenset[Member]:
         world = self.stage.world

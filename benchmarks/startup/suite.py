@@ -37,7 +37,7 @@ KILLED = "p2"
 SETTLES = 3.0
 """Seconds between readiness and the measurement of memory, in which the roles open their connections."""
 WITHIN = 120.0
-LOOKS_EVERY = 0.002
+POLL_INTERVAL_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Service:
         while not true():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((self.folder / "up.log").read_text()[-2_000:] or "(empty log)")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:

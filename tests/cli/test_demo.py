@@ -23,7 +23,7 @@ ALWAYS = {
     "alerts_equal_oracle",
     "dormant_by_pull",
     "badge_equals_list",
-    "books_balance",
+    "totals_balance",
     "restart_remembers",
     "celebrity_lane_used",
 }
@@ -51,7 +51,7 @@ def test_storm_with_killed_processes_loses_and_repeats_nothing(tmp_path: Path) -
     assert process.returncode == 0, process.stdout
     assert {name for name in ALWAYS | {"collapse_off_distinct_rows"} if not report[name]["ok"]} == set(), process.stderr
     assert report["nothing_lost"]["n"] == 40
-    assert report["faults_struck"]["value"] == 8
+    assert report["faults_injected"]["value"] == 8
 
 
 def test_fixture_load_is_idempotent_and_reports_counts(tmp_path: Path, notifier: Notifier) -> None:

@@ -55,7 +55,7 @@ def test_storm_with_engine_faults_loses_nothing(tmp_path: Path) -> None:
     assert (process.returncode, [check for check in checks.values() if not check["ok"]]) == (0, []), "\n".join(
         log_tails(tmp_path)
     )
-    assert checks["faults_struck"]["value"] == 2 * len(ENGINES_FAIL)
+    assert checks["faults_injected"]["value"] == 2 * len(ENGINES_FAIL)
 
 
 def log_tails(data: Path) -> Iterator[str]:

@@ -22,7 +22,7 @@ STARTS_WITHIN, WHOLE_WITHIN, ENDS_WITHIN = 120.0, 120.0, 60.0
 
 A start takes 4 s on an idle machine, and took more than 40 s on two cores with a load of 20.
 """
-LOOKS_EVERY = 0.01
+POLL_INTERVAL_SECONDS = 0.01
 GREETING = re.compile(r"^The demo is at (\S+) after .*, (being loaded.*|unchanged since the last run)$", re.MULTILINE)
 FIRST_CELEBRITY = Subject(Kind.MENTION, STARS[0])
 TOKEN = re.compile(r'name="demo-token" content="([^"]+)"')
@@ -140,7 +140,7 @@ class Demo:
         while not condition():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise NotRunning(f"The demo has ended, or {missing} after {within:g} s: {self._log_tail()}")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
 
     def _end(self) -> int | None:
         """End the demo and all its processes, and return the exit code."""

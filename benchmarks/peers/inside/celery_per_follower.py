@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 BROKER_DB = 1
-LOOKS_EVERY = 0.002
+POLL_INTERVAL_SECONDS = 0.002
 """Seconds."""
 STOPS_WITHIN = 5.0
 PR_SET_PDEATHSIG = 1
@@ -65,7 +65,7 @@ class CeleryPerFollower:
         while self._redis.dbsize() < rows:
             if self._worker.poll() is not None:
                 raise RuntimeError("the Celery worker ended")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
 
 
 def application(socket: str) -> Any:

@@ -72,7 +72,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
         print_sentence("The only key is the one in secret.json, which has all scopes.")
     else:
         rows = [(key_.id, key_.name, " ".join(key_.scopes), key_.made_at) for key_ in keys]
-        print_table(("id", "name", "scopes", "made"), rows)
+        print_table(("id", "name", "scopes", "created"), rows)
 
 
 @key.command(epilog=example("notifier key remove graph", "notifier key remove 2789d953"))

@@ -128,7 +128,7 @@ class StoreCheck:
         )
         for key, progress in progress_by_burst.items():
             wrong += self._unbalanced(truth, truth.bursts[key], progress)
-        return agreement("books_balance", wrong, n=len(progress_by_burst))
+        return agreement("totals_balance", wrong, n=len(progress_by_burst))
 
     def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
         """Yield pull-only bursts that should have been fanned out.

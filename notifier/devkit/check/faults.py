@@ -299,7 +299,7 @@ class InboxObserver:
             wrong.append(f"one response took {longest:.1f} s")
         summary = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
         detail = "; ".join([*wrong[:3], f"{summary}; the slowest response took {longest:.1f} s"])
-        result = agreement("tabs_in_outage", wrong, n=len(outcomes))
+        result = agreement("inboxes_in_outage", wrong, n=len(outcomes))
         return replace(result, detail=detail)
 
 

@@ -250,7 +250,7 @@ class CheckRun:
         twice = inboxes.duplicates() + store_check.duplicates()
         dormant = inboxes.dormant_by_pull(truth) if fixture_users.any_dormant(self.plan.world) else NO_DORMANT_FOLLOWERS
         items = sum(len(shown.items) for shown in first.values())
-        yield agreement("tabs_equal_oracle", wrong, n=items)
+        yield agreement("inboxes_equal_oracle", wrong, n=items)
         yield agreement("shown_once", twice, n=items)
         yield dormant
         wrong, hidden = inboxes.mark_some(), inboxes.hidden(first)
@@ -282,7 +282,7 @@ class CheckRun:
             if STORE_OUTAGE in self.plan.faults:
                 yield self.observer.finding()
             yield Finding(
-                name="faults_struck",
+                name="faults_injected",
                 ok=not self.failed_faults and bool(self.injected),
                 value=len(self.injected),
                 unit="faults",

@@ -15,7 +15,7 @@ from tests.support.browser.states import delivered
 BETWEEN = 30.0
 """Seconds between two clicks: longer than a storm of 8 s and the demo's collapse window of 20 s together."""
 WITHIN = 90.0
-LOOKS_EVERY = 50
+POLL_INTERVAL_MS = 50
 """Milliseconds between two reads; the page itself changes each second."""
 BURST = re.compile(r"Burst (\S+): ")
 TOOK = re.compile(r"([\d,]+) users, within ([\d,.]+) s of the tweet")
@@ -73,7 +73,7 @@ class Watcher:
                     reported_s=float(reported),
                     shown_s=elapsed,
                 )
-            self.page.wait_for_timeout(LOOKS_EVERY)
+            self.page.wait_for_timeout(POLL_INTERVAL_MS)
         raise TimeoutError(f"The page says after {WITHIN:g} s: {' '.join(self._shown().values())}")
 
     def _shown(self) -> Mapping[str, str]:

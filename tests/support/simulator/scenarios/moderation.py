@@ -12,7 +12,7 @@ from notifier.ports.all_ports import Ports
 from notifier.wiring.system import System
 from tests.support.simulator.script import Script, ScriptEntry, Tweeted, VerdictChanged
 
-LOOKS_EVERY = 0.2
+POLL_INTERVAL_SECONDS = 0.2
 """Seconds between two rounds of the operator."""
 
 
@@ -30,7 +30,7 @@ def operator(system: System, judged: deque[VerdictChanged], sleep: Callable[[flo
                     release(held, "amy")
             except (Unavailable, Full):
                 pass  # retried in the next round
-            sleep(LOOKS_EVERY)
+            sleep(POLL_INTERVAL_SECONDS)
 
     return decides
 
