@@ -26,9 +26,9 @@ class PullIndex(Protocol):
     """
 
     def announce(self, bursts: Sequence[Burst]) -> None:
-        """Add or update entries. If a subject's list may lack older entries, the new entry replaces it.
+        """Add or update entries. A list that may lack older entries is replaced by one with only the new entry.
 
-        If this fails on a cache that still answers, the index proves nothing until the next comparison.
+        If this call fails, later reads find that the index proves nothing until the next comparison.
         """
         ...
 

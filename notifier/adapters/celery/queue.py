@@ -56,8 +56,8 @@ class BrokerBreaker:
             now = self._now()
             if self._is_open:
                 if now < self._retry_at:
-                    raise QueueUnavailable("The broker did not answer a moment ago; the next attempt is pending.")
-                # This is the trial call: other calls fail until its result is known.
+                    raise QueueUnavailable("The broker did not answer a moment ago; it is tried again within a second.")
+                # This is the trial call. Other calls fail until its result is known, or for OPEN_SECONDS.
                 self._retry_at = now + OPEN_SECONDS
             return now
 

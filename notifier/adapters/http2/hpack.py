@@ -63,7 +63,7 @@ The table is never used, so the peer's limit for it does not matter.
 SENSITIVE_HEADERS = {"authorization", "cookie", "proxy-authorization"}
 """Headers that are never indexed, not even by intermediaries."""
 MAX_HEADER_BYTES = 65_536
-"""Limit for all decoded headers of one response."""
+"""Limit for the decoded headers of a block that the package `hpack` decodes. All blocks are limited before decoding."""
 
 
 def encode_fields(fields: Iterable[tuple[str, str]]) -> bytes:

@@ -21,9 +21,9 @@ class RequestInFlight:
     deadline: float = 0.0
     stream: int = 0
     end_offset: int = UNSENT
-    """Number of bytes that the connection has sent once the last byte of this request is sent.
+    """The connection's count of sent bytes at which this request is sent completely.
 
-    Before that, the peer cannot process the request.
+    Until then the peer cannot process the request.
     """
     window: int = 0
     """Bytes of the body that the peer's window for this stream still admits."""
@@ -44,9 +44,9 @@ class RequestInFlight:
         return Reply(status=self.status, headers=self.headers, body=self.body[:MAX_BODY_BYTES])
 
     def reply_or_failure(self, reason: str, *, may_have_arrived: bool) -> Reply | NoReply:
-        """Return the reply if a success status has arrived, otherwise NoReply.
+        """Return the result of a request whose response was cut off: the reply if it is a success, otherwise NoReply.
 
-        A reply with any other status is useless without its complete body, which explains it.
+        The body of an error explains it, so an error with half a body is useless.
         """
         return self.reply() if 200 <= self.status < 300 else NoReply(reason=reason, may_have_arrived=may_have_arrived)
 

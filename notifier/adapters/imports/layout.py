@@ -30,7 +30,7 @@ ParsedRow = Sequence[object] | UnreadableRow | None
 """Values of the layout's columns in order, None for a missing value. The row of an empty line is None."""
 
 BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
-"""Converts a batch. The arguments are the numbered rows, the rows read so far, and a callback for rejected rows."""
+"""Converts a batch. The arguments are the numbered rows, the number of rows read so far, and a callback for rejects."""
 
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
 """Converts a batch of a table as a whole, or returns None if each row needs a check of its own.
@@ -42,7 +42,7 @@ The arguments are the batch, the number of rows before and after it was read, an
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(Generic[T_co]):
     row_kind: str
-    """Kind of a row, as the end of a sentence."""
+    """What a row is, with its article, for messages: `a follow`."""
     required: Sequence[str]
     """Required columns. They hold ids: text, or whole numbers."""
     optional: Sequence[str] = ()
@@ -68,7 +68,7 @@ class Layout(Generic[T_co]):
 
 
 def is_valid_text_id(value: object) -> bool:
-    """Return whether the value is a valid text id, as nearly all are."""
+    """Return True for nearly all valid text ids. For False, `id_fault` decides."""
     return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
 
 

@@ -262,10 +262,10 @@ class KafkaLogConsumer:
         }
         self._unloaded_partitions.clear()
 
-    # New partitions of a grown topic.
+    # New partitions of a grown topic: held until the older records of their keys are processed.
 
     def _update_held_partitions(self) -> None:
-        """Release the held partitions that are due, and discard the buffered records of the others.
+        """Release the held partitions that are due, and discard the buffered records of all held partitions.
 
         The discarded records are read again after the release of their partition.
         """

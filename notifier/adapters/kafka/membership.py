@@ -1,4 +1,4 @@
-"""Kafka consumer group membership, and a watchdog that replaces broken memberships."""
+"""Kafka consumer group membership, and a watchdog that detects broken memberships."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -98,7 +98,7 @@ class GroupMembership:
         """Return the next records, and stay a member of the group. Raises Fenced or UnreadableBatch."""
         min_wait = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
         with translated("Reading the log failed"):
-            # Rewind before the read: a failure afterwards would lose the records read from other partitions.
+            # Rewind before the read. If a rewind after it failed, the records just read would be lost.
             self._listener.rewind_partitions(self._topic, QUERY_TIMEOUT_MS)
             batches = self._consumer.poll(timeout_ms=milliseconds(max(min_wait, wait)), max_records=MAX_POLL_RECORDS)
         return [

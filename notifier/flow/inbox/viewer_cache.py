@@ -50,8 +50,8 @@ class InboxAnswer:
     remembered_bytes: int = 0
     """Memory of the remembered page that became this answer; 0 if this process evaluated the page."""
     rendered: object = None
-    """The API's rendering of this page, or of the viewer's page before it. Bytes are a rendering of this page by
-    another process."""
+    """The API's rendering of this page. Until this page is rendered, the rendering of the viewer's previous page, whose
+    unchanged parts are reused. Bytes are another process's rendering of this page."""
 
     def is_current(self, now: datetime, revision: int, changes: ChangeTimes) -> bool:
         """Return whether an evaluation now would show the same page."""
@@ -142,8 +142,8 @@ class ViewerCache:
     distrust_count: int = 0
     """Number of calls of `distrust`."""
     trusted_since: datetime | None = None
-    """Facts that another process read before this time are not used: they may have changed without a new version. None
-    until this process is connected to Redis or follows changes."""
+    """Facts that another process read before this time are not used: they may have changed without a new version. None,
+    and no such facts are used, until the first look-up in Redis or the first position in the change feed."""
     _connection: int | None = None
 
     def get(self, user: UserId) -> CachedViewer | None:

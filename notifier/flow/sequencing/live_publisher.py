@@ -54,7 +54,7 @@ class LivePublisher:
         while True:
             try:
                 bursts.append(self.buffer.popleft())
-            except IndexError:  # the buffer is empty; after a check, another thread could still empty it
+            except IndexError:  # empty; after a check for it, another thread could still take the last one
                 return bursts
 
     def _restore(self, bursts: list[Burst], missed: bool) -> None:

@@ -36,7 +36,7 @@ def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) 
 
 
 MAX_RESTAMPS = 5
-"""Most restamps (new opening times) of a late burst. After these it is published with its last opening time."""
+"""Most restamps (new opening times) of a late burst after its first write. Then it is published as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,8 @@ MENTIONS_PER_BATCH = 200
 ACCEPTANCE_MARGIN = timedelta(days=2)
 """The mentions of a burst are accepted within this time before or after its opening.
 
-A mention may join hours after the opening, and its record may have waited in the log for a day before.
+Before it, because the record may wait in the log for a day until it is sequenced. After it, because a mention may join
+hours after the opening.
 """
 
 
@@ -56,8 +57,9 @@ class RetractionSettlement:
     nonces: Nonces
 
     def settle(self, retractions: Collection[Retraction], limit: int | None = None) -> None:
-        """Store the retractions and settle the bursts of at most `limit` of their mentions, the latest first.
+        """Store the retractions and settle the bursts of at most `limit` of their mentions.
 
+        The mentions of an author are settled day by day, the latest day first.
         No later read shows the retracted content of a settled mention. Raises like `settle_keys`.
         """
         for _ in self.settle_in_batches(retractions, limit):
@@ -148,12 +150,11 @@ class RetractionSettlement:
         return amended(burst, changes, self._remaining_mentions(burst, leaving), version=version)
 
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
-        """Return a mention that stays in the burst for each affected author, if there is one.
+        """Return the first accepted remaining mention of each affected author who has one.
 
-        An affected author is named by the burst and has a leaving mention; if the shown tweet leaves, all named authors
-        are affected. Of several mentions of an author, the one accepted first is returned. If no affected author has a
-        mention left, the burst may need another name. The result then has a mention by an author that the burst does
-        not name.
+        Affected are the named authors of leaving mentions, or all named authors if the shown tweet leaves. If no
+        affected author has a remaining mention and the burst needs a name, the result is one mention by an author who
+        is not named yet.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)

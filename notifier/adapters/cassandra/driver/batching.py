@@ -44,7 +44,7 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 BUFFERED_ROWS = 4_096
 """Rows in memory at a time, about 1 MB. An import of any size needs no more."""
 MAX_ROWS_PER_PARTITION_BATCH = SHARD_BLOCKS
-"""Maximum rows of one partition in a batch: as many as a subject has rows of blocks in a shard.
+"""Maximum rows of one partition in a batch: one for each member block of a shard.
 
 The server takes half as long per row as with batches of 10.
 """

@@ -63,7 +63,7 @@ def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
 
 
 def classify_connection_error(error: NoHostAvailable) -> NotifierError:
-    """Return Environment for a wrong password or a certificate of another authority, else StoreUnavailable."""
+    """Return Environment for a wrong password or a rejected certificate, otherwise StoreUnavailable."""
     causes = error.errors if isinstance(error.errors, dict) else {}
     for node, cause in causes.items():
         if isinstance(cause, AuthenticationFailed) and any(phrase in str(cause) for phrase in CREDENTIALS_REJECTED):

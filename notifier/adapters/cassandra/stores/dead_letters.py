@@ -68,8 +68,8 @@ class CassandraLaneTallies:
         self._cluster = cluster
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
-        # A plain read is enough. Each process reads again after a second, and the compare-and-set decides before a
-        # record becomes a dead letter.
+        # A plain read may be stale, which is harmless. Each process reads again after a second, and the compare-and-set
+        # that precedes a dead letter fails on a stale tally.
         answers = self._cluster.query_each(_SELECT_TALLY, [(lane,) for lane in lanes])
         return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 

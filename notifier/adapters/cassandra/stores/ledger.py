@@ -275,10 +275,10 @@ class CassandraClaims:
         if stored == _claim_values(claim):
             return True
         if stored is None:
-            raise StoreUnavailable(f"Unknown whether {claim.slice} was claimed.")
+            raise StoreUnavailable(f"Unknown whether the claim on {claim.slice} was written.")
         attempt, owner, *_ = stored
         if attempt < claim.attempt or (attempt, owner) == (claim.attempt, claim.owner):
-            raise StoreUnavailable(f"Unknown whether {claim.slice} was claimed.")
+            raise StoreUnavailable(f"Unknown whether the claim on {claim.slice} was written.")
         return False
 
     def _read_claim(self, slice_: Slice) -> ClaimRow | None:

@@ -85,7 +85,7 @@ class CassandraSendLog:
         batches = defaultdict[SendLogKey, list[SendBatch]](list)
         for (tier, _, _), rows in zip(partitions, self._cluster.query_each(_SELECT_BATCHES, queries), strict=True):
             for shard, number, intent, outcome in rows:
-                # An outcome is written later than its intent. An expired batch leaves a row with the outcome only.
+                # An outcome is written after its intent and expires later. A row without an intent is an expired batch.
                 if intent is not None:
                     batches[SendLogKey(burst, tier, shard, platform)].append(unpack_batch(number, intent, outcome))
         return dict(batches)
@@ -256,7 +256,7 @@ class CassandraPushSuppressions:
         return [list(chain.from_iterable(islice(results, len(parameters)))) for _, parameters in queries]
 
     def _new_block_followers(self, subject: str, opened_at: int, blocks: Iterable[Any]) -> Iterator[Member]:
-        """Return the members of member blocks that have followed since after the opening, by a row of the whole block.
+        """Return the members who began to follow after the opening, according to the row of their whole member block.
 
         A member whose own row says that the follow began before the opening is left out.
         """

@@ -45,8 +45,8 @@ _SELECT_MENTION = (
 _SELECT_MENTIONS_OF_BUCKET = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND bucket = ?"
 
 KEYS_PER_QUERY = 16
-"""Retraction keys in one query. Most have no retraction: the nodes' Bloom filters find that out more cheaply than
-another query would."""
+"""Retraction keys in one query. Most keys have no retraction, which a node's Bloom filter knows without a read. So a
+further key costs less than a further query."""
 MENTIONS_PER_PAGE = 256
 """Mentions per page. A mention takes about a kilobyte."""
 
@@ -148,7 +148,7 @@ def _mention(row: Any) -> Mention:
 # is blanked with the highest write timestamp. A repeated write of the mention does not restore it.
 
 LETTERS_PER_PAGE = 64
-"""Dead letters per page. Some are large, because they contain a batch of rows."""
+"""Dead letters per page. A body is one log record or the name of a slice."""
 
 _SELECT_LETTERS = "SELECT id, stage, cause, body, at FROM dead_letters"
 _EMPTY_LETTER = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"

@@ -1,4 +1,4 @@
-"""Reads the timeline: bursts by subject and run, and a member's inbox rows."""
+"""Reads the timeline: bursts by subject and number, and a member's inbox rows."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -81,7 +81,7 @@ async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> 
 
 
 def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
-    """Yield queries: subjects, a run, and burst numbers.
+    """Yield queries: subjects, the number of a partition of bursts, and burst numbers.
 
     A query returns each stored burst that has one of the subjects and one of the numbers. A subject is added to a query
     while the query returns few superfluous rows. A query costs the client 90 us, and a row 2 us.
