@@ -57,7 +57,7 @@ SECTIONS = {
 }
 """Module and name of each command by section of the help, in the order in which a new user needs them.
 
-A command is imported when it is called, which keeps `notifier --help` fast.
+Commands are imported on demand, so that one command does not import the modules of all others.
 """
 
 

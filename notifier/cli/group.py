@@ -72,7 +72,7 @@ class ErrorReportingGroup(CommandGroup):
 
 
 class LazyCommands(ErrorReportingGroup):
-    """The commands of `notifier`, each imported when it is called."""
+    """The commands of `notifier`, imported on demand."""
 
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -93,8 +93,8 @@ REQUEST_TIMEOUT_SECONDS = 10.0
 def request_json(url: str, key: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, object]:
     """Send a GET request, or a POST if there is a body, and return the JSON response.
 
-    Raises Refused with the error text of the service for status 4xx, Unavailable for 5xx, and NoAnswer if the request
-    fails.
+    Raises Refused with the service's error text for status 4xx, and also if the response is not JSON. Raises
+    Unavailable for status 5xx, and NoAnswer if there is no response.
     """
     headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
     try:

@@ -164,9 +164,9 @@ def demo(
 ) -> None:
     """Show a storm of mentions for 200 million users in a browser.
 
-    With --headless there is no page: a real service on a folder of its own receives a storm. Afterwards the command
-    checks through its interfaces that every user got what the formulas say. --mentions, --threshold and --faults only
-    apply to --headless.
+    With --headless there is no page: a real service on a separate folder receives a storm. Afterwards the command
+    compares stores, inboxes and alerts with the results that the formulas predict. --mentions, --threshold and --faults
+    apply only with --headless. --json implies --headless.
     """
     from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World

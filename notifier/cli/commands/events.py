@@ -78,7 +78,7 @@ def mention_event(
 def retract(*, author: str, tweet: str | None, all_tweets: bool, protected: bool, sender: EventSender) -> None:
     """Retract a tweet, or all tweets of an author, and print the receipt.
 
-    Retracted tweets are shown to no user any more.
+    Retracted tweets are hidden from all users. With --all --protected, the author's followers still see them.
     """
     if all_tweets is (tweet is not None):
         raise click.UsageError("Give either --tweet, or --all for all tweets of the author.")

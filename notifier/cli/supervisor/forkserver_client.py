@@ -54,7 +54,10 @@ class RoleForks(Protocol):
     """Starts roles without their imports."""
 
     def pending(self) -> bool:
-        """Return whether a fork will soon be possible. Never blocks."""
+        """Return whether to wait, because the fork server is still starting. Also starts a server if none runs.
+
+        Returns False if a fork is possible now, or not possible at all. Never blocks.
+        """
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> RoleProcess | None:
         """Run `notifier` in a fork. Return None if that failed: the role must be started another way."""
@@ -123,7 +126,7 @@ class ForkServer:
             )
 
     def pending(self) -> bool:
-        """Return whether a fork will soon be possible. Also starts a new server after the end of the last one."""
+        """Return whether to wait for a starting server. Also starts a new server after the last one has ended."""
         if self.process and not self.is_ready:
             self._read_ready()
         if self.process and (self.process.poll() is not None):

@@ -60,7 +60,8 @@ class HeartbeatLimits:
 class HeartbeatWatch:
     """Watches the heartbeats of a role for the supervisor.
 
-    It compares only times of its own monotonic clock, so that setting the machine's clock kills no role.
+    It measures silence with its own monotonic clock, so a change of the machine's clock kills no role. It only checks
+    whether the file time has changed.
     """
 
     file: Path

@@ -86,7 +86,7 @@ def _start_time(kind: str, repetition: int, duration: float, share: float) -> fl
 
 
 def proxied_engines(kinds: Collection[str]) -> set[str]:
-    """Return the engines that need a proxy, because their network fails."""
+    """Return the engines that need a proxy: it cuts or slows their connections, or refuses their requests."""
     return {name for kind in kinds for fault, _, name in [kind.partition("-")] if fault in ("cut", "slow", "refuse")}
 
 
@@ -96,7 +96,7 @@ class FaultInjector:
     redis_url: Callable[[], str]
     faults: Sequence[InjectedFault]
     engines: Engines | None = None
-    """External engines. None if `up` runs all of them."""
+    """Engines that the check has started itself. None if there are none, as in the embedded profile."""
     outage: float = OUTAGE_SECONDS
     before_outage: Callable[[], None] = lambda: None
     """Called before a store outage."""

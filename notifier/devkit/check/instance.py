@@ -138,7 +138,7 @@ class Engines:
     fleet: Fleet
     sync: Sync
     proxies: Mapping[str, Proxy] = field(default_factory=dict)
-    """Proxies in front of the engines whose network fails."""
+    """Proxies in front of engines, by engine name. They inject network faults and refusals."""
 
     def kill(self, name: str, downtime: float = 0.0) -> None:
         """Kill an engine and restart it after `downtime` seconds."""

@@ -315,9 +315,9 @@ class ImportRun(Generic[S]):
         self.checkpoint.begin(row_options)
 
     def _finish_abandoned(self, importer: Import[S]) -> None:
-        """Finish the abandoned import of another version of the file.
+        """Update the bitmaps for the rows that an abandoned import has already written.
 
-        Rows that are in the store must also be in the bitmaps.
+        That import read another version of the file, or has just failed with BadImport.
         """
         if self.dataset.writes_as_read:
             # Discard the checkpoint first: a resumed import could add keys that sort before the written ones.
