@@ -36,7 +36,7 @@ CONTROL_CHARACTERS = dict.fromkeys(
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Return whether the stream is a terminal with cursor control. A pipe never is: no environment variable forces it."""
+    """Return whether the stream is a terminal with cursor control. A pipe never is, whatever the environment says."""
     stream = stream or sys.stdout
     return stream.isatty() and not console(stream).is_dumb_terminal
 

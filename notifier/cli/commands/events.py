@@ -274,7 +274,7 @@ def storm(*, account: str, rate: int, duration: timedelta, data: Path | None, as
     sent = accepted = 0
     began = time.monotonic()
     for number in range(batches):
-        size = rate * (number + 1) // BATCHES_PER_SECOND - sent  # so that all batches of a second have `rate` mentions
+        size = rate * (number + 1) // BATCHES_PER_SECOND - sent  # the batches of a second sum to `rate`
         time.sleep(max(0.0, began + number / BATCHES_PER_SECOND - time.monotonic()))
         body = mention_batch([account] * size, now=datetime.now(UTC), new_id=lambda: token_hex(8))
         results = request_json(

@@ -64,7 +64,7 @@ class RoleForks(Protocol):
 
 
 OpenForks = Callable[[str, Path], AbstractContextManager[RoleForks | None]]
-"""Opens a fork server. Its arguments are the profile and the folder of the log. Yields None if roles can't be forked."""
+"""Opens a fork server for a profile, with the folder of its log. Yields None if this system can't fork roles."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -60,7 +60,10 @@ class InjectedFault:
 
 
 def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[InjectedFault]:
-    """Return all faults in order of time. Store outages come in both modes, one in each half of the storm."""
+    """Return all faults in order of time.
+
+    There are two store outages: the first freezes the store, the second kills it. Each is in its half of the storm.
+    """
     rng = random.Random(f"faults {seed}")
     return sorted(
         (
@@ -156,7 +159,7 @@ class FaultInjector:
         return True
 
     def kill_valkey(self) -> bool:
-        """Kill Valkey. Only an external one is also restarted; `up` restarts its own."""
+        """Kill Valkey. The check restarts a Valkey that it has started itself; `up` restarts its own."""
         return (
             self.kill("valkey")
             if self.engines is None

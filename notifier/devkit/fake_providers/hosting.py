@@ -146,7 +146,7 @@ def hosted(
 def create_fake(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
     """Create a fake that accepts the public test credentials and any device.
 
-    A sender that is run by mistake without its own credentials loses no device.
+    It never reports an unknown device as gone, because the sender would then delete a real user's device.
     """
     match platform:
         case Platform.APNS:

@@ -143,7 +143,7 @@ def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
 
 
 def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
-    """Return the digest that lists the burst instead, or None. The digest may not be due yet."""
+    """Return the digest that replaces the burst's own inbox item, or None. The digest may not be due yet."""
     if not is_in_digest(burst, viewer, now):
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)
