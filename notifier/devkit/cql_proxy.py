@@ -26,7 +26,7 @@ FIRST_STATEMENT_TIMEOUT_SECONDS = 20.0
 
 @dataclass(slots=True, kw_only=True)
 class CqlProxy(Proxy):
-    """Proxy in front of Cassandra that injects errors while it is told to."""
+    """Proxy in front of Cassandra that can inject errors."""
 
     is_refusing: bool = False
     refused_count: int = 0

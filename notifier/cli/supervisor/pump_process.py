@@ -109,7 +109,10 @@ def run(
 
 
 def _without_result(step: Callable[[], object]) -> Callable[[], None]:
-    """Wrap the step so that it returns None. A Loop would read a backpressure level as a count of waiting work."""
+    """Wrap the step so that it returns None.
+
+    A Loop repeats a step at once if it returns a true value, and would do so for a backpressure level.
+    """
 
     def run_step() -> None:
         step()

@@ -16,7 +16,7 @@ HEAP = "384m"
 CLUSTER_ID = "bm90aWZpZXItY2x1c3Rlcg"
 """Cluster id: any 16 bytes in URL-safe Base64."""
 CHECKPOINT_FILE = "bootstrap.checkpoint"
-"""File with the initial metadata of a cluster. Kafka's formatting tool writes the same one for every cluster."""
+"""File with the initial metadata of a cluster. It is the same for all clusters of one Kafka version without users."""
 
 
 SECURITY_SETTINGS = """

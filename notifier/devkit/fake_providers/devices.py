@@ -17,7 +17,7 @@ from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebS
 MAX_DEVICES = 100_000
 """Maximum number of devices that are remembered. The oldest are forgotten.
 
-A benchmark sends to a million devices and measures memory, which the fake must not dominate.
+The limit keeps the fake small: a benchmark sends to a million devices and measures memory.
 """
 
 
