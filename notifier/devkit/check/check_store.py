@@ -135,8 +135,8 @@ class StoreCheck:
     def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
         """Yield pull-only bursts that should have been fanned out.
 
-        A burst may be pull-only if it is restricted to a protected author's followers, its subject has more followers
-        than `collapse_off_limit`, and the subject's fan-out budget is spent.
+        Only a burst that is restricted to a protected author's followers may be pull-only. Its subject must have more
+        followers than `collapse_off_limit`, and must have spent its fan-out budget.
         """
         fanned_out: Counter[Subject] = Counter()
         for key, burst in sorted(truth.bursts.items()):
