@@ -25,7 +25,7 @@ SECTIONS = {
         "vip": "notifier.cli.commands.events:vip",
         "storm": "notifier.cli.commands.events:storm",
     },
-    "Look": {
+    "Inspect": {
         "inbox": "notifier.cli.commands.inbox:inbox",
         "devices": "notifier.cli.commands.devices:devices",
         "push": "notifier.cli.commands.push:push",
@@ -47,7 +47,7 @@ SECTIONS = {
         "migrate": "notifier.cli.commands.maintenance:migrate",
         "settings": "notifier.cli.commands.maintenance:settings",
     },
-    "Run parts": {
+    "Run single processes": {
         "services": "notifier.cli.commands.services:services",
         "fake": "notifier.cli.commands.fake:fake",
         "api": "notifier.cli.commands.roles:api",
@@ -57,7 +57,7 @@ SECTIONS = {
 }
 """Module and name of each command by section of the help, in the order in which a new user needs them.
 
-A command is imported when it is called, which keeps `notifier --help` fast.
+Commands are imported on demand, so that one command does not import the modules of all others.
 """
 
 
@@ -74,7 +74,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completi
 @click.version_option(installed_version(), prog_name="notifier")
 @click.pass_context
 def main(ctx: click.Context, no_color: str | None) -> None:
-    """Notify the followers of a celebrity who is mentioned, in their inboxes and on phones.
+    """Notify a celebrity's followers of mentions, in their inboxes and on their phones.
 
     Exit codes: 0 success, 1 a check failed, 2 wrong usage, 3 this machine or data folder can't run the command, 130
     interrupted by Ctrl-C.

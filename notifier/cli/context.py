@@ -27,7 +27,10 @@ class OpenedStores:
 
     ports: Ports
     reads: Callable[[], ReadPorts]
-    """Opens the read path. Call it inside the coroutine of `run_query`: its connections belong to one event loop."""
+    """Opens the ports of the read path. Call it inside the coroutine that `run_query` runs.
+
+    The connections belong to the event loop of that coroutine.
+    """
     close_reads: Callable[[], Awaitable[None]]
     """Closes the connections of the read path."""
 
@@ -58,7 +61,7 @@ def open_stores(settings: Settings) -> Iterator[OpenedStores]:
 
 
 def require_schema(settings: Settings) -> None:
-    """Check the schema and the event log for a role that runs alone. Other commands need no log.
+    """Check the schema and the event log for a role that was started without `notifier up`.
 
     Raises SchemaNewer, SchemaOlder or SchemaChanged, and Environment if the log will never accept this process.
     """

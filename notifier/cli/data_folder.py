@@ -76,11 +76,14 @@ OWNED_FILES = (
 The notes come last: they identify a folder as a demo's even if its removal was interrupted.
 """
 LOCK = Path("run", "lock")
-"""Lock file of the folder, which is never removed."""
+"""Lock file of the folder. It is never removed."""
 
 
 def require_own_folder(data: Path) -> None:
-    """Raise NotOurs for a folder that has foreign files and neither stores nor a note of a notifier."""
+    """Raise NotOurs if the folder belongs to other software.
+
+    Such a folder contains files that a notifier does not own. It contains no store and no note of a notifier.
+    """
     if any(next(data.glob(store), None) for store in STORES) or any(is_world_note(data / note) for note in NOTES):
         return
     owned = set(_owned_files(data))
@@ -101,7 +104,7 @@ def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> Non
     """Remove the files that a demo created, and nothing else.
 
     Raises NotOurs if the folder isn't a demo's, or if its demo.json comes from another program. Raises Unwritable.
-    The caller holds the folder's lock. The lock file stays, so that waiting processes wait for the same file.
+    The caller must hold the folder's lock. The lock file is not removed, because other processes may wait for it.
     """
     notes = [data / note for note in DEMO_NOTES if is_world_note(data / note)]
     if not notes:

@@ -72,7 +72,7 @@ class ErrorReportingGroup(CommandGroup):
 
 
 class LazyCommands(ErrorReportingGroup):
-    """The commands of `notifier`, each imported when it is called."""
+    """The commands of `notifier`, imported on demand."""
 
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -123,7 +123,7 @@ def suggestion(typed: str, known: list[str]) -> str:
 
 
 def exit_code(error: NotifierError) -> int:
-    """Return USAGE for an error of the caller, and ENVIRONMENT for any other."""
+    """Return USAGE_EXIT_CODE for an error of the caller, and ENVIRONMENT_EXIT_CODE for any other."""
     return USAGE_EXIT_CODE if isinstance(error, Refused) else ENVIRONMENT_EXIT_CODE
 
 
@@ -140,8 +140,8 @@ PROGRAM_NAME = "notifier"
 def program_command(argv0: str | None = None, current_folder: Path | None = None, path: str | None = None) -> str:
     """Return the shortest command that runs this installation.
 
-    That is `notifier` if PATH leads to it, otherwise its path, or its Python with `-m`. The defaults are the arguments,
-    the current folder and the PATH of this process.
+    That is `notifier` if a shell finds this installation through PATH. Otherwise it is the path of the program, or its
+    Python with `-m`. The defaults are those of this process.
     """
     invoked_as, current_folder = sys.argv[0] if argv0 is None else argv0, current_folder or Path.cwd()
     if Path(invoked_as).name == "__main__.py":

@@ -1,4 +1,4 @@
-"""HTTP client of the commands: finds the running service, sends requests, and maps its errors."""
+"""HTTP client of the commands: finds the running service and sends it requests."""
 
 import json
 import os
@@ -26,6 +26,8 @@ from notifier.domain.upstream.validation import HIGHEST_SEQUENCE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
+    """Content of the ready file."""
+
     url: str
     service_key: str
     pids: Mapping[str, int]
@@ -35,7 +37,7 @@ class Ready:
     since: str = ""
     """Start time of `up`, which survives every process that it replaces."""
     insecure_dev: bool = False
-    """The service accepts requests from this machine without a key."""
+    """Whether the service accepts requests from this machine without a key."""
 
 
 def ready_path(data: Path) -> Path:
@@ -93,8 +95,8 @@ REQUEST_TIMEOUT_SECONDS = 10.0
 def request_json(url: str, key: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, object]:
     """Send a GET request, or a POST if there is a body, and return the JSON response.
 
-    Raises Refused with the error text of the service for status 4xx, Unavailable for 5xx, and NoAnswer if the request
-    fails.
+    Raises Refused with the service's error text for status 4xx, and also if the response is not JSON. Raises
+    Unavailable for status 5xx, and NoAnswer if there is no response.
     """
     headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
     try:
@@ -127,7 +129,7 @@ key_option = click.option("--key", default=None, help="Service key.  [default: t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventSender:
-    """Sends events to the service that the options of a command name."""
+    """Sends events to the service that --url, --key and --data select."""
 
     url: str | None
     key: str | None
@@ -203,7 +205,7 @@ def send_event(url: str, key: str, event: Mapping[str, object]) -> Mapping[str, 
 def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
     """Send events as one batch and return their receipts.
 
-    Raises Refused with the first refusal if the service refuses any event. It has accepted the others.
+    Raises Refused with the first refusal if the service refuses any event. Valid events were accepted nevertheless.
     """
     body = json.dumps(events).encode()
     results: list[dict[str, Any]] = request_json(f"{url}/v1/events", key, body, "application/cloudevents-batch+json")[

@@ -36,7 +36,7 @@ CONTROL_CHARACTERS = dict.fromkeys(
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Return whether the stream is a terminal that can be drawn on. A pipe never is, whatever its environment says."""
+    """Return whether the stream is a terminal with cursor control. A pipe never is, whatever the environment says."""
     stream = stream or sys.stdout
     return stream.isatty() and not console(stream).is_dumb_terminal
 
@@ -57,7 +57,7 @@ def without_control_characters(text: str) -> str:
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> "Table":
     """Return a table whose last column shrinks first.
 
-    That column is wrapped and never truncated, because it may hold the reason.
+    That column is wrapped and never truncated, because it may contain an important text such as a reason.
     `right` has the indexes of the right-aligned columns.
     """
     from rich.table import Table
@@ -117,7 +117,10 @@ def duration_text(seconds: float) -> str:
 
 
 SHOWN_ID_LENGTH = 8
-"""Characters of a random id. JSON has all of them, and `throttle lift` accepts any unambiguous prefix from 6 on."""
+"""Number of characters of a random id that tables show. JSON has the whole id.
+
+Commands such as `throttle lift` accept any unambiguous prefix of at least 6 characters.
+"""
 
 
 def iso_time(moment: datetime) -> str:
@@ -211,6 +214,8 @@ SCHEMA = "notifier.check/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
+    """Result of one check, as an item of the JSON."""
+
     name: str
     ok: bool
     value: float | int | str | None = None
@@ -241,8 +246,10 @@ def machine_facts() -> dict[str, object]:
 
 
 class Advance(Protocol):
+    """Callback that advances a progress bar."""
+
     def __call__(self, steps: int, items: int | None = None) -> None:
-        """Advance by `steps`, and by `items` of the shown rate: as many as steps if None."""
+        """Advance the bar by `steps`, and the item count of the shown rate by `items`. None: as many as steps."""
         ...
 
 

@@ -26,6 +26,8 @@ FIRST_STATEMENT_TIMEOUT_SECONDS = 20.0
 
 @dataclass(slots=True, kw_only=True)
 class CqlProxy(Proxy):
+    """Proxy in front of Cassandra that can inject errors."""
+
     is_refusing: bool = False
     refused_count: int = 0
     statement_numbers: Iterator[int] = field(default_factory=count)

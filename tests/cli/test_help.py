@@ -39,7 +39,7 @@ def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
 
 def test_command_with_missing_module_breaks_no_other() -> None:
     group = LazyCommands(
-        "notifier", sections={"Look": {"gone": "notifier.cli.nowhere:gone", "token": main.locations["token"]}}
+        "notifier", sections={"Inspect": {"gone": "notifier.cli.nowhere:gone", "token": main.locations["token"]}}
     )
     assert group.list_commands(click.Context(group)) == ["token"]
     assert group.get_command(click.Context(group), "gone") is None

@@ -65,7 +65,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
     "--sample",
     type=click.IntRange(1),
     default=None,
-    help="Number of followers to compare, in random shards.  [default: all]",
+    help="Compare whole random shards until at least this many followers are compared.  [default: all]",
 )
 @click.option("--repair", is_flag=True, help="Have the running service rebuild wrong shards.")
 @data_option

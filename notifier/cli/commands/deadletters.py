@@ -29,13 +29,13 @@ from notifier.topics import PROCESSING_LANES
 def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json: bool) -> None:
     """List the newest dead letters, each with its cause.
 
-    Dead letters are records and slices that could not be processed. If too many records of a lane fail, the lane stops
-    before another one becomes a dead letter: see `lanes` and `resume`.
+    Dead letters are records and slices that could not be processed. A lane whose dead-letter limit is reached stops
+    instead of adding more dead letters. `lanes` shows stopped lanes, and `resume` starts one again.
     """
     if ctx.invoked_subcommand is None:
         list_letters(limit=limit, data=data, as_json=as_json)
     elif any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params):
-        # Only the list has these options. Ignoring --data would show or resume the lanes of another folder.
+        # The subcommands have their own options. If --data were ignored here, they would use another folder.
         raise click.UsageError(f"Put the options after {ctx.invoked_subcommand}")
 
 

@@ -27,17 +27,18 @@ FAULT_KINDS = (
     *("kill-worker", "kill-push", "kill-fakes", "kill-pump", "kill-api", "kill-valkey", "flush-valkey"),
     *("stop-worker", "stop-pump"),
 )
+"""Faults of roles and of Redis, for both profiles."""
 CLUSTER_FAULT_KINDS = (
     *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
-"""Faults of processes and networks that the embedded profile doesn't have."""
+"""Faults of engines and of their networks, for the cluster profile only."""
 PROFILE_HELP = (
     "Set of technologies; cluster starts Kafka, Cassandra and Valkey in the folder, and needs Java and Maven."
 )
 COLLAPSE_HELP = (
     "Collapse window in seconds; 0 turns collapsing off for accounts with at most 100,000 followers."
-    "  [default: 20; by policy, 60, with --headless]"
+    "  [default: 20; with --headless the policy's, 60]"
 )
 FAULT_LIST = "\n".join(
     (
@@ -50,7 +51,7 @@ FAULT_LIST = "\n".join(
 )
 """List for the end of the help. In the text of an option, names would be broken at their hyphens."""
 MIN_BURSTS = 20
-"""Bursts that the demo must produce with default options."""
+"""Minimum number of bursts that a headless demo with default options must produce."""
 
 
 class FaultList(click.ParamType[tuple[str, ...]]):
@@ -164,9 +165,9 @@ def demo(
 ) -> None:
     """Show a storm of mentions for 200 million users in a browser.
 
-    With --headless there is no page: a real service on a folder of its own receives a storm. Afterwards the command
-    checks through its interfaces that every user got what the formulas say. --mentions, --threshold and --faults only
-    apply to --headless.
+    With --headless there is no page: a real service on a separate folder receives a storm. Afterwards the command
+    compares stores, inboxes and alerts with the results that the formulas predict. --mentions, --threshold and --faults
+    apply only with --headless. --json implies --headless.
     """
     from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World

@@ -134,11 +134,11 @@ class FixtureLoading:
             """Let the visitor watch the first celebrity's first burst, undisturbed by the rest of the load."""
             file.unlink(missing_ok=True)
             self.page_ready.wait()
-            advance(0)
+            advance(0)  # cancels the load if the demo has ended
             self.on_first_celebrity()
             self.cancelled.wait(LOAD_PAUSE_PER_FOLLOWER * self.world.followers)
 
-        advance(0)
+        advance(0)  # shows 0 %
         WorldLoader.into(ports)(self.world, advance, pause_after_first_celebrity)
         # Rename the note last: an interrupted load is repeated, with the same result.
         (self.data / DEMO_BEGUN).replace(self.data / DEMO)
@@ -216,7 +216,7 @@ class BrowserDemo:
         return settings
 
     def _environment(self, settings: Settings) -> Mapping[str, str]:
-        # The page shows bursts of the first two accounts in the celebrity lane, even if they have few followers.
+        # Lower the threshold, so that the first two accounts use the celebrity lane even if they have few followers.
         threshold = min(
             settings.threshold, *(self.world.size(celebrity) for celebrity in range(min(2, self.world.celebrities)))
         )
@@ -288,9 +288,9 @@ class BrowserDemo:
 def demo_users(world: "World") -> list[str]:
     """Return the names of four demo users: a VIP, an active user, an occasional user and an absent one.
 
-    Each is the first user of the kind who follows nova without a mute, and also orion if possible. Users with a device
-    come first, and among them those with the language English, like the page. If a kind has no user, the first follower
-    of nova takes its place.
+    Each is the first user of its kind who follows nova without a mute, and preferably orion too. Users with a device
+    come first, and among them those with English, the language of the page. If no user is of a kind, the first follower
+    of nova stands in.
     """
     import numpy as np
 

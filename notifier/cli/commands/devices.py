@@ -19,10 +19,10 @@ from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.ports.all_ports import Ports
 
 MISMATCH_REASONS = {
-    True: "the user was loaded with one, or the last device was removed a moment ago",
+    True: "the user was loaded with a device, or the last device was removed a moment ago",
     False: "the device indexer has not processed the registration yet",
 }
-"""Reasons for a device bitmap that differs from the rows, by what the bitmap says."""
+"""Reasons why the device bitmap and the device rows differ. The key is whether the user is in the bitmap."""
 DEVICE_ID = re.compile(r"[0-9a-f]{32}")
 
 

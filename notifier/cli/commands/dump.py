@@ -29,7 +29,9 @@ Line = Mapping[str, object]
 )
 @click.argument("contents", type=click.Choice(["inbox", "ledger", "bursts", "snapshots"]))
 @click.option(
-    "--ndjson", is_flag=True, help="Print one JSON object per line. This is always so; the option only says it."
+    "--ndjson",
+    is_flag=True,
+    help="Print one JSON object per line. This is also the format without the option.",
 )
 @click.option("--members", is_flag=True, help="With snapshots: also print the bitmaps, in hexadecimal.")
 @click.option("--burst", default=None, metavar="BURST", help="Print only this burst, like mention:nova#12.")

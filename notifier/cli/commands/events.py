@@ -78,7 +78,7 @@ def mention_event(
 def retract(*, author: str, tweet: str | None, all_tweets: bool, protected: bool, sender: EventSender) -> None:
     """Retract a tweet, or all tweets of an author, and print the receipt.
 
-    Retracted tweets are shown to no user any more.
+    Retracted tweets are hidden from all users. With --all --protected, the author's followers still see them.
     """
     if all_tweets is (tweet is not None):
         raise click.UsageError("Give either --tweet, or --all for all tweets of the author.")
@@ -274,7 +274,7 @@ def storm(*, account: str, rate: int, duration: timedelta, data: Path | None, as
     sent = accepted = 0
     began = time.monotonic()
     for number in range(batches):
-        size = rate * (number + 1) // BATCHES_PER_SECOND - sent  # so that all batches of a second have `rate` mentions
+        size = rate * (number + 1) // BATCHES_PER_SECOND - sent  # the batches of a second sum to `rate`
         time.sleep(max(0.0, began + number / BATCHES_PER_SECOND - time.monotonic()))
         body = mention_batch([account] * size, now=datetime.now(UTC), new_id=lambda: token_hex(8))
         results = request_json(

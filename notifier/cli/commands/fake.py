@@ -20,8 +20,8 @@ HEARTBEAT_INTERVAL_SECONDS = 1.0
 """Seconds between heartbeats."""
 SCRIPT_HELP = (
     "Misbehavior of the fake: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
-    " after=10s (for those three), latency=50ms, streams=1, goaway=1000, cut=500,"
-    " seed=7 (other devices are gone); separated by commas."
+    " after=10s (start of limited, down or stall), latency=50ms, streams=1, goaway=1000, cut=500,"
+    " seed=7 (selects the devices of gone and elsewhere); separated by commas."
 )
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -58,8 +58,8 @@ def fake() -> None:
     """Run a fake of a push provider until Ctrl-C: `apns`, `fcm` or `webpush`.
 
     It listens only on the loopback interface, responds as the provider documents, and accepts well-known test
-    credentials. A notifier uses these if its settings have the address of the fake. `notifier up` runs fakes itself for
-    providers without credentials.
+    credentials. A notifier uses these credentials if its settings contain the address of the fake. `notifier up` itself
+    runs fakes for providers without credentials.
     """
 
 

@@ -52,7 +52,7 @@ def fixture(
 
     A few formulas on the numbers of the users determine all follows, mutes, VIPs and active users (docs/fixture.md). So
     everything that a user must see can be computed independently. Loading the same data again changes nothing. A
-    folder with other generated data, or with users of unknown origin, is refused. A running notifier may continue.
+    folder with other generated data, or with users of unknown origin, is refused. A notifier may keep running.
     """
     from notifier.cli.context import open_stores
     from notifier.cli.data_folder import prepare

@@ -76,7 +76,7 @@ def page_facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
 
 
 def _item_facts(item: InboxItem, now: datetime) -> Mapping[str, object]:
-    """Return an item with the keys of the HTTP API, but with the key of its burst instead of the opaque id."""
+    """Return an item with the field names of the HTTP API. `burst` has the burst key instead of the opaque id."""
     from notifier.api.schemas.items import digest_sentence, sentence
 
     if isinstance(item, DigestItem):

@@ -45,8 +45,8 @@ PHASES = ("pre", "post")
     "--phase",
     type=click.Choice(PHASES),
     default=None,
-    help="pre: before new code starts, while old code serves; post: once no old code runs. Set it whenever a "
-    "service runs.  [default: both]",
+    help="pre: before new code starts, while old code serves; post: once no old code runs. Set a phase if a "
+    "service is running.  [default: both]",
 )
 @data_option
 @json_option

@@ -207,7 +207,7 @@ def _tweet_text(hold: HeldMention) -> str:
     cls=CommandGroup, epilog=example('notifier reach set @bob --verdict hold --reason "a flood"', "notifier reach held")
 )
 def reach() -> None:
-    """Set how far an account's mentions of others reach, and decide on held ones.
+    """Limit the delivery of an author's mentions by a verdict, and decide on held mentions.
 
     \b
     all   inbox rows and push alerts
@@ -223,7 +223,7 @@ def reach() -> None:
     "--verdict",
     type=click.Choice([str(choice) for choice in Verdict]),
     required=True,
-    help="How far the mentions reach.",
+    help="Verdict, as in `notifier reach --help`.",
 )
 @click.option("--reason", required=True, help="Reason, shown to other operators.")
 @click.option("--unknown-account", is_flag=True, help="Accept an account that the directory doesn't know.")
@@ -233,10 +233,10 @@ def reach() -> None:
 def set_reach(
     *, account: str, verdict: str, reason: str, unknown_account: bool, operator: str, data: Path | None, as_json: bool
 ) -> None:
-    """Set how far an account's mentions reach, from its next mention on.
+    """Set the verdict on an account's mentions, from its next mention on.
 
-    The verdict applies until it is changed. Exit code 1 if another operator has set a different verdict at the same
-    time and won: then that verdict is printed.
+    The verdict applies until it is changed. If two operators set verdicts at the same time, one of them wins. The other
+    operator sees that verdict and exit code 1.
     """
     from notifier.cli.context import open_stores
 

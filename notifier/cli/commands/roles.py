@@ -40,7 +40,10 @@ number_option = click.option(
 @parent_option
 @data_option
 def api(host: str | None, port: int | None, number: int, parent: int | None, data: Path | None) -> None:
-    """Run only the HTTP API, in one process. Its services must already be running."""
+    """Run only the HTTP API, in one process.
+
+    Redis must already be running, and in the cluster profile also Kafka and Cassandra.
+    """
     from notifier.api.server import serve
 
     role = process_name("api", number)
@@ -140,7 +143,10 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
 
 
 def _remove_old_files(role: str, data: Path) -> None:
-    """Remove heartbeat and pid file of an earlier process of a role that runs alone: this one is not ready yet."""
+    """Remove the heartbeat and pid file of an earlier process: they would show this one as ready too early.
+
+    Only for a role that was started without `notifier up`.
+    """
     from notifier.cli.supervisor.pid_files import pid_files_of
 
     single_role_file(data, role).unlink(missing_ok=True)
@@ -168,10 +174,10 @@ def heartbeat_sender(role: str, settings: Settings, parent: int | None) -> Calla
 
 @contextmanager
 def stop_signal() -> Iterator[Signal]:
-    """Yield a signal that SIGTERM and Ctrl-C set while the block lasts."""
+    """Yield an event that SIGTERM and Ctrl-C set while the block lasts."""
     stopping = Signal()
     numbers = (signal.SIGTERM, signal.SIGINT)
-    # In a thread: the handler interrupts the main thread, which may hold the lock of the signal to wait for it.
+    # Set it in a thread: the handler interrupts the main thread, which may hold the event's lock while it waits.
     previous_handlers = [signal.signal(number, lambda *_: Thread(target=stopping.set).start()) for number in numbers]
     try:
         yield stopping

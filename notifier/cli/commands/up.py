@@ -141,7 +141,7 @@ def run_service(
 def _with_fake_script(push: PushSettings, script: str | None) -> PushSettings:
     """Return the settings with the script of the command line. Raises UsageError if that is invalid.
 
-    A script from the settings is checked later, as a setting.
+    A script from the settings is not checked here, but by `require_script`.
     """
     if script is None:
         return push

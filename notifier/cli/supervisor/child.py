@@ -119,7 +119,8 @@ class Child:
 def make_start(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
     """Return a function that starts `notifier` with these arguments.
 
-    The process leads a process group and ends with this process. Without `forks` it gets an interpreter of its own.
+    The process leads a process group and ends with this process. It gets its own interpreter if `forks` is None or the
+    fork fails.
     """
     command_line = [*arguments, "--parent", str(os.getpid())]
 

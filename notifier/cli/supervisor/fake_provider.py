@@ -30,7 +30,7 @@ ACCEPTED_DEVICES: Mapping[Platform, str] = {
     Platform.FCM: "registration tokens, installation ids, and fixture-7 of the fixture's u7",
     Platform.WEB: "any endpoint; it decrypts messages to those of the fixture, like /wpush/v2/fixture-7 of u7",
 }
-"""Device tokens that each fake accepts."""
+"""Description of the device addresses that each fake accepts, printed at its start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ NOT_ADOPTED = b"not adopted"
 MAX_REQUEST_BYTES = 1 << 20
 """Size of the receive buffer. The kernel's own limit of a request is about a fifth of that."""
 ADOPTION_TIMEOUT_SECONDS = 2.0
-"""Seconds. Adoption normally takes microseconds."""
+"""Seconds within which a forked role must become a child of `up`. This normally takes microseconds."""
 
 MODULES = (
     "notifier.__main__",
@@ -36,7 +36,7 @@ MODULES = (
     "workers.host",
     "workers.watchdog",
 )
-"""Modules that the roles import at their start, which takes a role half a second without the fork server."""
+"""Modules that the roles import. Without the fork server, each role spends half a second on these imports."""
 PROFILE_MODULES: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}
 """Additional modules by profile."""
 
@@ -76,7 +76,10 @@ def _freeze() -> None:
 
 
 def _serve(channel: socket, parent: int) -> ForkRequest | None:
-    """Serve requests until `up` closes the channel, then return None. Each fork returns its request."""
+    """Fork a role for each request. Return the request in the fork.
+
+    In the fork server itself, return None when `up` closes the channel.
+    """
     channel.send(READY)
     while True:
         request_bytes, descriptors, *_ = recv_fds(channel, MAX_REQUEST_BYTES, 1)
@@ -90,10 +93,10 @@ def _serve(channel: socket, parent: int) -> ForkRequest | None:
 
 
 def _fork_twice() -> bool:
-    """Return True in the role. Raise OSError if the machine allows no more processes.
+    """Fork a role as a child of `up`, so that it survives the fork server. Return True in the role.
 
-    The intermediate process ends at once. The kernel gives its orphan, the role, to `up`, which is a subreaper then. So
-    the role is a child of `up`, and survives the fork server.
+    An intermediate process forks the role and ends at once. The kernel then gives the orphan to `up`, which is a
+    subreaper during the request. Raises OSError if the machine allows no more processes.
     """
     if intermediate_pid := os.fork():
         if os.waitpid(intermediate_pid, 0)[1]:
@@ -108,7 +111,7 @@ def _fork_twice() -> bool:
 
 
 def _report_pid(channel: socket, parent: int) -> None:
-    """Send the process id of the role, or end it if `up` doesn't wait for it any more."""
+    """Send the process id of this role to `up`. End the role if `up` has not adopted it or no longer waits for it."""
     os.setsid()
     try:
         channel.send(str(os.getpid()).encode() if _is_adopted(parent) else NOT_ADOPTED)

@@ -26,7 +26,7 @@ IMPORT_TIMEOUT_SECONDS = 60.0
 FORK_TIMEOUT_SECONDS = 5.0
 """Seconds for one fork, which takes milliseconds."""
 MAX_FAILURES = 2
-"""Failures in a row after which each role gets an interpreter of its own."""
+"""Consecutive failures after which no fork server is started any more. Each role then gets its own interpreter."""
 IMPORT_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 """Bitmaps need no linear algebra. Without this numpy starts a thread per core, which a fork would lose."""
 ARGUMENT_PADDING = " " * 1000
@@ -51,22 +51,25 @@ class RoleProcess(Protocol):
 
 
 class RoleForks(Protocol):
-    """Starts roles without their imports."""
+    """Starts roles as forks of a process that has already imported their modules."""
 
     def pending(self) -> bool:
-        """Return whether a fork will soon be possible. Never blocks."""
+        """Return whether to wait, because the fork server is still starting. Also starts a server if none runs.
+
+        Returns False if a fork is possible now, or not possible at all. Never blocks.
+        """
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> RoleProcess | None:
-        """Run `notifier` in a fork. Return None if that failed: the role must be started another way."""
+        """Run `notifier` in a fork. Return None if that failed: the caller must start an interpreter instead."""
 
 
 OpenForks = Callable[[str, Path], AbstractContextManager[RoleForks | None]]
-"""Starts the fork server of a profile, with the folder of its log. None: this system can't fork roles."""
+"""Opens a fork server for a profile, with the folder of its log. Yields None if this system can't fork roles."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ForkedRole:
-    """A child of this process that the fork server forked: the part of `subprocess.Popen` that is needed."""
+    """A role that the fork server has forked. Like `subprocess.Popen`, which can't manage an existing process."""
 
     pid: int
     returncode: int | None = None
@@ -109,7 +112,10 @@ class ForkServer:
     failures: int = 0
 
     def start(self) -> None:
-        """Start the server without waiting for its imports. Call in the main thread: the server ends with it."""
+        """Start the server without waiting for its imports.
+
+        Call it in the main thread: the kernel kills the server when the calling thread ends.
+        """
         self.is_ready, self.started_at = False, monotonic()
         self.channel, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_end, self.log.open("ab") as log:
@@ -123,7 +129,7 @@ class ForkServer:
             )
 
     def pending(self) -> bool:
-        """Return whether a fork will soon be possible. Also starts a new server after the end of the last one."""
+        """Return whether to wait for a starting server. Also starts a new server after the last one has ended."""
         if self.process and not self.is_ready:
             self._read_ready()
         if self.process and (self.process.poll() is not None):
@@ -190,7 +196,10 @@ class ForkServer:
 
 @contextmanager
 def fork_server(profile: str, logs: Path) -> Iterator[ForkServer | None]:
-    """Yield None on macOS, where a fork isn't safe: the system's own libraries have threads."""
+    """Run a fork server while the block lasts.
+
+    Yields None on macOS, where forks aren't safe because the system's own libraries start threads.
+    """
     if sys.platform != "linux":
         yield None
         return

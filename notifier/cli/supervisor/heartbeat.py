@@ -23,9 +23,9 @@ START_TIMEOUT_SECONDS = 180.0
 """Seconds until the first heartbeat. An idle machine needs one; imports can be slow on a crowded machine."""
 
 MAX_CHECK_GAP_SECONDS = 5.0
-"""Seconds between two checks after which the supervisor assumes that it was stopped, or the machine suspended.
+"""Seconds without a check after which the supervisor assumes that it was stopped, or the machine suspended.
 
-There are normally 20 checks a second. The roles could not send heartbeats in that time either.
+The time limit then starts again, because the roles may have been stopped too. Normally there are 20 checks a second.
 """
 
 
@@ -60,7 +60,8 @@ class HeartbeatLimits:
 class HeartbeatWatch:
     """Watches the heartbeats of a role for the supervisor.
 
-    It compares only times of its own monotonic clock, so that setting the machine's clock kills no role.
+    It measures silence with its own monotonic clock, so a change of the machine's clock kills no role. It only checks
+    whether the file time has changed.
     """
 
     file: Path
@@ -113,9 +114,9 @@ class HeartbeatWatch:
 
 
 def single_role_file(data: Path, role: str) -> Path:
-    """Return the heartbeat file of a role that runs alone.
+    """Return the heartbeat file of a role that was started without `notifier up`.
 
-    It differs from the file of the role of `up`, whose hang it would otherwise hide.
+    `up` watches another file for its own role. A shared file would hide a hang of that role.
     """
     return heartbeat_file(data, f"{role}.alone")
 

@@ -32,9 +32,10 @@ def end_with_parent(parent: int) -> None:
 
 
 def set_command_line(arguments: Sequence[str]) -> None:
-    """Show these arguments in `ps`, truncated to the length of the original command line.
+    """Show these arguments in `ps`, so that operators can tell forked roles apart.
 
-    Overwrites the memory that the kernel reads. The interpreter copied its arguments from there when it started.
+    Overwrites the memory that the kernel shows as the command line, and truncates to its length. The interpreter no
+    longer needs that memory: it copied its arguments at its start.
     """
     if sys.platform != "linux":
         return

@@ -49,10 +49,10 @@ def pid_files_of(data: Path) -> PidFiles:
 # Shared metrics: files that the processes of one `notifier up` share, with preallocated space.
 
 METRIC_FILE_KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
-"""File names that the library uses for the metrics of `notifier.metrics`, followed by the role."""
+"""Kinds of metric files. `prometheus_client` names each file by its kind and the role."""
 
 METRIC_FILE_BYTES = 128 << 10
-"""Bytes per file. Eight series of every metric fill more than half of the largest file."""
+"""Size of each metric file. With eight series per metric, the fullest file is more than half full."""
 
 
 def share_metrics(folder: Path, role: str) -> None:
@@ -65,7 +65,7 @@ def share_metrics(folder: Path, role: str) -> None:
     set_in_environment("PROMETHEUS_MULTIPROC_DIR", str(folder))
     from prometheus_client import values
 
-    values.ValueClass = values.MultiProcessValue(lambda: role)  # type: ignore[no-untyped-call] # the library's has no types
+    values.ValueClass = values.MultiProcessValue(lambda: role)  # type: ignore[no-untyped-call] # the library has no types
 
 
 def preallocate_metric_files(folder: Path, role: str) -> None:

@@ -33,7 +33,7 @@ def process_arguments(*, api: int, pools: Mapping[Pool, int]) -> Mapping[str, Se
 
 
 def is_awaited(process: str) -> bool:
-    """Return whether `up` waits for this process to be ready. It waits for only the first process of the API."""
+    """Return whether `up` is ready only after this process. `up` does not wait for additional API processes."""
     return not process.startswith(f"{API}-")
 
 
@@ -48,7 +48,9 @@ def api_processes(settings: Settings) -> int:
 
 
 def default_api_processes(cores: int) -> int:
-    """Return half of the cores, and at least 1: the pump, the workers and the store need the others.
+    """Return half of the cores, but at least 1 and at most MAX_DEFAULT_API_PROCESSES.
+
+    The pump, the workers and the store need the other cores.
 
     Measured on two cores (decision 57): two processes answer three times as many readers, but rows of P0 take longer
     under that load.

@@ -25,10 +25,10 @@ DISPATCH_INTERVAL = timedelta(milliseconds=20)
 RECONCILE_INTERVAL = timedelta(seconds=1)
 LIVE_FLUSH_INTERVAL = timedelta(seconds=0.5)
 REBUILD_TIMEOUT_SECONDS = 600.0
-"""Time limit in seconds for a round of the reconciler and of the roll-up.
+"""Time limit in seconds for one round of the reconciler or the roll-up. Both have rare long rounds.
 
-After a flush the reconciler restores the bursts of three days in Redis. The roll-up merges a hundred thousand bitmaps
-at the start of a day, for 200 million users.
+After a flush, the reconciler restores the bursts of three days in Redis. At the start of a day, the roll-up merges a
+hundred thousand bitmaps for 200 million users.
 """
 LAG_INTERVAL_SECONDS = 1.0
 """Seconds between two measurements of a consumer's lag."""
@@ -70,8 +70,8 @@ def run(
 ) -> None:
     """Run all loops until `stopping` is set, then close the consumers.
 
-    Another process can then read their partitions at once. `on_ready` is called when all loops have started. `beat` is
-    called only while every loop makes progress.
+    Closing lets another process read their partitions at once. `on_ready` is called when all loops have started.
+    `beat` is called repeatedly, but only while every loop makes progress.
     """
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     progress = ThreadProgress()
@@ -100,7 +100,7 @@ def run(
         if progress.all_on_time():
             beat()
     _join(threads)
-    # A consumer may be closed once its thread has ended. If that fails, for example in an outage, its lease expires.
+    # Close only consumers whose thread has ended. If a consumer can't be closed, as in an outage, its lease expires.
     stopped = [stream_loop for stream_loop, thread in zip(stream_loops, threads, strict=False) if not thread.is_alive()]
     closers = [Thread(target=_close, args=[stream_loop], daemon=True) for stream_loop in stopped]
     for thread in closers:
@@ -109,7 +109,10 @@ def run(
 
 
 def _without_result(step: Callable[[], object]) -> Callable[[], None]:
-    """Return the step without its result: a backpressure level does not mean that more work is waiting."""
+    """Wrap the step so that it returns None.
+
+    A Loop repeats a step at once if it returns a true value, and would do so for a backpressure level.
+    """
 
     def run_step() -> None:
         step()

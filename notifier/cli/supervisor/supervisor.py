@@ -16,7 +16,7 @@ STOP_TIMEOUT_SECONDS = 2.5
 """Seconds that the roles have to stop. A slower process is killed, which loses nothing."""
 
 MAX_START_FAILURES = 5
-"""Exits of a role after which `up` fails, if all roles were never up at the same time."""
+"""Number of exits of one role after which `up` fails. It applies only until all roles were up together once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Supervisor:
     def _has_all_processes(self) -> bool:
         """Return whether every role has a process.
 
-        Until a dead process is replaced, the last announcement stays current.
+        Process ids are not announced while a dead process awaits its replacement.
         """
         return all(child.pid is not None for child in self.children)
 

@@ -33,7 +33,7 @@ class ArrivedAlert:
     platform: str
     address: str
     collapse_id: str
-    """Collapse id. A later alert with the same one replaces it on the device."""
+    """Collapse id. A later alert with the same id replaces this alert on the device."""
     is_repeat: bool = False
     """Whether the same alert arrived earlier. The device still shows one."""
 
@@ -68,7 +68,10 @@ class AlertGuarantees:
     """Guarantees to check besides the recipients. The defaults are for a storm without faults."""
 
     hourly_cap: int | None = None
-    """Hourly cap per user, 0 for no limit; also at most one alert per tweet. None disables both rules."""
+    """Maximum bursts per user and hour that cause alerts; 0 means no limit.
+
+    None disables this rule, and also the rule that a user gets at most one alert per tweet.
+    """
     is_once: bool = True
     """Whether no alert may arrive twice. After a process was killed a repeated alert replaces the first."""
     caps_are_exact: bool = True
@@ -169,7 +172,8 @@ class ExpectedAlerts:
             bursts = counts.get(member, {})
             if burst in bursts:
                 continue
-            # A tweet that mentions two accounts has two bursts. Either may send the only alert: push keeps no order.
+            # A tweet that mentions two accounts is in two bursts, but causes one alert. Either burst may send it,
+            # because push does not process bursts in order.
             alerted_tweets = {tweets[key] for key in bursts}
             if hourly_cap is None or not (tweets[burst] in alerted_tweets or 0 < hourly_cap <= len(alerted_tweets)):
                 yield f"{burst}: u{member} got no alert"

@@ -19,9 +19,9 @@ MAX_PAGES = 2_000
 
 
 BurstPosition = tuple[str, datetime]
-"""Subject and second of opening, which identify a burst in the API and in the store: API ids are opaque.
+"""Subject and second of opening of a burst. They relate API items to stored bursts, because API ids are opaque.
 
-Two bursts may share them, so lists are compared in order and not as sets.
+Two bursts may have the same position, so lists are compared in order and not as sets.
 """
 
 

@@ -28,6 +28,8 @@ from notifier.ports.ledger import Archive, DeferredBursts, Ledger, StoredRow
 
 @dataclass(slots=True, kw_only=True)
 class StoredRecipients:
+    """Members that the stored inbox rows of one burst reach."""
+
     rows: int = 0
     by_tier: dict[tuple[Tier, int], Flags] = field(default_factory=dict)
     """Recipients by tier and shard."""
@@ -133,7 +135,8 @@ class StoreCheck:
     def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
         """Yield pull-only bursts that should have been fanned out.
 
-        Only restricted bursts of large subjects may be pull-only, and only after the subject's fan-out budget is spent.
+        Only a burst that is restricted to a protected author's followers may be pull-only. Its subject must have more
+        followers than `collapse_off_limit`, and must have spent its fan-out budget.
         """
         fanned_out: Counter[Subject] = Counter()
         for key, burst in sorted(truth.bursts.items()):
@@ -165,7 +168,8 @@ class StoreCheck:
             yield f"{burst.key}: {len(missing)} shards without an audience snapshot"
         if not expected == by_formula == done + undone + suppressed:
             yield (
-                f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {undone} + {suppressed} accounted"
+                f"{burst.key}: {expected} in snapshots, {by_formula} by formula, "
+                f"{done} delivered + {undone} pulled or dead + {suppressed} suppressed"
             )
 
     def lanes(self, truth: ExpectedResult, threshold: int, min_bursts: int) -> Finding:

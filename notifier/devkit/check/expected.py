@@ -30,6 +30,8 @@ class ExpectedMention:
 
 @dataclass(slots=True, kw_only=True)
 class ExpectedResult:
+    """Expected rows, inboxes and counts of a storm."""
+
     world: World
     facts: Sequence[ExpectedMention]
     bursts: Mapping[BurstKey, Burst]

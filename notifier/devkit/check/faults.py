@@ -60,7 +60,10 @@ class InjectedFault:
 
 
 def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[InjectedFault]:
-    """Return all faults in order of time. Store outages come in both modes, one in each half of the storm."""
+    """Return all faults in order of time.
+
+    There are two store outages: the first freezes the store, the second kills it. Each is in its half of the storm.
+    """
     rng = random.Random(f"faults {seed}")
     return sorted(
         (
@@ -86,7 +89,7 @@ def _start_time(kind: str, repetition: int, duration: float, share: float) -> fl
 
 
 def proxied_engines(kinds: Collection[str]) -> set[str]:
-    """Return the engines that need a proxy, because their network fails."""
+    """Return the engines that need a proxy: it cuts or slows their connections, or refuses their requests."""
     return {name for kind in kinds for fault, _, name in [kind.partition("-")] if fault in ("cut", "slow", "refuse")}
 
 
@@ -96,7 +99,7 @@ class FaultInjector:
     redis_url: Callable[[], str]
     faults: Sequence[InjectedFault]
     engines: Engines | None = None
-    """External engines. None if `up` runs all of them."""
+    """Engines that the check has started itself. None if there are none, as in the embedded profile."""
     outage: float = OUTAGE_SECONDS
     before_outage: Callable[[], None] = lambda: None
     """Called before a store outage."""
@@ -156,7 +159,7 @@ class FaultInjector:
         return True
 
     def kill_valkey(self) -> bool:
-        """Kill Valkey. Only an external one is also restarted; `up` restarts its own."""
+        """Kill Valkey. The check restarts a Valkey that it has started itself; `up` restarts its own."""
         return (
             self.kill("valkey")
             if self.engines is None

@@ -9,12 +9,15 @@ Value = float | int | str | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
+    """Result of one check."""
+
     name: str
     ok: bool
     value: Value = None
     limit: Value = None
     unit: str = ""
     n: int = 1
+    """Number of observations that the value is based on."""
     detail: str = ""
 
 
@@ -41,7 +44,7 @@ def at_least(name: str, value: float, limit: float, *, unit: str, n: int = 1, de
 
 
 def _finite(value: float) -> float | None:
-    """Convert infinity, which stands for a missing value, to None: JSON has no infinity."""
+    """Round the value, or return None for infinity, which means that no value exists. JSON has no infinity."""
     return round(value, 4) if isfinite(value) else None
 
 

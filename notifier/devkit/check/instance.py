@@ -33,6 +33,8 @@ UNLIMITED = {"NOTIFIER_LIMITS_READS": "0", "NOTIFIER_LIMITS_WRITES": "0"}
 
 @dataclass(slots=True, kw_only=True)
 class Instance:
+    """A running `notifier up` on one data folder."""
+
     data: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     """Settings, as NOTIFIER_ variables."""
@@ -104,7 +106,7 @@ class Instance:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not (ready := self._ready()):
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise NotRunning(f"It did not start. End of its log: {self._last_log_lines()}")
+                raise NotRunning(f"`notifier up` did not start. End of its log: {self._last_log_lines()}")
             time.sleep(POLL_INTERVAL_SECONDS)
         self.url, self.service_key = ready["url"], ready["service_key"]
 
@@ -138,7 +140,7 @@ class Engines:
     fleet: Fleet
     sync: Sync
     proxies: Mapping[str, Proxy] = field(default_factory=dict)
-    """Proxies in front of the engines whose network fails."""
+    """Proxies in front of engines, by engine name. They inject network faults and refusals."""
 
     def kill(self, name: str, downtime: float = 0.0) -> None:
         """Kill an engine and restart it after `downtime` seconds."""
@@ -154,9 +156,9 @@ class Engines:
         self.proxies[name].slow(seconds, latency)
 
     def refuse(self, seconds: float) -> bool:
-        """Let Cassandra refuse half of its requests. Return False if it got no request meanwhile.
+        """Fail half of the statements to Cassandra. Return False if no statement failed meanwhile.
 
-        Other engines are not supported: only the CQL proxy understands its protocol.
+        Only Cassandra is supported, because only its proxy understands the protocol of the engine.
         """
         proxy = self.proxies["cassandra"]
         assert isinstance(proxy, CqlProxy)

@@ -40,7 +40,7 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 MENTIONS_PER_SECOND = 20.0
-"""Mentions per second. The rate is higher if the storm would last longer than MAX_STORM_SECONDS."""
+"""Mentions per second in a storm of up to MAX_STORM_SECONDS. A storm with more mentions has a higher rate."""
 MAX_STORM_SECONDS = 25.0
 DRAIN_TIMEOUT_SECONDS = 300.0
 """Time limit after the storm. A slice that was lost with its worker is reissued within a minute."""
@@ -88,7 +88,10 @@ class CheckPlan:
 
     @property
     def collapsing_celebrities(self) -> Sequence[UserId]:
-        """Celebrities with too many followers to disable collapsing: they would need too many fan-outs."""
+        """Celebrities whose mentions are collapsed although the plan turns collapsing off.
+
+        They have so many followers that a fan-out per mention would be too much work.
+        """
         if self.collapse != 0:
             return ()
         sizes = {name: self.world.size(star) for name, star in self.world.stars.items()}
@@ -158,9 +161,9 @@ class CheckRun:
             return [*self._check(), *timeouts]
 
     def _warm_up(self) -> list[Finding]:
-        """Send some mentions to warm up the engines, if latencies have limits. Return a finding if it takes too long.
+        """Send some mentions to warm up the engines. Return a finding if delivery takes too long.
 
-        Engines that just started are slow at first, which is not typical of a running service.
+        Only in the cluster profile without faults: engines are slow after their start, which would distort latencies.
         """
         plan = self.plan
         if plan.profile == "embedded" or plan.faults or not (written := warm_up_tweets(plan.world, plan.seed)):
@@ -272,7 +275,10 @@ class CheckRun:
         )
 
     def _max_fanouts(self) -> int:
-        """Return the limit of fan-outs per minute. With a short collapse window only the budget limits them."""
+        """Return the maximum number of fan-outs per minute and subject.
+
+        A long collapse window allows MAX_STORM_FANOUTS. With a short one, only the fan-out budget limits them.
+        """
         return MAX_STORM_FANOUTS if self.plan.collapse is None or self.plan.collapse >= 30 else 6 + 1
 
     def _check_faults(self) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Storm of mentions, generated from a seed and sent with retries like the tweet service's."""
+"""Storm of mentions: generates tweets from a seed, and sends them with retries."""
 
 import json
 import random
@@ -65,7 +65,10 @@ WARM_UP_TWEETS = 200
 
 
 def warm_up_tweets(world: World, seed: int) -> list[Tweet]:
-    """Return warm-up tweets. They mention the second half of the celebrities, to keep the budgets of the first."""
+    """Return warm-up tweets. They mention only the second half of the celebrities.
+
+    So the celebrities of the first half keep their fan-out budgets for the storm.
+    """
     rng = random.Random(seed)
     named = world.names[world.celebrities - world.celebrities // 2 :]
     mentioned = [named[number % len(named)] for number in range(WARM_UP_TWEETS if named else 0)]
@@ -112,6 +115,8 @@ class SentEvents:
 
 @dataclass(slots=True, kw_only=True)
 class Storm:
+    """Sends tweets to an instance, evenly over its duration and with several threads."""
+
     instance: Instance
     tweets: Sequence[Tweet]
     duration: float

@@ -10,6 +10,7 @@ from notifier.devkit.engines.maven import jars
 
 CONFIG_FOLDER = Path(__file__).parent / "config" / "cassandra"
 TOKEN_RANGE = 1 << 64
+"""Number of tokens of the ring. They range from -2^63 to 2^63 - 1."""
 
 SECURITY_SETTINGS = """
 # Access needs a password. The initial user, cassandra with the password cassandra, creates the others.
@@ -28,13 +29,14 @@ class Sync(StrEnum):
     """Commit log mode: when a write is acknowledged. The values are lines of cassandra.yaml."""
 
     BATCH = "batch\ncommitlog_disk_access_mode: auto\nconcurrent_writes: 512\nnative_transport_max_threads: 64"
-    """Acknowledge after fsync, to survive a SIGKILL. Writes that arrive during an fsync share the next one.
+    """Acknowledge a write after its fsync, so that it survives a SIGKILL. Writes during one fsync share the next.
 
-    Each write blocks a thread until then: 32 threads reach 3,200 mutations a second, 512 some 20,000. Direct I/O is
-    used if the file system supports it: a memory-mapped file faults after each sync, a third of the time of a row.
+    Each write blocks a thread until its fsync. So 32 threads reach 3,200 mutations per second, and 512 reach 20,000.
+    `auto` uses direct I/O if the file system supports it. A memory-mapped file would cause page faults after each sync,
+    which take a third of the time of a row.
     """
     PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
-    """Acknowledge at once. Usual with three replicas, and used to measure bulk throughput."""
+    """Acknowledge a write at once. This is usual with three replicas. Benchmarks of bulk throughput use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ class CassandraMemory:
 
 SINGLE_NODE_MEMORY = CassandraMemory(heap="2g", memtables="800MiB")
 THREE_NODE_MEMORY = CassandraMemory(heap="640m", memtables="160MiB")
-"""Smaller heap per node of several. It also has to hold hints and streams."""
+"""Memory of each node of a ring with several nodes on one machine. The heap also holds hints and streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

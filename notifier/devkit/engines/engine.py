@@ -29,7 +29,10 @@ SHOWN_LOG_LINES = 5
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """One server process. Its data stays in the folder: a restart there has all acknowledged writes."""
+    """One server process. Its data stays in the folder, where a restart finds it.
+
+    A killed Cassandra with Sync.PERIODIC may lose its last acknowledged writes.
+    """
 
     name: str
     command: Sequence[str]

@@ -25,7 +25,7 @@ POLL_INTERVAL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRecord:
-    """Stored record of an engine."""
+    """Address and process id of one engine, as stored in services.json."""
 
     name: str
     address: str
@@ -168,7 +168,7 @@ class Fleet:
             case "cassandra":
                 engine, url = node(folder, self.cache, port=port, sync=sync), ""
             case _:
-                # Keep the password: running clients have no other.
+                # Keep the password: running clients continue to use it.
                 password = (previous and urlsplit(previous.url).password) or secrets.token_urlsafe(24)
                 engine, url = server(folder, port=port, password=password), f"redis://:{password}@127.0.0.1:{port}"
         self._write({**self.records(), name: EngineRecord(name=name, address=engine.address, url=url)})

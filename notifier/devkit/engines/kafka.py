@@ -16,7 +16,7 @@ HEAP = "384m"
 CLUSTER_ID = "bm90aWZpZXItY2x1c3Rlcg"
 """Cluster id: any 16 bytes in URL-safe Base64."""
 CHECKPOINT_FILE = "bootstrap.checkpoint"
-"""Initial metadata of a cluster. It is the same for all clusters that one version of Kafka formats."""
+"""File with the initial metadata of a cluster. It is the same for all clusters of one Kafka version without users."""
 
 
 SECURITY_SETTINGS = """

@@ -44,7 +44,10 @@ def _is_running(pid: int) -> bool:
 
 
 def _engines(folder: str) -> list[int]:
-    """Return the pids of the folder's engines, found by the paths in their command lines. Pids change on restart."""
+    """Return the current pids of the folder's engines.
+
+    Their command lines contain the folder. Recorded pids would be outdated after a restart of an engine.
+    """
     output = subprocess.run(["ps", "-ww", "-axo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     lines = [line.split(maxsplit=1) for line in output.splitlines()]
     return [int(pid) for pid, args in lines if f"{folder}/" in args and int(pid) != os.getpid()]

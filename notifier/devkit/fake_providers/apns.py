@@ -28,7 +28,10 @@ MAX_TOKEN_AGE = timedelta(hours=1)
 MAX_CLOCK_SKEW = timedelta(minutes=5)
 UPDATE_WINDOW = timedelta(minutes=20)
 MAX_UPDATES = 2
-"""Maximum new tokens within that time. Apple documents one but is lenient. The rule targets a new token per alert."""
+"""Maximum number of new tokens within UPDATE_WINDOW. Apple documents one, but tolerates more.
+
+The limit exists to find clients that make a new token for each alert.
+"""
 MAX_REMEMBERED_TOKENS = 64
 
 

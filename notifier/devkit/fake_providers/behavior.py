@@ -32,6 +32,8 @@ NEVER = FaultWindow(duration=timedelta())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderScript:
+    """Misbehavior of a fake in its responses. The same tokens and times are affected in every run."""
+
     seed: int = 0
     gone_share: float = 0.0
     """Share of the tokens whose app was uninstalled."""
@@ -65,7 +67,7 @@ def retry_after(window: FaultWindow, since: timedelta) -> str:
 
 FOREVER = timedelta(days=36_500)
 STREAM_LIMITS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Platform.WEB: 100}
-"""Concurrent streams per connection, as far as known. Apple's limit varies and is at most this."""
+"""Default number of concurrent streams per connection, as known from the providers. Apple's varies up to 1,000."""
 MAX_COUNT = 1_000_000_000
 EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
 WINDOW_OPTIONS = ("limited", "down", "stall")
@@ -76,6 +78,8 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behavior:
+    """Complete behavior of one fake: its responses, its HTTP/2 server, and stalls."""
+
     script: ProviderScript = field(default_factory=ProviderScript)
     http2: Http2Behavior = field(default_factory=Http2Behavior)
     stall_window: FaultWindow = NEVER
@@ -119,7 +123,7 @@ class Behavior:
 
 
 def _require_window(after_option: str, options: Mapping[Platform, Mapping[str, Any]]) -> None:
-    """Raises ValueError if `after` has no option to apply to. Without a prefix one such platform is enough."""
+    """Raise ValueError if no platform of the `after` option has one of WINDOW_OPTIONS."""
     if not any(set(WINDOW_OPTIONS) & set(options[platform]) for platform in _parse_option(after_option)[0]):
         raise ValueError(
             f"{after_option!r} sets the start of {', '.join(WINDOW_OPTIONS[:-1])} or {WINDOW_OPTIONS[-1]},"

@@ -15,7 +15,10 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription
 
 MAX_DEVICES = 100_000
-"""Number of most recent devices to remember. A benchmark sends to a million devices and measures memory."""
+"""Maximum number of devices that are remembered. The oldest are forgotten.
+
+The limit keeps the fake small: a benchmark sends to a million devices and measures memory.
+"""
 
 
 @dataclass(slots=True)

@@ -146,7 +146,7 @@ def hosted(
 def create_fake(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
     """Create a fake that accepts the public test credentials and any device.
 
-    A sender that is run by mistake without its own credentials loses no device.
+    It does not reject unknown devices: a sender that uses a fake by mistake would delete its real devices.
     """
     match platform:
         case Platform.APNS:

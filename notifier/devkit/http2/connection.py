@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class ConnectionCounts:
-    """Statistics of a server."""
+    """Statistics of a server, over all of its connections."""
 
     connections: int = 0
     processed: int = 0

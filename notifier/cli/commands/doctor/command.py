@@ -27,7 +27,10 @@ MIN_PYTHON = (3, 11)
 MIN_SQLITE = (3, 38, 0)
 """First version with built-in JSON functions. RETURNING is older."""
 LOW_DISK_BYTES, MIN_DISK_BYTES = 2 << 30, 128 << 20
-"""Free disk space below which the check warns (a day of bulk delivery, if small), or fails (room for a restart)."""
+"""Free disk space in bytes below which the check warns, and below which it fails.
+
+The first is enough for a small day of bulk delivery, the second for a restart.
+"""
 
 
 class Level(StrEnum):
@@ -161,7 +164,7 @@ def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
 
 def _credentials_finding(push: PushSettings, platform: Platform, detail: str) -> DoctorFinding:
     if platform is Platform.APNS and not push.apns.topics:
-        # Apple rejects another team's app like a wrong key, and a device may register any app.
+        # A device can register any app. Apple rejects an app of another team with the same reason as a wrong key.
         detail = f"{detail} Devices of any app can register, and a device of another team's app stops all alerts."
         remedy = f"List your apps in {variable('push', platform, 'topics')}."
         return DoctorFinding(name=f"push {platform}", level=Level.WARN, detail=detail, remedy=remedy)
@@ -189,14 +192,18 @@ def issuer_finding(issuer: Issuer) -> DoctorFinding:
     try:
         count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([read_issuer_key(issuer)])
     except BadSetting as error:
-        return _issuer_failure(error.detail, f"Put its public key there, or fix {variable('issuer', 'key')}.")
+        return _issuer_failure(
+            error.detail, f"Put the issuer's public key into that file, or correct {variable('issuer', 'key')}."
+        )
     except IssuerUnavailable as error:
         return _issuer_failure(
-            error.detail, f"No user token is accepted without its keys: fix it, or {variable('issuer', 'jwks')}."
+            error.detail,
+            "Without the issuer's keys no user token is accepted: "
+            f"make its server reachable, or correct {variable('issuer', 'jwks')}.",
         )
     except ValueError as error:
         return _issuer_failure(
-            f"{issuer.jwks}: {error}.", "Ask the operator of the issuer; user tokens must be Ed25519 or RSA."
+            f"{issuer.jwks}: {error}.", "Ask the operator of the issuer for a JWK set with an Ed25519 or RSA key."
         )
     return DoctorFinding(name="issuer", detail=f"{issuer.name} has {count} usable keys.", value=count, unit="keys")
 

@@ -109,7 +109,7 @@ def services_finding(settings: Settings) -> DoctorFinding:
         profile.close()
     external = settings.redis_url != ""
     return DoctorFinding(
-        name="valkey", detail="The configured server answers." if external else "Its binary is installed."
+        name="valkey", detail="The configured server answers." if external else "The Valkey binary is installed."
     )
 
 
@@ -159,7 +159,7 @@ def cache_finding(ports: Ports) -> DoctorFinding:
 def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
     """Check whether tiers use current activity.
 
-    Activity that was published before remains in use, whatever happens to the cache.
+    If the cache loses its data, tiers keep the activity of the last roll-up.
     """
     state, last = active_set_state(ports.active_hours, ports.clock, every)
     if state is ActiveSetFreshness.OFF:

@@ -128,7 +128,7 @@ def _format_visible_from(moment: datetime | None) -> str | None:
 
 
 def _send_batches(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendBatch]:
-    """Return the send batches of the shard for all tiers. The audience snapshot has each member in only one tier."""
+    """Return the send batches of the shard, of all tiers. Batches of a member belong to one tier only."""
     by_shard = ports.send_log.read(key, platform, [shard])
     return [batch for batches in by_shard.values() for batch in batches]
 
@@ -143,7 +143,7 @@ def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
 
 
 def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
-    """Return the digest that lists the burst instead, or None. The digest may not be due yet."""
+    """Return the digest that replaces the burst's own inbox item, or None. The digest may not be due yet."""
     if not is_in_digest(burst, viewer, now):
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)

@@ -1,6 +1,6 @@
 """Explains the alerts of one burst and user, per push provider.
 
-The entries in the send log decide. For a user without an entry, the current state decides.
+The explanation follows the user's entries in the send log. Without an entry, it follows the current state.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -307,9 +307,9 @@ def _suppression(case: ExplainedCase) -> SuppressionReason | HiddenReason | Expl
 
 
 def _explain_excluded(case: ExplainedCase, snapshot: AudienceSnapshot) -> _StateReason:
-    """Explain why the audience snapshot left the user out of alerts. The snapshot does not record the reason.
+    """Explain why the audience snapshot excludes the user from alerts.
 
-    Considers only current facts that may already have been true when the snapshot was taken.
+    The snapshot does not record the reason. This considers current facts that may have been true when it was taken.
     """
     tier, preferences = tier_of(snapshot, case.member), case.viewer.account_preferences
     if not preferences.allows_alerts:

@@ -145,7 +145,7 @@ DIGEST_SENTENCES = {
     None: "The user sees it.",
     "not_due": "It is not due yet.",
     "expired": "It is older than 90 days.",
-    "empty": "It is empty: no burst before it belongs to the user's digest.",
+    "empty": "It is empty: no burst since the previous digest belongs in it.",
     "hidden": "The user has hidden it.",
 }
 

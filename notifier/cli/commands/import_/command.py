@@ -82,8 +82,8 @@ def followers(since: datetime | None, **options: Any) -> None:
     """Import follows: rows with `follower` and `followed`.
 
     FILE is CSV, NDJSON or Parquet, plain or compressed with gzip or zstd; - is the standard input. After an
-    interruption the same command resumes where it stopped, but the standard input starts again. The import only adds
-    follows, and updates of the graph service take precedence. A running notifier may continue.
+    interruption the same command resumes where it stopped. An import of the standard input starts from the beginning.
+    The import only adds follows, and updates of the graph service take precedence. A notifier may keep running.
 
     Exit code 1 if some rows were rejected.
     """
@@ -113,8 +113,8 @@ def users(*, ranges: bool, **options: Any) -> None:
     """Import accounts: rows with `user`, and optionally flags.
 
     The flags are `verified`, `vip` and `deleted`. A flag is true, false, or empty if it is unknown; updates of the
-    account service take precedence. FILE has the same formats as in `notifier import followers`. A running notifier may
-    continue.
+    account service take precedence. FILE has the same formats as in `notifier import followers`. A notifier may
+    keep running.
 
     Exit code 1 if some rows were rejected.
     """
@@ -129,7 +129,7 @@ def vip(**options: Any) -> None:
     """Import VIPs: rows with `user`, and optionally `vip`.
 
     Every user becomes a VIP, unless `vip` is false. Updates of the account service take precedence. FILE has the same
-    formats as in `notifier import followers`. A running notifier may continue.
+    formats as in `notifier import followers`. A notifier may keep running.
 
     Exit code 1 if some rows were rejected.
     """
@@ -152,7 +152,7 @@ def preferences(**options: Any) -> None:
     digest begins with the import.
 
     FILE has the same formats as in `notifier import followers`. Settings that users make themselves, earlier or later,
-    take precedence. A running notifier may continue.
+    take precedence. A notifier may keep running.
 
     Exit code 1 if some rows were rejected.
     """

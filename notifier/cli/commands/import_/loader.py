@@ -51,7 +51,7 @@ class Checkpoint:
 
     file: Path
     folder: Path
-    """State of the import. The dataset and the path of the file determine it, not the content."""
+    """Folder with the state of the import. Its name depends on the dataset and the file's path, not on the content."""
 
     @classmethod
     def of(cls, data: Path, rows: str, file: Path) -> "Checkpoint":
@@ -122,9 +122,9 @@ class Checkpoint:
 
 @dataclass(slots=True)
 class Rejects:
-    """File of rejected rows.
+    """File of rejected rows, each written once.
 
-    Each row is written once, even if the import is interrupted, because rows are read in order.
+    A resumed import skips rows up to the last line number in the file, because rows are read in order.
     """
 
     path: Path
@@ -161,7 +161,10 @@ class Rejects:
             self.count += 1
 
     def sync(self) -> None:
-        """Sync the file, so that it survives a power cut. Rows before a checkpoint are not read again."""
+        """Sync the file before the import's position is stored.
+
+        Rows before that position are not read again, so their rejections must survive a power cut.
+        """
         if self._synced_count < self.count and self.path.is_file():
             os.fsync(self._file.fileno())
         self._synced_count = self.count
@@ -315,9 +318,9 @@ class ImportRun(Generic[S]):
         self.checkpoint.begin(row_options)
 
     def _finish_abandoned(self, importer: Import[S]) -> None:
-        """Finish the abandoned import of another version of the file.
+        """Finish an import as far as its rows were read: stored rows must also be in the bitmaps.
 
-        Rows that are in the store must also be in the bitmaps.
+        It is an abandoned import of another version of the file, or the current import after a BadImport.
         """
         if self.dataset.writes_as_read:
             # Discard the checkpoint first: a resumed import could add keys that sort before the written ones.

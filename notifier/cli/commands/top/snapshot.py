@@ -34,7 +34,7 @@ class TierBar:
     """Share of the shards with followers that are written, or left to the pull path."""
     people: int
     parked: bool
-    """Whether a throttle holds the remaining work."""
+    """Whether a throttle holds any of the remaining work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
