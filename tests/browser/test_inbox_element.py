@@ -125,6 +125,7 @@ def test_keyboard_moves_marks_hides_and_restores(opened: FakeInboxPage, inbox: I
     expect(opened.burst(1)).to_be_focused()
     press("End")
     expect(opened.burst(4)).to_be_focused()
+    opened.until(lambda: len(inbox.calls("PUT /v1/inbox/marks")) == 3)
     marks = [(call["bursts"], call["mark"]) for call in inbox.calls("PUT /v1/inbox/marks")]
     assert marks == [(["b998"], "unread"), (["b998"], "hidden"), (["b998"], "unread")]
 

@@ -42,7 +42,7 @@ The arguments are the batch, the number of rows before and after it was read, an
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(Generic[T_co]):
     row_kind: str
-    """What a row is, with its article, for messages: `a follow`."""
+    """Kind of a row with its article, as messages name it: `a follow`."""
     required: Sequence[str]
     """Required columns. They hold ids: text, or whole numbers."""
     optional: Sequence[str] = ()

@@ -152,9 +152,9 @@ class RetractionSettlement:
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
         """Return the first accepted remaining mention of each affected author who has one.
 
-        Affected are the named authors of leaving mentions, or all named authors if the shown tweet leaves. If no
-        affected author has a remaining mention and the burst needs a name, the result is one mention by an author who
-        is not named yet.
+        The affected authors are the named authors of leaving mentions, or all named authors if the shown tweet leaves.
+        If none of them has a remaining mention and the burst needs a name, one mention by an unnamed author is
+        returned.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)

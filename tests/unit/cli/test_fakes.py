@@ -29,8 +29,8 @@ def test_port_stays_reserved_while_its_fake_restarts(tmp_path: Path) -> None:
         )
         port = fakes.ports[Platform.FCM]
         for _ in range(2):
-            with socket.socket() as other, pytest.raises(OSError, match="in use"):
-                other.bind(("127.0.0.1", port))
+            with socket.socket() as competitor, pytest.raises(OSError, match="in use"):
+                competitor.bind(("127.0.0.1", port))
             with run_fake(Platform.FCM, parse_behavior("", Platform.FCM), port=port, out=None):
                 socket.create_connection(("127.0.0.1", port)).close()
 
