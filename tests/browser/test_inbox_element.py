@@ -162,7 +162,7 @@ def test_menu_mutes_and_unmutes_account(opened: FakeInboxPage, inbox: Inbox) -> 
     opened.page.get_by_role("button", name="Unmute").click()
     expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("appear here again")
     path = "PATCH /v1/preferences/mention%3Anova"
-    assert inbox.calls(path) == [{"muted_until": "forever"}, {"muted_until": None}]
+    opened.until(lambda: inbox.calls(path) == [{"muted_until": "forever"}, {"muted_until": None}])
 
 
 @pytest.mark.parametrize("before", ["default", "first"])

@@ -39,7 +39,7 @@ def test_dialog_shows_current_settings_and_sends_changes_only(opened: FakeInboxP
     dialog(opened).get_by_role("button", name="Save").click()
     expect(dialog(opened)).to_have_count(0)
     expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("Settings saved")
-    assert inbox.calls(PATH) == [{"volume": "off"}]
+    opened.until(lambda: inbox.calls(PATH) == [{"volume": "off"}])
     expect(settings_button(opened)).to_be_focused()
 
 
@@ -49,12 +49,12 @@ def test_saving_default_alerts_opts_in(opened: FakeInboxPage, inbox: Inbox) -> N
     dialog(opened).get_by_label("Only mentions of me").check()
     dialog(opened).get_by_role("button", name="Save").click()
     expect(dialog(opened)).to_have_count(0)
-    assert inbox.calls(PATH) == [{"push": True, "volume": "off"}]
+    opened.until(lambda: inbox.calls(PATH) == [{"push": True, "volume": "off"}])
     settings_button(opened).click()
     dialog(opened).get_by_label("Alert me on my devices").uncheck()
     dialog(opened).get_by_role("button", name="Save").click()
     expect(dialog(opened)).to_have_count(0)
-    assert inbox.calls(PATH)[1:] == [{"push": False}]
+    opened.until(lambda: inbox.calls(PATH)[1:] == [{"push": False}])
 
 
 def test_quiet_hours_use_time_zone_of_browser(tokyo_page: FakeInboxPage, inbox: Inbox) -> None:
@@ -125,7 +125,7 @@ def test_mention_policy_is_chosen_from_a_list(opened: FakeInboxPage, inbox: Inbo
     policy.select_option("By people I follow")
     dialog(opened).get_by_role("button", name="Save").click()
     expect(dialog(opened)).to_have_count(0)
-    assert inbox.calls(PATH) == [{"mentions": "followed"}]
+    opened.until(lambda: inbox.calls(PATH) == [{"mentions": "followed"}])
 
 
 def test_keyboard_alone_opens_changes_and_closes_dialog(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -146,7 +146,7 @@ def test_keyboard_alone_opens_changes_and_closes_dialog(opened: FakeInboxPage, i
     press("ArrowDown")
     press("Enter")
     expect(dialog(opened)).to_have_count(0)
-    assert inbox.calls(PATH) == [{"volume": "first"}]
+    opened.until(lambda: inbox.calls(PATH) == [{"volume": "first"}])
 
 
 def test_refused_settings_can_be_saved_again(opened: FakeInboxPage, inbox: Inbox) -> None:

@@ -219,7 +219,7 @@ def test_second_celebrity_has_the_requested_followers() -> None:
 
 
 def test_second_followers_require_a_second_celebrity() -> None:
-    with pytest.raises(ValueError, match="need a second celebrity"):
+    with pytest.raises(ValueError, match="needs at least two celebrities"):
         World(universe=10, followers=5, celebrities=1, seed=1, second_followers=5)
 
 
