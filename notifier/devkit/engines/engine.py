@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from errno import EADDRINUSE
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -118,12 +119,19 @@ def is_listening(host: str, port: int) -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that is free now, and that no outgoing connection gets before the engine listens."""
+    """Return a port that is free now, and that no outgoing connection gets before the engine listens.
+
+    Raises OSError if the host is not an address of this machine.
+    """
     while True:
         port = PORTS.start + secrets.randbelow(len(PORTS))
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind((host, port))
-            return port
+        try:
+            with socket.socket() as probe:
+                probe.bind((host, port))
+                return port
+        except OSError as error:
+            if error.errno != EADDRINUSE:
+                raise
 
 
 # Access control of test engines: TLS, and one user with a password.
