@@ -55,10 +55,18 @@ def start_storm(page: Page) -> None:
     opened = next(datetime.fromisoformat(item["opened_at"]) for item in inbox["items"] if item["subject"] == NOVA)
     earliest = max(opened + timedelta(seconds=COLLAPSE + 1), PRESSED[-1] + timedelta(seconds=STORM_SECONDS))
     page.wait_for_timeout(max(0.0, (earliest - datetime.now(UTC)).total_seconds()) * 1_000)
+    answer = press_storm(page)
+    while "still running" in answer:  # on a slow machine a storm takes longer than STORM_SECONDS
+        page.wait_for_timeout(500)
+        answer = press_storm(page)
+    PRESSED.append(datetime.now(UTC))
+    assert "a new burst" in answer
+
+
+def press_storm(page: Page) -> str:
     with page.expect_response("**/demo/storm?of=nova") as response:
         page.click("#storm")
-    PRESSED.append(datetime.now(UTC))
-    assert "a new burst" in response.value.json()["message"]
+    return str(response.value.json()["message"])
 
 
 def test_page_shows_burst_in_four_inboxes(page: Page) -> None:

@@ -61,9 +61,12 @@ def test_tasks_survive_a_killed_worker_and_a_killed_broker(host: Host, rabbit: R
         host.wait_for(str(make_slice(5)), within=30)
         process.terminate()
         assert process.wait(20) == 0
-    with hosting(rabbit.brokers, folder, Pool.FCM) as fcm_host, fcm_host.working("gated"):
+    with hosting(rabbit.brokers, folder, Pool.FCM) as fcm_host, fcm_host.working("gated") as process:
         fcm_host.wait_for("ready")
         require_p0_first(fcm_host)
+        # A killed worker would leave its last task in the queue of the next check.
+        process.terminate()
+        assert process.wait(20) == 0
     with hosting(rabbit.brokers, second_folder, Pool.FCM) as fcm_host, fcm_host.working("until told") as process:
         fcm_host.wait_for("ready")
         require_prefetched_tasks_returned(fcm_host, process)
@@ -77,4 +80,8 @@ def require_prefetched_tasks_returned(fcm_host: Host, process: subprocess.Popen[
     process.terminate()
     assert process.wait(20) == 0
     assert fcm_host.handled() == ["ready", str(vips[0]), "told"]
-    until(lambda: fcm_host.queue.depth(Pool.FCM) == len(vips) - 1, 10)
+    until(
+        lambda: fcm_host.queue.depth(Pool.FCM) == len(vips) - 1,
+        10,
+        lambda: fcm_host.queue.depth(Pool.FCM),
+    )
