@@ -45,7 +45,7 @@ def candidates(backlog: Backlog, credits: Mapping[Pool, Credit], now: datetime) 
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_decisions_for_candidates_equal_those_for_all_bursts(
     accounts: list[BurstProgress],
     elapsed: timedelta,
@@ -63,7 +63,7 @@ def test_decisions_for_candidates_equal_those_for_all_bursts(
 
 
 @given(progress_lists(), progress_lists(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_backlog_equals_a_fresh_one_after_any_changes(
     before: list[BurstProgress], after: list[BurstProgress], data: st.DataObject
 ) -> None:
@@ -107,7 +107,7 @@ def _lines(backlog: Backlog) -> Mapping[QueueKey, Sequence[QueuePosition]]:
 
 
 @given(progress_lists(), SECONDS, SECONDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_waiting_bursts_are_awake_at_their_time(
     accounts: list[BurstProgress], first: timedelta, second: timedelta
 ) -> None:

@@ -35,10 +35,11 @@ FAULTS = {"dies": crash, "sleeps": stall, **{str(how): failing_call(how) for how
 
 @pytest.mark.parametrize("thread", ["/device_indexer", "api/phones"])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_device_indexers_survive_faults_at_every_call(thread: str, fault: str) -> None:
+@pytest.mark.parametrize("every", [101, pytest.param(29, marks=pytest.mark.prove)])
+def test_device_indexers_survive_faults_at_every_call(thread: str, fault: str, every: int) -> None:
     """Test a share of the calls, a different one for each kind of fault."""
-    start = 11 * [*FAULTS].index(fault)
-    trials = list(points(device_changes(), FAULTS[fault], every=67, start=start, within=thread))
+    start = 11 * [*FAULTS].index(fault) % every
+    trials = list(points(device_changes(), FAULTS[fault], every=every, start=start, within=thread))
     assert len(trials) > 1, "the scenario has too few crash points"
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []
 

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from playwright.sync_api import Browser, Page, sync_playwright
 
 WIDE = 1440
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-software-rasterizer")
+"""Without a graphics process, which a machine without a graphics card only emulates."""
 PATIENCE = 60_000
 """Timeout in milliseconds, far beyond any limit."""
 
@@ -16,7 +18,7 @@ PATIENCE = 60_000
 def headless(chromium: str) -> Iterator[Browser]:
     """Start Chromium. While it is open, its thread has a running event loop."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         try:
             yield browser
         finally:
