@@ -47,17 +47,17 @@ def etag(content: bytes, *, weak: bool = False) -> str:
     return f"W/{tag}" if weak else tag
 
 
-def matches(if_none_match: str, tag: str) -> bool:
+def matches_etag(if_none_match: str, tag: str) -> bool:
     """Return whether the client's `If-None-Match` header contains this tag. Uses weak comparison."""
     tags = [candidate.strip().removeprefix("W/") for candidate in if_none_match.split(",")]
     return "*" in tags or tag.removeprefix("W/") in tags
 
 
-def conditional(
+def conditional_response(
     request: Request[Any, Any, Any], body: T, headers: Mapping[str, str], media_type: str = JSON
 ) -> Response[T | None]:
     """Return the body, or 304 if the request shows that the client has the version that `headers` name as `ETag`."""
-    if matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+    if matches_etag(request.headers.get("if-none-match", ""), headers["ETag"]):
         return Response(None, status_code=304, headers=headers, media_type=media_type)
     return Response(body, headers=headers, media_type=media_type)
 

@@ -20,7 +20,7 @@ from notifier.api.auth.guards import (
 )
 from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import Pause
 from notifier.api.container import ApiContainer, build_container
 from notifier.api.demo import routes as demo
@@ -28,7 +28,7 @@ from notifier.api.demo.routes import DemoControls, demo_controls
 from notifier.api.problems import EXCEPTION_HANDLERS, ResponseHeaders
 from notifier.api.processes import HUB_KEY
 from notifier.api.routes import devices, events, inbox, inbox_stream, preferences, static, subjects
-from notifier.api.routes import system as operations
+from notifier.api.routes import system as system_routes
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import SERVICE_SCHEME, USER_SCHEME, OpenApiDocument, generate_document
 from notifier.config.loader import installed_version
@@ -39,7 +39,7 @@ from notifier.wiring.system import System
 def create(
     system: System,
     reads: ReadPorts,
-    keys: Keys,
+    keys: InstallationKeys,
     pause: Pause = asyncio.sleep,
     flush_redis: Callable[[], bool] = lambda: False,
     *,
@@ -128,19 +128,19 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
         ),
         Router(
             "/v1/system",
-            route_handlers=[operations.overview, operations.stream],
+            route_handlers=[system_routes.overview, system_routes.stream],
             guards=[allow_operators(container)],
             security=[{SERVICE_SCHEME: [Scope.OPERATE]}],
             tags=["operations"],
         ),
         Router(
             "/",
-            route_handlers=[operations.healthz, operations.readyz, operations.openapi, static.static],
+            route_handlers=[system_routes.healthz, system_routes.readyz, system_routes.openapi, static.static],
             tags=["operations"],
         ),
         Router(
             "/",
-            route_handlers=[operations.metrics],
+            route_handlers=[system_routes.metrics],
             guards=[allow_loopback_or_services(container)],
             tags=["operations"],
         ),

@@ -12,7 +12,7 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from notifier.api.auth.identity import Authenticator, build_authenticator
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
 from notifier.api.background.housekeeping import PageAuditSampler, PageLatency
@@ -34,7 +34,7 @@ from notifier.flow.inbox.warm_up import WarmUp
 from notifier.flow.live.hub import LiveHub
 from notifier.flow.operations.event_status import EventStatusLookup
 from notifier.flow.operations.preview import Preview
-from notifier.metrics import CacheHits
+from notifier.metrics import CacheCounters
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.coordination import Clock
 from notifier.wiring.inbox import (
@@ -61,7 +61,7 @@ class ApiContainer:
     clock: Clock
     pause: Pause
     threads: RequestThreads
-    keys: Keys = field(repr=False)
+    keys: InstallationKeys = field(repr=False)
     authenticator: Authenticator
     opaque_ids: OpaqueIds
     request_meter: RequestMeter
@@ -109,7 +109,7 @@ def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) 
 def build_container(
     system: System,
     reads: ReadPorts,
-    keys: Keys,
+    keys: InstallationKeys,
     pause: Pause = asyncio.sleep,
     authenticator: Authenticator | None = None,
 ) -> ApiContainer:
@@ -120,7 +120,7 @@ def build_container(
     # API process publishes only retractions. The retractor publishes them again, so no reload is needed.
     system.live_publisher.has_missed_updates = False
     opaque_ids = OpaqueIds.of(keys)
-    renderer = Renderer(opaque_ids=opaque_ids, stats=CacheHits(metrics.inbox_cache, "items"))
+    renderer = Renderer(opaque_ids=opaque_ids, stats=CacheCounters(metrics.inbox_cache, "items"))
     observers = _observers(system, reads, pause)
     inbox = _inbox(system, reads, keys, renderer, observers)
     roles = RoleProcesses(folder=settings.data / "run" / "up", registry=metrics.registry)
@@ -183,7 +183,7 @@ def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[Answe
 
 
 def _inbox(
-    system: System, reads: ReadPorts, keys: Keys, renderer: Renderer, observers: Sequence[AnswerObserver]
+    system: System, reads: ReadPorts, keys: InstallationKeys, renderer: Renderer, observers: Sequence[AnswerObserver]
 ) -> Inbox:
     settings = system.settings.inbox
     return build_inbox(

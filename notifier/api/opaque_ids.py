@@ -9,7 +9,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId
@@ -25,7 +25,7 @@ SEQ_BYTES = 8
 T = TypeVar("T")
 
 
-class _Key(msgspec.Struct, array_like=True, frozen=True):
+class _EncodedBurst(msgspec.Struct, array_like=True, frozen=True):
     subject: str
     seq: bytes
 
@@ -40,7 +40,7 @@ class _Key(msgspec.Struct, array_like=True, frozen=True):
 
 class _Position(msgspec.Struct, array_like=True):
     opened_at: datetime
-    burst: _Key
+    burst: _EncodedBurst
 
 
 class _StreamPosition(msgspec.Struct, array_like=True):
@@ -51,7 +51,7 @@ class _StreamPosition(msgspec.Struct, array_like=True):
 
 class _Seen(msgspec.Struct, array_like=True):
     as_of: datetime
-    newer: list[_Key]
+    newer: list[_EncodedBurst]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,46 +66,48 @@ class OpaqueIds:
     cipher: AESSIV = field(repr=False)
 
     @classmethod
-    def of(cls, keys: Keys) -> Self:
+    def of(cls, keys: InstallationKeys) -> Self:
         return cls(AESSIV(keys.derive("opaque")))
 
     def id(self, viewer: UserId, burst: BurstKey) -> str:
-        return self._encrypt("burst", viewer, _Key.of(burst))
+        return self._encrypt("burst", viewer, _EncodedBurst.of(burst))
 
     def burst(self, viewer: UserId, id: str) -> BurstKey:
         """Decode the viewer's id of a burst. Raises BadMark, because only requests that set marks contain such ids."""
-        key = self._open("burst", viewer, id, _Key)
+        key = self._decrypt("burst", viewer, id, _EncodedBurst)
         if key is None:
             raise BadMark("Use the burst id from the user's own inbox.")
         return key.burst
 
     def cursor(self, viewer: UserId, position: InboxPosition) -> str:
-        return self._encrypt("cursor", viewer, _Position(position.opened_at, _Key.of(position.burst)))
+        return self._encrypt("cursor", viewer, _Position(position.opened_at, _EncodedBurst.of(position.burst)))
 
     def inbox_position(self, viewer: UserId, cursor: str) -> InboxPosition:
         """Decode a cursor. Raises BadCursor."""
-        position = self._open("cursor", viewer, cursor, _Position)
+        position = self._decrypt("cursor", viewer, cursor, _Position)
         if position is None:
             raise BadCursor("Begin again without one.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def gap_cursor(self, viewer: UserId, position: InboxPosition) -> str:
         """Return the cursor of a gap fetch: a page of the bursts of one subject, valid for this subject only."""
-        return self._encrypt("gap", viewer, _Position(position.opened_at, _Key.of(position.burst)))
+        return self._encrypt("gap", viewer, _Position(position.opened_at, _EncodedBurst.of(position.burst)))
 
     def gap_position(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
         """Decode the cursor of a gap fetch. Raises BadCursor."""
-        position = self._open("gap", viewer, cursor, _Position)
+        position = self._decrypt("gap", viewer, cursor, _Position)
         if position is None or position.burst.subject != str(subject):
             raise BadCursor("Begin again without one.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def encode_seen(self, seen: SeenToken) -> str:
-        return self._encrypt("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
+        return self._encrypt(
+            "seen", seen.viewer, _Seen(seen.as_of, [_EncodedBurst.of(burst) for burst in sorted(seen.newer)])
+        )
 
     def seen_token(self, viewer: UserId, token: str) -> SeenToken:
         """Decode a seen token. Raises BadSeen."""
-        decoded = self._open("seen", viewer, token, _Seen)
+        decoded = self._decrypt("seen", viewer, token, _Seen)
         if decoded is None:
             raise BadSeen("Load the inbox again to get a new one.")
         return SeenToken(viewer=viewer, as_of=decoded.as_of, newer=frozenset(key.burst for key in decoded.newer))
@@ -116,7 +118,7 @@ class OpaqueIds:
 
     def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
         """Decode an event id. Return None if it is invalid, so nothing is known of what the client shows."""
-        event = self._open("moment", viewer, event_id, _StreamPosition)
+        event = self._decrypt("moment", viewer, event_id, _StreamPosition)
         return (
             None if event is None else StreamPosition(as_of=event.as_of, visibility=event.visibility, marks=event.marks)
         )
@@ -124,7 +126,7 @@ class OpaqueIds:
     def _encrypt(self, purpose: str, viewer: UserId, value: object) -> str:
         return _to_text(self.cipher.encrypt(pack(value), _associated_data(purpose, viewer)))
 
-    def _open(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
+    def _decrypt(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
             if _to_text(raw) != text:  # the decoder skips unknown characters, but each value has only one valid text

@@ -36,7 +36,7 @@ def reserve_port(host: str, port: int) -> Iterator[Address]:
     """
     with ExitStack() as stack:
         # Without SO_REUSEPORT this fails if any socket listens on the port, even one with SO_REUSEPORT.
-        probe = stack.enter_context(_bound(host, port, shared=False))
+        probe = stack.enter_context(_bound_socket(host, port, reuse_port=False))
         address = _address(probe)
         if BALANCES_CONNECTIONS:
             # The probe stays bound, so the port is not given away as a free one before our processes listen or after
@@ -51,7 +51,7 @@ def reserve_port(host: str, port: int) -> Iterator[Address]:
 @contextmanager
 def join_port(host: str, port: int) -> Iterator[Address]:
     """Bind the port together with the other processes of this service. Raises PortTaken or BadSetting."""
-    with _bound(host, port, shared=True) as bound:
+    with _bound_socket(host, port, reuse_port=True) as bound:
         yield _address(bound)
 
 
@@ -84,12 +84,12 @@ def _accepts(socket_: socket.socket) -> bool:
     return socket_.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
 
 
-def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
+def _bound_socket(host: str, port: int, *, reuse_port: bool) -> socket.socket:
     family, address = _resolved(host, port)
     bound = socket.socket(family)
     # An earlier process's connections in TIME_WAIT must not block the port.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if shared:
+    if reuse_port:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         bound.bind(address)

@@ -23,7 +23,7 @@ from notifier.api.port import Address, is_listening, join_port, reserve_port
 from notifier.config import MAX_STREAMS
 from notifier.domain.errors import Environment
 
-REPLACED_METRIC = "notifier_roles_replaced_total"
+REPLACEMENTS_METRIC = "notifier_roles_replaced_total"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class RoleProcesses:
         counts: dict[str, int] = {}
         for metric in merged_metrics(self.registry).collect():
             for sample in metric.samples:
-                if sample.name == REPLACED_METRIC:
+                if sample.name == REPLACEMENTS_METRIC:
                     role = sample.labels["role"]
                     counts[role] = counts.get(role, 0) + int(sample.value)
         return counts
@@ -137,8 +137,8 @@ def exit_now() -> NoReturn:
 
 async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], None], beat: Callable[[], None]) -> None:
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stopping.set)
     server = _server(app, address)
     serving = asyncio.create_task(server.serve())
     stopped = asyncio.create_task(stopping.wait())

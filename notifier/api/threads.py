@@ -29,7 +29,7 @@ class RequestThreads:
     __slots__ = ("_pool",)
 
     def __init__(self, max_threads: int = MAX_THREADS) -> None:
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="edge")
+        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="api")
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(call, *args, **kwargs))

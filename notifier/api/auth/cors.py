@@ -16,7 +16,7 @@ SHARED_PATHS = (
     *("/static/notifier-inbox", "/static/notifier-inbox.js"),
 )
 """Paths that other origins may use, with all subpaths. Routes for services, operators and the demo are not shared."""
-METHODS = "GET, PUT, PATCH, DELETE"
+ALLOWED_METHODS = "GET, PUT, PATCH, DELETE"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """Request headers of the inbox element that need permission."""
 EXPOSED_HEADERS = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Poll-Interval"
@@ -72,7 +72,7 @@ async def _send_preflight(send: Send, access_headers: Headers) -> None:
     """Answer a preflight request, without asking for a token: the answer contains no data."""
     headers = [
         *access_headers,
-        (b"access-control-allow-methods", METHODS.encode()),
+        (b"access-control-allow-methods", ALLOWED_METHODS.encode()),
         (b"access-control-allow-headers", ALLOWED_HEADERS.encode()),
         (b"access-control-max-age", b"%d" % PREFLIGHT_MAX_AGE.total_seconds()),
         VARY_HEADER,

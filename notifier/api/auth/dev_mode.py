@@ -17,7 +17,7 @@ INSECURE_WARNING = (
 DEV_TOKEN_LIFETIME = timedelta(days=1)
 """Lifetime of the credentials in a `User` header. An open stream ends when they expire."""
 
-DEV_CALLER = Caller(key="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
+DEV_CALLER = Caller(key_id="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
 """The service that makes each local request without a key. It has every scope."""
 
 

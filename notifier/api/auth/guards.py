@@ -13,7 +13,7 @@ from litestar.handlers import BaseRouteHandler
 from notifier.api.auth.dev_mode import InsecureAuthenticator
 from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.container import ApiContainer
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
 from notifier.domain.token_bucket import RequestLimit, whole_seconds
@@ -37,7 +37,7 @@ def allow_services(container: ApiContainer, *scopes: Scope) -> Guard:
         authenticator = await _authenticator_for(container, connection)
         caller = await authenticator.service_caller(connection.headers.get("authorization"), container.clock.now())
         caller.require(*scopes)
-        _meter(container, connection, container.request_meter.requests, caller.key)
+        _meter(container, connection, container.request_meter.requests, caller.key_id)
         connection.scope["user"] = caller
 
     return guard
@@ -122,7 +122,7 @@ async def require_loopback(connection: Connection, _: BaseRouteHandler | None = 
         raise Forbidden("The demo does not accept requests from other pages.")
 
 
-def demo_token(keys: Keys) -> str:
+def demo_token(keys: InstallationKeys) -> str:
     """Return the token for the buttons of the demo page. The page contains it, so every visitor of the page has it."""
     return keys.derive("the demo's buttons").hex()[:32]
 

@@ -46,7 +46,7 @@ class ServiceKey:
 
     @property
     def caller(self) -> Caller:
-        return Caller(key=self.id, name=self.name, scopes=frozenset(self.scopes))
+        return Caller(key_id=self.id, name=self.name, scopes=frozenset(self.scopes))
 
 
 def new_key(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) -> tuple[str, ServiceKey]:
@@ -80,7 +80,7 @@ SECRETS_FILE = "secret.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class InstallationKeys:
     """The secret of this installation and its main service key."""
 
     secret: str = field(repr=False)
@@ -97,17 +97,17 @@ class Keys:
         return _derive_key(self.secret, purpose)
 
 
-def keys_of(settings: Settings) -> Keys:
+def installation_keys(settings: Settings) -> InstallationKeys:
     """Return the secret in the settings with a service key derived from it, or else the keys of the data folder.
 
     Raises BadSetting.
     """
     if settings.secret:
-        return Keys(secret=settings.secret, service_key=_derive_key(settings.secret, "service").hex())
-    return load_or_create(settings.data)
+        return InstallationKeys(secret=settings.secret, service_key=_derive_key(settings.secret, "service").hex())
+    return load_or_create_keys(settings.data)
 
 
-def load_or_create(folder: Path) -> Keys:
+def load_or_create_keys(folder: Path) -> InstallationKeys:
     """Load the keys, or create them on first use. Concurrent first calls of several processes return the same keys.
 
     Raises BadSetting.
@@ -117,14 +117,14 @@ def load_or_create(folder: Path) -> Keys:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _create(path)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Keys)
+        return msgspec.json.decode(path.read_bytes(), type=InstallationKeys)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         # Not chained: the decoder's message could quote the file.
         raise BadSetting(f"{path} can't be read; restore it from a backup.") from None
 
 
 def _create(path: Path) -> None:
-    keys = Keys(secret=secrets.token_urlsafe(48), service_key=secrets.token_urlsafe(32))
+    keys = InstallationKeys(secret=secrets.token_urlsafe(48), service_key=secrets.token_urlsafe(32))
     draft = path.with_name(f".{SECRETS_FILE}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -168,7 +168,7 @@ class ServiceKeyFile:
     pepper: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, settings: Settings, keys: Keys) -> "ServiceKeyFile":
+    def of(cls, settings: Settings, keys: InstallationKeys) -> "ServiceKeyFile":
         path = Path(settings.service_keys) if settings.service_keys else settings.data / SERVICE_KEYS_FILE
         return cls(path=path, pepper=keys.derive("service keys"))
 

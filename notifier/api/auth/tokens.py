@@ -14,16 +14,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from notifier.api.auth.issuer_keys import FetchedKeys, FixedKey, Keyring, PublicKey, fetcher, public_key
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.config import Issuer, Settings, variable
 from notifier.domain.errors import BadSetting, BadToken
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import MAX_ID_LENGTH
-from notifier.metrics import CacheHits, Metrics
+from notifier.metrics import CacheCounters, Metrics
 
 ALGORITHM = "HS256"
 AUDIENCE = "notifier"
-LIFETIME = timedelta(minutes=15)
+DEFAULT_LIFETIME = timedelta(minutes=15)
 """Lifetime of a token that this service signs, unless the caller chooses another."""
 LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the issuer and this service."""
@@ -84,13 +84,13 @@ SigningKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTokens:
+class OwnTokenVerifier:
     """Verifies tokens that this service signed."""
 
     secret: jwt.PyJWK = field(repr=False)
 
     @classmethod
-    def of(cls, keys: Keys) -> Self:
+    def of(cls, keys: InstallationKeys) -> Self:
         """Prepare the key once. PyJWT would inspect a plain secret for every token, which takes half of the time."""
         secret = urlsafe_b64encode(keys.secret.encode()).decode()
         return cls(jwt.PyJWK({"kty": "oct", "k": secret}, algorithm=ALGORITHM))
@@ -103,7 +103,7 @@ class OwnTokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedTokens:
+class IssuerTokenVerifier:
     """Verifies tokens of the configured issuer, whose name is `name`."""
 
     name: str
@@ -124,20 +124,20 @@ class IssuedTokens:
         return await self.keyring.key(holder.kid) == holder.key
 
 
-def issue_token(keys: Keys, user: UserId, now: datetime, lifetime: timedelta = LIFETIME) -> str:
+def issue_token(keys: InstallationKeys, user: UserId, now: datetime, lifetime: timedelta = DEFAULT_LIFETIME) -> str:
     """Return a new token for a user, signed by this service."""
     claims = _OwnClaims(sub=user, aud=AUDIENCE, exp=int((now + lifetime).timestamp()), iat=int(now.timestamp()))
     return jwt.encode(msgspec.to_builtins(claims), keys.secret, algorithm=ALGORITHM)
 
 
-def token_verifier(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVerifier:
+def build_token_verifier(settings: Settings, keys: InstallationKeys, metrics: Metrics) -> TokenVerifier:
     """Build the verifier for the settings without connecting to the issuer. Raises BadSetting."""
     issuer = settings.issuer
     if not issuer.name:
-        return OwnTokens.of(keys)
+        return OwnTokenVerifier.of(keys)
     count_outage = metrics.outages.labels("issuer").inc
     keyring = FetchedKeys(fetcher(issuer.jwks), count_outage) if issuer.jwks else FixedKey(read_issuer_key(issuer))
-    return IssuedTokens(name=issuer.name, audience=issuer.audience, keyring=keyring)
+    return IssuerTokenVerifier(name=issuer.name, audience=issuer.audience, keyring=keyring)
 
 
 def read_issuer_key(issuer: Issuer) -> PublicKey:
@@ -193,7 +193,7 @@ HOLDER_BYTES = 600
 class VerifiedTokens:
     """LRU cache of valid tokens, each until it expires. One instance per event loop."""
 
-    stats: CacheHits
+    stats: CacheCounters
     used_bytes: int = 0
     _holders: "OrderedDict[str, TokenHolder]" = field(default_factory=OrderedDict, repr=False)
 

@@ -36,7 +36,7 @@ class ActivityRecorder:
     """Members recorded in the current hour: one bitmap per shard, 25 MB for 200 million users."""
     next_batch: dict[int, set[Member]] = field(default_factory=lambda: defaultdict(set))
     """Members of the next batch, by hour."""
-    sending: "asyncio.Task[None] | None" = None
+    send_task: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
         hour = hour_of(opened.view.now)
@@ -45,8 +45,8 @@ class ActivityRecorder:
         if not self._record_if_new(opened.view.member):
             return
         self.next_batch[self.hour].add(opened.view.member)
-        if self.sending is None or self.sending.done():
-            self.sending = asyncio.create_task(self._send())
+        if self.send_task is None or self.send_task.done():
+            self.send_task = asyncio.create_task(self._send())
 
     def _record_if_new(self, member: Member) -> bool:
         """Set the member's bit of this hour. Return whether it was not set before."""

@@ -39,7 +39,7 @@ class EventBatcher:
 
     append_all: AppendEvents
     waiting: list[WaitingEvent] = field(default_factory=list)
-    running: "set[asyncio.Task[None]]" = field(default_factory=set)
+    batch_tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     """Tasks that append batches, one batch after another, until no event waits."""
 
     async def append(self, event: IncomingEvent) -> IntakeReceipt:
@@ -49,10 +49,10 @@ class EventBatcher:
         """
         receipt: asyncio.Future[IntakeReceipt] = asyncio.get_running_loop().create_future()
         self.waiting.append((event, receipt))
-        if len(self.running) < MAX_CONCURRENT_BATCHES:
+        if len(self.batch_tasks) < MAX_CONCURRENT_BATCHES:
             task = asyncio.create_task(self._run())
-            self.running.add(task)
-            task.add_done_callback(self.running.discard)
+            self.batch_tasks.add(task)
+            task.add_done_callback(self.batch_tasks.discard)
         return await receipt
 
     async def _run(self) -> None:
@@ -108,11 +108,11 @@ class EventIntake:
     gateway: Gateway
     threads: Threads
     batcher: EventBatcher = field(init=False)
-    hiding: RetractionHiding = field(init=False)
+    retraction_hiding: RetractionHiding = field(init=False)
 
     def __post_init__(self) -> None:
         self.batcher = EventBatcher(append_all=self._append)
-        self.hiding = RetractionHiding(hide_all=self.gateway.hide, threads=limited_threads(self.threads))
+        self.retraction_hiding = RetractionHiding(hide_all=self.gateway.hide, threads=limited_threads(self.threads))
 
     async def accept(self, event: IncomingEvent) -> IntakeReceipt:
         """Accept a single event. Raises LogUnavailable and Full.
@@ -127,7 +127,7 @@ class EventIntake:
             return self.gateway.refuse(event)
         receipt = await self.batcher.append(event)
         if isinstance(event, Retraction):
-            await self.hiding.hide(event)
+            await self.retraction_hiding.hide(event)
         return receipt
 
     async def accept_batch(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:

@@ -92,7 +92,7 @@ class PageLatency:
     pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MAX_PAGES))
     """When each page was completed, and how long it took."""
     has_unreported_pages: bool = False
-    reporting: "asyncio.Task[None] | None" = None
+    report_task: "asyncio.Task[None] | None" = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -104,8 +104,8 @@ class PageLatency:
             now = self.clock.now()
             self.pages.append((now, now - started_at))
             self.has_unreported_pages = True
-            if self.reporting is None or self.reporting.done():
-                self.reporting = asyncio.create_task(self._report_all())
+            if self.report_task is None or self.report_task.done():
+                self.report_task = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
         while self.has_unreported_pages:
@@ -133,7 +133,7 @@ def p99(durations: list[timedelta]) -> timedelta:
 
 LOGGER = logging.getLogger("notifier.api")
 
-INBOX_OPENS_PER_AUDIT = 200
+ANSWERS_PER_AUDIT = 200
 """Inbox opens per audit, so audits add 0.5 % reads. A fault in 1 % of the opens is found after 20,000 on average."""
 AUDIT_DELAY = timedelta(seconds=0.25)
 """Delay before an audit. The response is sent by then. One process also runs no more than four audits a second."""
@@ -154,15 +154,15 @@ class PageAuditSampler:
 
     audit: PageAudit
     pause: Pause = asyncio.sleep
-    opens_since_audit: int = INBOX_OPENS_PER_AUDIT
-    running: "asyncio.Task[None] | None" = None
+    answers_since_audit: int = ANSWERS_PER_AUDIT
+    audit_task: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
-        self.opens_since_audit += 1
-        if self.opens_since_audit < INBOX_OPENS_PER_AUDIT or (self.running is not None and not self.running.done()):
+        self.answers_since_audit += 1
+        if self.answers_since_audit < ANSWERS_PER_AUDIT or (self.audit_task is not None and not self.audit_task.done()):
             return
-        self.opens_since_audit = 0
-        self.running = asyncio.create_task(self._run(opened))
+        self.answers_since_audit = 0
+        self.audit_task = asyncio.create_task(self._run(opened))
 
     async def _run(self, opened: OpenedInbox) -> None:
         await self.pause(AUDIT_DELAY.total_seconds())

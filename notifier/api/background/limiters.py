@@ -90,12 +90,12 @@ class RequestMeter:
     local_buckets: "OrderedDict[tuple[RequestLimit, str], _LocalBucket]" = field(default_factory=OrderedDict)
     callers_to_report: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Callers whose requests the next report contains, by limit."""
-    reporting: "asyncio.Task[None] | None" = None
+    report_task: "asyncio.Task[None] | None" = None
 
     def take(self, limit: RequestLimit, caller: str) -> tuple[bool, RequestAllowance]:
         """Count a request of the caller. Return whether it is allowed, and the remaining allowance."""
         now, local = self.clock.now(), self._local_bucket(limit, caller)
-        local.bucket = local.bucket.rewound(now).refilled(limit.bucket, now)
+        local.bucket = local.bucket.following_clock_set_back(now).refilled(limit.bucket, now)
         if granted := local.bucket.has_token:
             local.bucket = local.bucket.spent()
             local.unreported += 1
@@ -115,8 +115,8 @@ class RequestMeter:
         if local.unreported * REPORTS_PER_LIMIT < limit.max_requests:
             return
         self.callers_to_report[limit].add(caller)
-        if self.reporting is None or self.reporting.done():
-            self.reporting = asyncio.create_task(self._report_all())
+        if self.report_task is None or self.report_task.done():
+            self.report_task = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
         while self.callers_to_report:

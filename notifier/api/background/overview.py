@@ -120,14 +120,14 @@ block a thread that event intake needs.
 class ExclusiveRequests:
     """Lock for expensive requests that run one at a time."""
 
-    refusal_text: str
+    busy_text: str
     """Message of the error for a request that does not get the lock."""
     lock: Lock = field(default_factory=Lock)
 
     def __enter__(self) -> None:
         """Take the lock. Raises Unavailable if it is not free in time."""
         if not self.lock.acquire(timeout=LOCK_TIMEOUT.total_seconds()):
-            raise Unavailable(self.refusal_text)
+            raise Unavailable(self.busy_text)
 
     def __exit__(self, *_: object) -> None:
         self.lock.release()

@@ -22,7 +22,7 @@ from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.auth.identity import issue_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
-from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, DemoTraffic
+from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.processes import RoleProcesses
 from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
@@ -39,7 +39,7 @@ from notifier.wiring.system import build_leadership
 
 VISITOR_NAME = "the demo's visitor"
 """Operator of the throttles that the page's buttons set and lift."""
-KINDS = ("vip", "active", "occasional", "away")
+USER_KINDS = ("vip", "active", "occasional", "away")
 """Kinds of the four demo users, in the order of the setting."""
 TOKEN_LIFETIME = timedelta(hours=1)
 TOKEN_PLACEHOLDER = b"{{token}}"
@@ -122,7 +122,7 @@ class DemoUserBody(msgspec.Struct, kw_only=True):
     token: str
 
 
-class StarBody(msgspec.Struct, kw_only=True):
+class CelebrityBody(msgspec.Struct, kw_only=True):
     """A celebrity and its number of followers."""
 
     user: str
@@ -133,7 +133,7 @@ class DemoPeopleBody(msgspec.Struct, kw_only=True):
     """The demo users, and the celebrities that a storm can mention."""
 
     people: list[DemoUserBody]
-    stars: list[StarBody]
+    stars: list[CelebrityBody]
     """Celebrities that a storm can mention. The second is missing until its followers are loaded."""
 
 
@@ -153,9 +153,9 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
     now = container.clock.now()
     users = [
         DemoUserBody(kind=kind, user=user, token=issue_token(container.keys, user, now, TOKEN_LIFETIME))
-        for kind, user in zip(KINDS, _people(container), strict=True)
+        for kind, user in zip(USER_KINDS, _demo_users(container), strict=True)
     ]
-    stars = await container.in_thread(_stars, container)
+    stars = await container.in_thread(_loaded_celebrities, container)
     return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE_HEADERS)
 
 
@@ -166,17 +166,22 @@ async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPh
     reader = DemoPhones(
         directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS_FILE
     )
-    body = await container.in_thread(reader, KINDS, _people(container), after)
+    body = await container.in_thread(reader, USER_KINDS, _demo_users(container), after)
     return Response(body, headers=NO_STORE_HEADERS)
 
 
 @post("/storm", status_code=202, responses=problem_responses(400, 401, 403, 404, 503))
 async def storm(
-    request: UserRequest, container: WiredContainer, controls: DemoControlsDependency, of: Mentioned = STARS[0]
+    request: UserRequest,
+    container: WiredContainer,
+    controls: DemoControlsDependency,
+    of: Mentioned = STORM_CELEBRITIES[0],
 ) -> DemoActionBody:
     """Start a storm: for a few seconds, mention one celebrity at a hundred times the usual rate."""
     celebrity_name = UserId(of)
-    if celebrity_name not in [celebrity.user for celebrity in await container.in_thread(_stars, container)]:
+    if celebrity_name not in [
+        celebrity.user for celebrity in await container.in_thread(_loaded_celebrities, container)
+    ]:
         raise NotFound(f"The demo has no celebrity @{of}, or it is still being loaded.")
     text = await container.in_thread(_forecast_text, container, Subject(Kind.MENTION, celebrity_name))
     if not await controls.traffic.start_storm(celebrity_name):
@@ -216,7 +221,7 @@ async def pause(data: JSONBody[PauseBody], request: UserRequest, container: Wire
 @delete("/pause", status_code=200, responses=problem_responses(401, 403, 503))
 async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBody:
     """End every pause of tier P2 now."""
-    lifted = await container.in_thread(_lift_pauses, container)
+    lifted = await container.in_thread(_lift_throttles, container)
     ramp = f"{RAMP.total_seconds():g} s"
     return DemoActionBody(
         action="Lift the pause",
@@ -262,18 +267,20 @@ async def empty(request: UserRequest, container: WiredContainer, controls: DemoC
     )
 
 
-def _people(container: ApiContainer) -> list[UserId]:
+def _demo_users(container: ApiContainer) -> list[UserId]:
     return [UserId(user) for user in container.system.settings.demo.split(",")]
 
 
-def _stars(container: ApiContainer) -> list[StarBody]:
+def _loaded_celebrities(container: ApiContainer) -> list[CelebrityBody]:
     """Return the demo's celebrities that are loaded. The directory lists a celebrity only once its followers are."""
     ports = container.system.ports
-    loaded = ports.directory.accounts(STARS)
+    loaded = ports.directory.accounts(STORM_CELEBRITIES)
     follower_counts = {
-        star: ports.sets.follower_counts(Subject(Kind.MENTION, star)).total for star in STARS if star in loaded
+        celebrity: ports.sets.follower_counts(Subject(Kind.MENTION, celebrity)).total
+        for celebrity in STORM_CELEBRITIES
+        if celebrity in loaded
     }
-    return [StarBody(user=star, followers=followers) for star, followers in follower_counts.items()]
+    return [CelebrityBody(user=celebrity, followers=followers) for celebrity, followers in follower_counts.items()]
 
 
 def _forecast_text(container: ApiContainer, subject: Subject) -> str:
@@ -302,7 +309,7 @@ def _forecast_text(container: ApiContainer, subject: Subject) -> str:
     )
 
 
-def _lift_pauses(container: ApiContainer) -> list[str]:
+def _lift_throttles(container: ApiContainer) -> list[str]:
     throttles, now = container.system.ports.throttles, container.clock.now()
     active = [throttle.id for throttle in throttles.since(now) if throttle.tier is Tier.P2 and throttle.is_active(now)]
     return [id for id in active if throttles.lift(id, VISITOR_NAME, now)]

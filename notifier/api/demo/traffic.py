@@ -17,11 +17,11 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import MENTIONED_TYPE
 from notifier.ports.coordination import Clock, Nonces
 
-STARS = (UserId("nova"), UserId("orion"))
+STORM_CELEBRITIES = (UserId("nova"), UserId("orion"))
 """Celebrities for storms. All accounts of the demo follow the first, and some of them follow the second."""
-USUAL_RATE = 1
+TRICKLE_RATE = 1
 """Mentions per second of the trickle."""
-STORM_RATE = 100 * USUAL_RATE
+STORM_RATE = 100 * TRICKLE_RATE
 """Mentions per second of a storm."""
 STORM_SECONDS = 8
 """Seconds of a storm: far less than the demo's collapse window, so a storm is one burst even on a slow machine."""
@@ -65,7 +65,7 @@ class DemoTraffic:
     storm_task: "asyncio.Task[None] | None" = None
     trickle_task: "asyncio.Task[None] | None" = None
 
-    async def start_storm(self, star: UserId) -> bool:
+    async def start_storm(self, celebrity: UserId) -> bool:
         """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or Full."""
         # Check again after taking the lease: a concurrent request of this process may have taken it, too.
         if (
@@ -74,7 +74,7 @@ class DemoTraffic:
             or self._is_storm_running()
         ):
             return False
-        self.storm_task = asyncio.create_task(self._send_storm(star, STORM_RATE * STORM_SECONDS))
+        self.storm_task = asyncio.create_task(self._send_storm(celebrity, STORM_RATE * STORM_SECONDS))
         return True
 
     def start_trickle(self) -> None:
@@ -89,14 +89,14 @@ class DemoTraffic:
     def _is_storm_running(self) -> bool:
         return self.storm_task is not None and not self.storm_task.done()
 
-    async def _send_storm(self, star: UserId, mentions: int) -> None:
+    async def _send_storm(self, celebrity: UserId, mentions: int) -> None:
         """Send the mentions of a storm. If the gateway is slow, the storm ends on time with fewer mentions."""
         ends_at = self.clock.now() + timedelta(seconds=STORM_SECONDS)
-        await self._send([star], author=self.chance.choice(AUTHORS))
+        await self._send([celebrity], author=self.chance.choice(AUTHORS))
         for _ in range(mentions // MENTIONS_PER_BATCH):
             if self.clock.now() >= ends_at:
                 return
-            await self._send([star] * MENTIONS_PER_BATCH)
+            await self._send([celebrity] * MENTIONS_PER_BATCH)
             await self.pause(MENTIONS_PER_BATCH / STORM_RATE)
 
     async def _send_trickle(self) -> None:
@@ -112,7 +112,7 @@ class DemoTraffic:
 
     async def _trickle_accounts(self) -> AsyncIterator[UserId]:
         while True:
-            await self.pause(1 / USUAL_RATE)
+            await self.pause(1 / TRICKLE_RATE)
             yield self.chance.choice(TRICKLE_ACCOUNTS)
 
     async def _send(self, mentioned: Sequence[str], author: str | None = None) -> None:

@@ -33,7 +33,7 @@ MAX_BODY_BYTES = 8 * 1024
 SHOWN_CHARACTERS = 4
 """Characters of an address that are shown: enough for its owner to recognize the device, too few to send to it."""
 
-_ID = re.compile(r"[0-9a-f]{32}")
+_DEVICE_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class KeysBody(msgspec.Struct, kw_only=True):
@@ -136,7 +136,7 @@ async def register(
 @delete("/{id:str}", responses=problem_responses(400, 401, 403, 404, 429, 503, 507))
 async def unregister(id: FromPath[str], request: UserRequest, container: WiredContainer) -> None:
     """Unregister a device of the user. Does nothing if there is no such device, or if it belongs to another user."""
-    if not _ID.fullmatch(id):
+    if not _DEVICE_ID.fullmatch(id):
         raise NotFound("A device id has 32 hexadecimal digits.")
     await container.device_requests(request.user, lambda registry, member: registry.unregister(member, DeviceId(id)))
 
@@ -170,16 +170,16 @@ def _replaced_token(data: Registration) -> FirebaseToken | None:
 def _field_error(platform: str) -> BadDevice:
     if platform not in set(Platform):
         return BadDevice(f"Unknown platform: {platform[:40]!r}; use one of {', '.join(Platform)}.")
-    needs = {
+    required_address = {
         Platform.APNS: "a token and a topic",
         Platform.FCM: "a token or a fid",
         Platform.WEB: "a subscription",
     }
-    return BadDevice(f"A device of {platform} needs {needs[Platform(platform)]}, and no other address.")
+    return BadDevice(f"A device of {platform} needs {required_address[Platform(platform)]}, and no other address.")
 
 
 def device_body(device: Device) -> DeviceBody:
-    app, address_text = app_and_text(device.address)
+    app, address_text = shown_app_and_address(device.address)
     return DeviceBody(
         id=device.id,
         platform=str(device.platform),
@@ -191,7 +191,7 @@ def device_body(device: Device) -> DeviceBody:
     )
 
 
-def app_and_text(address: Address) -> tuple[str | None, str]:
+def shown_app_and_address(address: Address) -> tuple[str | None, str]:
     """Return the app that is shown for an address, and the text whose last characters are shown."""
     match address:
         case AppleToken(token=token, topic=topic):

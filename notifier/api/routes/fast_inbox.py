@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
-from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches
+from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches_etag
 from notifier.api.auth.guards import ALREADY_METERED
 from notifier.api.auth.identity import Authenticator
 from notifier.api.container import ApiContainer
@@ -46,7 +46,7 @@ class FastInbox:
     authenticator: Authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == ScopeType.HTTP and _is_plain(scope) and await self._try_answer(scope, send):
+        if scope["type"] == ScopeType.HTTP and _is_fast_path_request(scope) and await self._try_answer(scope, send):
             return
         await self.routes(scope, receive, send)
 
@@ -90,7 +90,7 @@ class FastInbox:
         headers = [(b"etag", rendered.tag.encode()), *_PAGE_HEADERS, *_encoded(limit_headers(allowance))]
         if rendered.next is not None:
             headers.append((b"link", _link(rendered)))
-        if if_none_match is not None and matches(if_none_match, rendered.tag):
+        if if_none_match is not None and matches_etag(if_none_match, rendered.tag):
             return 304, headers, b""
         return 200, headers, rendered.body
 
@@ -99,7 +99,7 @@ class FastInbox:
         return 200, [*_UNREAD_HEADERS, *_encoded(limit_headers(allowance))], badge_json(badge)
 
 
-def _is_plain(scope: HTTPScope) -> bool:
+def _is_fast_path_request(scope: HTTPScope) -> bool:
     return scope["method"] == "GET" and scope["path"] in (PAGE_PATH, UNREAD_PATH) and not scope["query_string"]
 
 

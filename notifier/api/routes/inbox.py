@@ -10,7 +10,7 @@ from notifier.api.answers import (
     PRIVATE_HEADERS,
     Cursor,
     Limit,
-    conditional,
+    conditional_response,
     next_link,
     page_headers,
     pre_encoded,
@@ -90,7 +90,7 @@ async def page(
     if rendered.next is not None:
         cursor = rendered.next.strip(b'"').decode()
         headers["Link"] = next_link(request.url.path.rstrip("/"), cursor=cursor, limit=limit)
-    return conditional(request, pre_encoded(InboxBody, rendered.body), headers)
+    return conditional_response(request, pre_encoded(InboxBody, rendered.body), headers)
 
 
 @get("/unread", responses=problem_responses(401, 403, 404, 429, 503))

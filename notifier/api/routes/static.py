@@ -11,7 +11,7 @@ from typing import Any
 from litestar import Request, Response, get
 from litestar.params import FromPath
 
-from notifier.api.answers import conditional, etag
+from notifier.api.answers import conditional_response, etag
 from notifier.api.problems import problem_responses
 from notifier.domain.errors import NotFound
 
@@ -51,7 +51,7 @@ PAGE_SECURITY_HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class StaticFile:
     """A file as it is served."""
 
     content: bytes
@@ -67,17 +67,17 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
     if file is None:
         raise NotFound("Unknown file.")
     headers = {**PAGE_SECURITY_HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
-    return conditional(request, file.content, headers, file.media_type)
+    return conditional_response(request, file.content, headers, file.media_type)
 
 
 @cache
-def static_files() -> Mapping[str, File]:
+def static_files() -> Mapping[str, StaticFile]:
     """Return all files by name. They are read at the first call, so no name in a request is ever used as a path."""
     return dict(_files(files("notifier.api") / "static", ""))
 
 
-def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
-    served: list[tuple[str, File]] = []
+def _files(folder: Traversable, prefix: str) -> list[tuple[str, StaticFile]]:
+    served: list[tuple[str, StaticFile]] = []
     for entry in sorted(folder.iterdir(), key=lambda item: item.name) if folder.is_dir() else []:
         if entry.is_dir():
             served += _files(entry, f"{prefix}{entry.name}/")
@@ -86,5 +86,5 @@ def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
             if media_type == MEDIA_TYPES[".js"]:
                 content = COMMENTS.sub(b"", content)
             content = INDENTATION.sub(b"", content)
-            served.append((prefix + entry.name, File(content, media_type, etag(content))))
+            served.append((prefix + entry.name, StaticFile(content, media_type, etag(content))))
     return served

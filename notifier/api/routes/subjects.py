@@ -10,7 +10,7 @@ from litestar.enums import ScopeType
 from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from notifier.api.answers import Cursor, Limit, conditional, etag, next_link, page_headers
+from notifier.api.answers import Cursor, Limit, conditional_response, etag, next_link, page_headers
 from notifier.api.container import UserRequest, WiredContainer
 from notifier.api.problems import problem_responses
 from notifier.api.schemas.items import ItemBody, item_body
@@ -20,8 +20,8 @@ from notifier.flow.inbox.gap_fetch import MAX_SEQ, SeqRange
 
 PATH_PREFIX = "/v1/subjects/"
 
-First = Annotated[int, QueryParameter(name="from", ge=0, le=MAX_SEQ)]
-Last = Annotated[int | None, QueryParameter(name="to", ge=0, le=MAX_SEQ)]
+FromSeq = Annotated[int, QueryParameter(name="from", ge=0, le=MAX_SEQ)]
+ToSeq = Annotated[int | None, QueryParameter(name="to", ge=0, le=MAX_SEQ)]
 
 
 class BurstsBody(msgspec.Struct, kw_only=True):
@@ -42,8 +42,8 @@ async def bursts(
     subject: FromPath[str],
     request: UserRequest,
     container: WiredContainer,
-    first: First,
-    last: Last = None,
+    first: FromSeq,
+    last: ToSeq = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response[BurstsBody | None]:
@@ -68,7 +68,7 @@ async def bursts(
     if body.next:
         path = f"{PATH_PREFIX}{quote(str(parsed_subject), safe='')}/bursts"
         headers["Link"] = next_link(path, from_=first, to=last, limit=limit, cursor=body.next)
-    return conditional(request, body, headers)
+    return conditional_response(request, body, headers)
 
 
 @dataclass(frozen=True, slots=True)

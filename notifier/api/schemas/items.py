@@ -15,7 +15,7 @@ from notifier.flow.inbox.page import BurstItem, DigestItem, InboxItem
 # English texts of inbox items.
 
 
-def sentence(burst: Burst, names: Sequence[UserId]) -> str:
+def burst_text(burst: Burst, names: Sequence[UserId]) -> str:
     """Return the text of a burst.
 
     `names` contains the mentioners that the viewer may see. The count is the same for all viewers.
@@ -27,7 +27,7 @@ def sentence(burst: Burst, names: Sequence[UserId]) -> str:
     return f"{mentioners}, {burst.count} mentions of {target}"
 
 
-def digest_sentence(digest: Digest) -> str:
+def digest_text(digest: Digest) -> str:
     """Return the text of a digest.
 
     It names the two most mentioned accounts. If the digest does not cover all bursts of its day, the number of the
@@ -64,7 +64,7 @@ def _mentioner_list(names: Sequence[UserId], *, more: bool) -> str:
 
 MAX_NAMES = 3
 """Names in the body of an item: mentioners of a burst, or mentioned accounts of a digest."""
-MAX_ACCOUNTS = 16
+MAX_DIGEST_ACCOUNTS = 16
 """Accounts listed in a digest, the most mentioned first."""
 
 
@@ -176,7 +176,7 @@ def common_fields(item: BurstItem, now: datetime) -> CommonFields:
         "count": burst.count,
         "names": list(item.mentioners[:MAX_NAMES]),
         "more": burst.more_mentioners or len(item.mentioners) > MAX_NAMES,
-        "text": sentence(burst, item.mentioners),
+        "text": burst_text(burst, item.mentioners),
         "tweet": item.tweet,
     }
 
@@ -193,12 +193,12 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         count=digest.count,
         names=[name for name, _ in digest.accounts[:MAX_NAMES]],
         more=digest.more or len(digest.accounts) > MAX_NAMES,
-        text=digest_sentence(digest),
+        text=digest_text(digest),
         tweet=None,
         unread=item.unread,
         digest=DigestBody(
             date=day,
-            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:MAX_ACCOUNTS]],
+            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:MAX_DIGEST_ACCOUNTS]],
             bursts=[DigestBurstBody(**common_fields(inner, now)) for inner in item.bursts],
             more=digest.more,
         ),

@@ -19,9 +19,9 @@ from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.page import Badge, BurstItem, InboxItem, Page
 from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.flow.live.stream import StreamPosition
-from notifier.metrics import CacheHits
+from notifier.metrics import CacheCounters
 
-MAX_BURSTS = 10_000
+MAX_CACHED_BURSTS = 10_000
 """Number of bursts whose JSON is cached; about 6 MB."""
 
 NULL, TRUE, FALSE = b"null", b"true", b"false"
@@ -84,7 +84,7 @@ class Renderer:
     """Renders pages and caches encoded bursts. One instance per event loop."""
 
     opaque_ids: OpaqueIds
-    stats: CacheHits
+    stats: CacheCounters
     encoded_count: int = 0
     """Number of items that were encoded because the cache lacked them."""
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
@@ -194,7 +194,7 @@ class Renderer:
         self.encoded_count += 1
         encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_fields(item, now)))[1:-1]
         self._bursts[burst.key] = burst, encoded
-        if len(self._bursts) > MAX_BURSTS:
+        if len(self._bursts) > MAX_CACHED_BURSTS:
             self._bursts.popitem(last=False)
         return encoded
 

@@ -179,7 +179,7 @@ class SystemBody(msgspec.Struct, kw_only=True):
     """Progress of loading a demo's data in percent; null when done."""
 
 
-def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loaded: int | None) -> SystemBody:
+def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loading_percent: int | None) -> SystemBody:
     return SystemBody(
         at=snapshot.at,
         mentions_per_second=round(snapshot.mentions_per_second, 1),
@@ -193,11 +193,11 @@ def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loaded: int | 
             _open_circuit_body(line, circuit) for line, circuit in sorted(snapshot.cache.open_circuits.items())
         ],
         throttles=[_throttle_body(throttle, snapshot.at) for throttle in snapshot.throttles],
-        stopped_lanes=[_stopped_lane(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
+        stopped_lanes=[_stopped_lane_body(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
         backpressure=snapshot.cache.backpressure,
         roles=_role_bodies(roles),
-        redis=RedisBody(state=_state(snapshot.cache), generation=snapshot.cache.generation),
-        loading=loaded,
+        redis=RedisBody(state=_redis_state(snapshot.cache), generation=snapshot.cache.generation),
+        loading=loading_percent,
     )
 
 
@@ -266,7 +266,7 @@ def _throttle_body(throttle: Throttle, now: datetime) -> ThrottleBody:
     )
 
 
-def _stopped_lane(lane: str, stop: LaneStop) -> StoppedLaneBody:
+def _stopped_lane_body(lane: str, stop: LaneStop) -> StoppedLaneBody:
     return StoppedLaneBody(lane=lane, since=stop.at, limit=str(stop.kind), record=stop.record, cause=stop.cause)
 
 
@@ -275,7 +275,7 @@ def _role_bodies(roles: RoleProcesses) -> dict[str, RoleBody]:
     return {role: RoleBody(pid=pid, replaced=replaced.get(role, 0)) for role, pid in roles.pids().items()}
 
 
-def _state(cache: CacheState) -> str:
+def _redis_state(cache: CacheState) -> str:
     if not cache.is_available:
         return "unavailable"
     return "ok" if cache.generation else "rebuilding"
