@@ -47,8 +47,8 @@ def create(
 ) -> Litestar:
     """Build the application, without connecting to anything. Raises BadSetting.
 
-    In a demo, the trickle of mentions starts when the server starts the application. `flush_redis` flushes the Redis
-    that this service started itself. `authenticator` replaces the authenticator built from the settings.
+    In a demo, the server's start also starts background mentions. `flush_redis` flushes the Redis that this service
+    started itself, and returns False if it can't. `authenticator` replaces the authenticator built from the settings.
     """
     container = build_container(system, reads, keys, pause, authenticator)
     controls = demo_controls(container, flush_redis)
@@ -78,7 +78,7 @@ def create(
         pdb_on_exception=False,
     )
     app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
-    if not system.settings.insecure_dev:  # in that mode only the route guards can identify the caller
+    if not system.settings.insecure_dev:  # in that mode a request may need no token, which only the route guards allow
         app.asgi_handler = FastInbox(app.asgi_handler, container, container.authenticator)
     app.asgi_handler = with_cors(app.asgi_handler, system.settings.origins)
     return app
@@ -161,7 +161,7 @@ def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
 def _dependencies(
     container: ApiContainer, openapi_document: OpenApiDocument, controls: DemoControls
 ) -> dict[str, Provide]:
-    """Return what routes may ask for, by the name of their parameter."""
+    """Return the values that the framework passes to routes, by parameter name."""
     values: Mapping[str, ApiContainer | OpenApiDocument | DemoControls] = {
         "container": container,
         "openapi_document": openapi_document,

@@ -85,7 +85,7 @@ class ApiContainer:
         return await self.threads.run(call, *args, **kwargs)
 
     def close(self) -> None:
-        """End all streams, drop the calls that wait for a thread, and wait for running calls."""
+        """End the inbox streams, drop the calls that wait for a thread, and wait for running calls."""
         self.hub.close()
         self.threads.close()
 
@@ -97,10 +97,10 @@ UserRequest = Request[UserId, float, State]
 
 
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:
-    """Return the part of the raw path after the prefix, or `default` if there is none.
+    """Return the path after the prefix, percent-decoded, or `default` if there is no prefix or nothing after it.
 
-    `default` is the value that the router parsed. An id may contain double slashes, which the router collapses, and a
-    trailing slash, which it drops.
+    `default` is the path parameter as the router parsed it. The router collapses double slashes and drops a trailing
+    slash, but an id may contain them. So the result is taken from the raw path.
     """
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return unquote(raw).partition(prefix)[2] or default
@@ -116,8 +116,9 @@ def build_container(
     """Build the container. Raises BadSetting. No thread starts before the first request."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
     threads = RequestThreads()
-    # A new publisher first tells all open pages to reload, because an earlier process may have left updates unsent. An
-    # API process publishes only retractions. The retractor publishes them again, so no reload is needed.
+    # By default a new live publisher first makes all open pages reload, because an earlier process may have left
+    # bursts unsent. An API process publishes only bursts that a retraction changed, and the retractor publishes these
+    # again, so no reload is needed.
     system.live_publisher.has_missed_updates = False
     opaque_ids = OpaqueIds.of(keys)
     renderer = Renderer(opaque_ids=opaque_ids, stats=CacheCounters(metrics.inbox_cache, "items"))
@@ -174,7 +175,7 @@ def build_container(
 
 
 def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[AnswerObserver]:
-    """Build the observers that are called for every inbox that a user opens: activity recorder and page auditor."""
+    """Build the observers that are called for each page, badge and new stream: activity recorder and page audits."""
     page_audit = build_audit(reads, system.metrics, pause)
     return (
         ActivityRecorder(activity=reads.activity, metrics=system.metrics, pause=pause),

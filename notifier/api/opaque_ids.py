@@ -18,9 +18,9 @@ from notifier.flow.live.stream import StreamPosition
 from notifier.ports.inbox import InboxPosition
 
 VERSION = b"\x01"
-"""Version of the encoding. With another version, all values issued so far are rejected."""
+"""Version of the encoding. A change of it makes all values issued so far invalid."""
 SEQ_BYTES = 8
-"""Size of every sequence number. With a fixed size, the length of an id does not reveal its number."""
+"""Bytes of every burst number. With a fixed size, the length of an id does not reveal the number."""
 
 T = TypeVar("T")
 
@@ -58,9 +58,9 @@ class _Seen(msgspec.Struct, array_like=True):
 class OpaqueIds:
     """Deterministic authenticated encryption, AES-SIV (RFC 5297), bound to version, purpose and viewer.
 
-    - Encrypted: gaps between readable burst numbers would reveal how many mentions are hidden from the viewer.
+    - Encrypted: gaps between readable burst numbers would reveal how many bursts are hidden from the viewer.
     - Deterministic: a viewer's id of a burst never changes and is the same on every device, although it is not stored.
-    - Bound to the viewer: two users learn nothing by comparing ids, and no user can use values issued to another.
+    - Bound to the viewer: two users learn nothing by comparing ids, and a value issued to one is invalid for others.
     """
 
     cipher: AESSIV = field(repr=False)
@@ -73,7 +73,7 @@ class OpaqueIds:
         return self._encrypt("burst", viewer, _EncodedBurst.of(burst))
 
     def burst(self, viewer: UserId, id: str) -> BurstKey:
-        """Decode the viewer's id of a burst. Raises BadMark, because only requests that set marks contain such ids."""
+        """Decode the viewer's id of a burst. Raises BadMark: only requests that set marks contain ids of bursts."""
         key = self._decrypt("burst", viewer, id, _EncodedBurst)
         if key is None:
             raise BadMark("Use the burst id from the user's own inbox.")
@@ -117,7 +117,7 @@ class OpaqueIds:
         return self._encrypt("moment", viewer, _StreamPosition(position.as_of, position.visibility, position.marks))
 
     def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
-        """Decode an event id. Return None if it is invalid, so nothing is known of what the client shows."""
+        """Decode an event id. None means that the id is invalid: it is unknown what the client shows."""
         event = self._decrypt("moment", viewer, event_id, _StreamPosition)
         return (
             None if event is None else StreamPosition(as_of=event.as_of, visibility=event.visibility, marks=event.marks)
@@ -129,7 +129,7 @@ class OpaqueIds:
     def _decrypt(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            if _to_text(raw) != text:  # the decoder skips unknown characters, but each value has only one valid text
+            if _to_text(raw) != text:  # b64decode ignores foreign characters; accept only the text that was issued
                 return None
             return unpack(kind, self.cipher.decrypt(raw, _associated_data(purpose, viewer)))
         except (ValueError, InvalidTag, Poison):

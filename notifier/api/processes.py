@@ -28,11 +28,12 @@ REPLACEMENTS_METRIC = "notifier_roles_replaced_total"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleProcesses:
-    """The processes that `notifier up` runs: their process ids and how often each was replaced."""
+    """The role processes of a running `notifier up`: their process ids, and how often each role was replaced."""
 
     folder: Path
     """Folder in which each role writes its process id to a file of its own once it is ready."""
     registry: CollectorRegistry
+    """Metrics of this process."""
 
     def pids(self) -> Mapping[str, int]:
         """Return the process id of each role. Empty if no `notifier up` runs on the data folder."""
@@ -85,15 +86,15 @@ def merged_metrics(own: CollectorRegistry) -> CollectorRegistry:
 # HTTP server: Granian embedded in this process, until SIGTERM or SIGINT.
 
 DRAIN_TIMEOUT = timedelta(seconds=1.5)
-"""Time to finish open requests after SIGTERM. Clients that are cut off retry."""
+"""Time to finish open requests after SIGTERM or SIGINT. Clients that are cut off retry."""
 READY_TIMEOUT = timedelta(seconds=20)
-"""Maximum time from the start until the server listens."""
+"""Maximum time from the start until the server listens. A server that listens later is never reported as ready."""
 LISTEN_BACKLOG = 1024
 """New connections that the kernel queues until the server accepts them."""
 HUB_KEY = "hub"
-"""Key of the live hub in the application's state. Shutdown closes the hub, and thereby all live streams."""
+"""Key of the live hub in the application's state. Shutdown closes the hub, which ends all inbox streams."""
 MAX_CONCURRENT_REQUESTS = MAX_STREAMS + 1024
-"""Requests that the server handles at once: the most live streams that settings allow, and 1,024 others."""
+"""Requests that the server handles at once: the most inbox streams that settings allow, and 1,024 others."""
 HEARTBEAT_SECONDS = 1.0
 """Seconds between two heartbeats."""
 
@@ -113,8 +114,8 @@ def listen(
     """Serve the application until SIGTERM or SIGINT. Call from the main thread, and call `exit_now` afterwards.
 
     `on_ready` receives the port once the server accepts requests. The event loop that serves requests calls `beat`
-    every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port. It may have several
-    API processes, which then share the port.
+    every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port for its API
+    processes, which share it.
 
     Raises PortTaken or BadSetting, and Environment if the server stops without a signal.
     """

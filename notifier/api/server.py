@@ -27,8 +27,10 @@ def serve(
 ) -> NoReturn:
     """Serve until SIGTERM or SIGINT, then exit the process. Call from the main thread.
 
-    `on_ready` receives the port once the server accepts requests. Set `port_is_reserved` if the parent process has
-    reserved the port for several API processes. Raises PortTaken, BadSetting, or what the profile raises.
+    `on_ready` receives the port once the server accepts requests. `beat` is called every second. Set
+    `port_is_reserved` if the parent process has reserved the port for its API processes.
+
+    Raises PortTaken, BadSetting, or what the profile raises.
     """
     keys = installation_keys(settings)
     if settings.insecure_dev:

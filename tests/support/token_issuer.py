@@ -50,7 +50,7 @@ class FakeIssuer:
         """Return an authenticator for a system whose users' tokens come from this issuer."""
         keyring = FetchedKeys(self.fetch, now=lambda: backend.clock.now().timestamp())
         own = build_authenticator(backend.system.settings, backend.keys, backend.system.metrics)
-        return replace(own, token_verifier=IssuerTokenVerifier(name=NAME, audience=AUDIENCE, keyring=keyring))
+        return replace(own, token_verifier=IssuerTokenVerifier(issuer=NAME, audience=AUDIENCE, keyring=keyring))
 
     async def fetch(self) -> bytes:
         self.asked += 1

@@ -20,7 +20,7 @@ ALLOWED_METHODS = "GET, PUT, PATCH, DELETE"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """Request headers of the inbox element that need permission."""
 EXPOSED_HEADERS = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Poll-Interval"
-"""Response headers that the inbox element reads and that need permission."""
+"""Response headers that a page of another origin may read. Some are for other clients than the inbox element."""
 PREFLIGHT_MAX_AGE = timedelta(hours=2)
 """How long a browser may cache a preflight response. Chromium accepts no more."""
 VARY_HEADER = (b"vary", b"Origin")

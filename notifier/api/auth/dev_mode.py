@@ -1,4 +1,4 @@
-"""`--insecure-dev` mode: local requests need no key and name their own user."""
+"""`--insecure-dev` mode: local requests need no key and no token, and choose their user by name."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -39,7 +39,7 @@ class InsecureAuthenticator:
         return TokenHolder(user=UserId(name), ends_at=(now + DEV_TOKEN_LIFETIME).timestamp())
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
-        """Return a caller with every scope if there is no header. Raises the same errors as Authenticator."""
+        """Return a caller with every scope if there is no `Authorization`. Raises the same errors as Authenticator."""
         if authorization is None:
             return DEV_CALLER
         if _dev_user(authorization) is not None:

@@ -48,7 +48,7 @@ class Authenticator:
         return holder
 
     def has_verified(self, authorization: str | None, now: datetime) -> bool:
-        """Return whether the header's token was verified earlier and is still valid."""
+        """Return whether the header's token is in the cache of verified tokens, and has not expired."""
         with suppress(BadToken):
             return self.verified_tokens.holder(_bearer(authorization), now) is not None
         return False
@@ -68,7 +68,7 @@ class Authenticator:
             return caller
         try:
             await self.token_verifier.holder(token, now)
-        except IssuerUnavailable:  # fails closed: it may be a user's token, but is certainly no service key
+        except IssuerUnavailable:  # fails closed: the token may be a user's, but is certainly no service key
             raise BadToken("The token is not a service key.") from None
         raise Forbidden("A user token is for the user's own inbox; this route needs a service key.")
 

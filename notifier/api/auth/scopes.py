@@ -1,4 +1,4 @@
-"""Scopes of service keys, and the authenticated caller."""
+"""Scopes of service keys, and the authenticated service."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,4 +41,4 @@ class Caller:
 
 
 MAIN_KEY_CALLER = Caller(key_id="secret.json", name="of secret.json", scopes=frozenset(Scope))
-"""The caller that uses the service key created with the secret. It has every scope."""
+"""The service that uses the main service key. It has every scope."""

@@ -84,7 +84,7 @@ class InstallationKeys:
     """The secret of this installation and its main service key."""
 
     secret: str = field(repr=False)
-    """Signs user tokens, and encrypts ids, cursors and seen tokens."""
+    """Signs user tokens. Keys for other purposes are derived from it."""
     service_key: str = field(repr=False)
     """The main service key, which has every scope. Services with keys of their own don't need it."""
 
@@ -98,7 +98,7 @@ class InstallationKeys:
 
 
 def installation_keys(settings: Settings) -> InstallationKeys:
-    """Return the secret in the settings with a service key derived from it, or else the keys of the data folder.
+    """Return the secret in the settings and a service key derived from it, or else the keys of the data folder.
 
     Raises BadSetting.
     """
@@ -108,7 +108,7 @@ def installation_keys(settings: Settings) -> InstallationKeys:
 
 
 def load_or_create_keys(folder: Path) -> InstallationKeys:
-    """Load the keys, or create them on first use. Concurrent first calls of several processes return the same keys.
+    """Load the keys, or create them if the folder has none. Concurrent first calls of processes return the same keys.
 
     Raises BadSetting.
     """
@@ -213,11 +213,12 @@ class ServiceKeyFile:
 
 @dataclass(slots=True)
 class ServiceKeyCache:
-    """Callers by key, as the key file lists them. A change of the file takes effect within a second."""
+    """Finds the caller of a service key. A change of the key file takes effect within a second."""
 
     key_file: ServiceKeyFile
     now: Callable[[], float] = monotonic
     callers: Mapping[str, Caller] = field(init=False)
+    """Callers by the hash of their key."""
     fingerprint: FileFingerprint | None = field(init=False)
     checked_at: float = field(init=False)
 
@@ -229,7 +230,7 @@ class ServiceKeyCache:
     def caller(self, text: str) -> Caller | None:
         """Return the caller with this key, or None.
 
-        Runs on the event loop. Checking the file's date takes a few microseconds; reloading a changed file takes a few
+        Runs on the event loop. Checking whether the file has changed takes a few microseconds; reloading it takes a few
         hundred.
         """
         if not text.startswith(KEY_PREFIX):
@@ -247,7 +248,7 @@ class ServiceKeyCache:
         try:
             self.callers = callers_by_hash(self.key_file.read())
         except BadSetting as error:
-            # Fails open for the known keys: a mistake in the file must not lock out all services.
+            # Fails open: the keys read last stay valid, because a mistake in the file must not lock out all services.
             LOGGER.error("the service keys stay unchanged: %s", error.detail)
 
     def _fingerprint(self) -> FileFingerprint | None:

@@ -30,7 +30,7 @@ LEEWAY = timedelta(seconds=30)
 INVALID_TOKEN = "The token is malformed, or neither this service nor its issuer has signed it."
 
 _MAX_TIMESTAMP = 2**40
-"""Largest accepted timestamp in seconds; `datetime` can represent it."""
+"""Largest accepted timestamp in seconds. `datetime` can represent it."""
 _Seconds = Annotated[int, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 _Timestamp = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 """RFC 7519 allows fractions of a second, which some issuers send."""
@@ -104,9 +104,9 @@ class OwnTokenVerifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerTokenVerifier:
-    """Verifies tokens of the configured issuer, whose name is `name`."""
+    """Verifies tokens of the configured issuer."""
 
-    name: str
+    issuer: str
     audience: str
     keyring: Keyring
 
@@ -116,7 +116,7 @@ class IssuerTokenVerifier:
         if key is None:
             raise BadToken(INVALID_TOKEN)
         claims = _verified_claims(token, key.key, key.algorithm, _IssuedClaims)
-        if claims.iss != self.name:
+        if claims.iss != self.issuer:
             raise BadToken("The token is from another issuer.")
         return replace(_checked_holder(claims, self.audience, now), kid=kid, key=key)
 
@@ -137,7 +137,7 @@ def build_token_verifier(settings: Settings, keys: InstallationKeys, metrics: Me
         return OwnTokenVerifier.of(keys)
     count_outage = metrics.outages.labels("issuer").inc
     keyring = FetchedKeys(fetcher(issuer.jwks), count_outage) if issuer.jwks else FixedKey(read_issuer_key(issuer))
-    return IssuerTokenVerifier(name=issuer.name, audience=issuer.audience, keyring=keyring)
+    return IssuerTokenVerifier(issuer=issuer.name, audience=issuer.audience, keyring=keyring)
 
 
 def read_issuer_key(issuer: Issuer) -> PublicKey:
@@ -156,9 +156,10 @@ def _kid(token: str) -> str:
 
 
 def _verified_claims(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Claims:
-    """Verify the signature only, and return the claims. Raises BadToken.
+    """Verify the signature, and return the claims. Raises BadToken.
 
-    The caller checks the times with the injected clock, which tests and simulations control.
+    Times are not checked here, because PyJWT would use the system's clock. The caller checks them with the clock of the
+    request, which tests control.
     """
     try:
         return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=kind)
@@ -184,14 +185,14 @@ def _checked_holder(claims: _OwnClaims | _IssuedClaims, audience: str, now: date
 # Cache of verified tokens, because a user's next requests send the same token.
 
 MAX_CACHE_BYTES = 16_000_000
-"""Memory for about 20,000 tokens with a lifetime of 15 minutes. The least recently used token is evicted first."""
+"""Memory of the cache: about 20,000 tokens that this service signed. The least recently used one is evicted first."""
 HOLDER_BYTES = 600
-"""Memory of a cached token beside its text, measured with tracemalloc."""
+"""Bytes of memory that a cached token takes besides its text, measured with tracemalloc."""
 
 
 @dataclass(slots=True)
 class VerifiedTokens:
-    """LRU cache of valid tokens, each until it expires. One instance per event loop."""
+    """LRU cache of verified tokens, each until it expires. One instance per event loop."""
 
     stats: CacheCounters
     used_bytes: int = 0
