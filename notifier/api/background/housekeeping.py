@@ -1,7 +1,8 @@
 """Garbage collector tuning, page latency reports and page audits of an API process.
 
-A full collection that traverses 2,000 cached viewers takes 0.3 s, during which no request is answered. So cached objects
-are frozen, and collections skip them. Almost none is part of a cycle: reference counts free them when they leave a cache.
+A full collection that traverses 2,000 cached viewers takes 0.3 s, during which no request is answered. So cached
+objects are frozen, and collections skip them. Almost none is part of a cycle, so reference counts free them when they
+leave a cache.
 """
 
 import asyncio

@@ -80,7 +80,7 @@ class SharedSnapshots:
         return await asyncio.shield(self.read_task)
 
     async def events(self) -> AsyncGenerator[bytes]:
-        """Yield server-sent events for one watcher. A watcher that reads slowly misses snapshots; they are not queued."""
+        """Yield server-sent events for one watcher. Snapshots are not queued, so a slow watcher misses some."""
         sent: bytes | None = None
         while True:
             try:

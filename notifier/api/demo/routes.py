@@ -1,6 +1,6 @@
 """`/` and `/demo`: the demo page and the actions of its buttons.
 
-The routes exist only if the settings enable the demo. Every action returns the CLI command and the HTTP request that do
+The routes exist only if the settings enable the demo. Every action returns a shell command and an HTTP request that do
 the same.
 """
 
@@ -38,9 +38,9 @@ from notifier.flow.leadership import Leadership
 from notifier.wiring.system import build_leadership
 
 VISITOR_NAME = "the demo's visitor"
-"""Operator of the throttles that the page's buttons set and lift."""
+"""Operator that throttles record when the page's buttons set or lift them."""
 USER_KINDS = ("vip", "active", "occasional", "away")
-"""Kinds of the four demo users, in the order of the setting."""
+"""Kinds of the four demo users, in the order in which the setting `demo` names the users."""
 TOKEN_LIFETIME = timedelta(hours=1)
 TOKEN_PLACEHOLDER = b"{{token}}"
 """Text in demo.html that is replaced by the token for the buttons."""
@@ -48,7 +48,7 @@ TOKEN_PLACEHOLDER = b"{{token}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoControls:
-    """Means of the demo to change its own service: it sends mentions, kills workers and flushes Redis."""
+    """What the demo's buttons control: the generated mentions, the role processes, and Redis."""
 
     traffic: DemoTraffic
     roles: RoleProcesses
@@ -81,7 +81,7 @@ class _Gateway:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """Leases that this process has or has tried to take. Each call of `hold` takes a lease or renews it."""
+    """Leases of this process in the store. `hold` takes or renews one."""
 
     container: ApiContainer
     leaderships: dict[str, Leadership] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class _ProcessLeases:
 
 
 class DemoActionBody(msgspec.Struct, kw_only=True):
-    """The effect of an action, and the CLI command and HTTP request that do the same."""
+    """The effect of an action, and the shell command and HTTP request that do the same."""
 
     action: str
     message: str
@@ -130,11 +130,10 @@ class CelebrityBody(msgspec.Struct, kw_only=True):
 
 
 class DemoPeopleBody(msgspec.Struct, kw_only=True):
-    """The demo users, and the celebrities that a storm can mention."""
+    """The demo users, and the celebrities that a storm can mention: those whose followers are loaded."""
 
     people: list[DemoUserBody]
     stars: list[CelebrityBody]
-    """Celebrities that a storm can mention. The second is missing until its followers are loaded."""
 
 
 @get("/", media_type="text/html", responses=problem_responses(403, 404))
@@ -161,10 +160,10 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
 
 @get("/phones", responses=problem_responses(400, 401, 403, 503))
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
-    """Return the alerts of the four demo users since an earlier request. The page polls every second."""
+    """Return the alerts of the four demo users since an earlier request. The page asks for them every second."""
     ports = container.system.ports
     reader = DemoPhones(
-        directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS_FILE
+        directory=ports.directory, devices=ports.devices, alerts_file=container.system.settings.data / ALERTS_FILE
     )
     body = await container.in_thread(reader, USER_KINDS, _demo_users(container), after)
     return Response(body, headers=NO_STORE_HEADERS)
@@ -220,7 +219,7 @@ async def pause(data: JSONBody[PauseBody], request: UserRequest, container: Wire
 
 @delete("/pause", status_code=200, responses=problem_responses(401, 403, 503))
 async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBody:
-    """End every pause of tier P2 now."""
+    """End every pause and rate limit of tier P2 now."""
     lifted = await container.in_thread(_lift_throttles, container)
     ramp = f"{RAMP.total_seconds():g} s"
     return DemoActionBody(
@@ -237,7 +236,7 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
 async def kill(
     data: JSONBody[KillBody], request: UserRequest, container: WiredContainer, controls: DemoControlsDependency
 ) -> DemoActionBody:
-    """Kill the worker of a pool with SIGKILL, so that it cannot clean up."""
+    """Kill the worker of a pool with SIGKILL: it cannot clean up."""
     pid = controls.roles.pids().get(data.role)
     try:
         if pid is None:
@@ -272,7 +271,7 @@ def _demo_users(container: ApiContainer) -> list[UserId]:
 
 
 def _loaded_celebrities(container: ApiContainer) -> list[CelebrityBody]:
-    """Return the demo's celebrities that are loaded. The directory lists a celebrity only once its followers are."""
+    """Return the loaded celebrities. The directory has a celebrity only once all its followers are loaded."""
     ports = container.system.ports
     loaded = ports.directory.accounts(STORM_CELEBRITIES)
     follower_counts = {
@@ -316,7 +315,7 @@ def _lift_throttles(container: ApiContainer) -> list[str]:
 
 
 def _cli_command(container: ApiContainer, command: str) -> str:
-    """Return a CLI command to copy. It begins as the one that started this service: `notifier` may not be on PATH."""
+    """Return a CLI command to copy. It starts the CLI as this service was started, because PATH may lack `notifier`."""
     settings = container.system.settings
     return f"{settings.command} {command} --data {shlex.quote(str(settings.data))}"
 
@@ -327,6 +326,6 @@ def _curl(
     method, path = operation.split(" ")
     parts = ["curl", "-X", method, "-H", shlex.quote(f"Authorization: Bearer {demo_token(container.keys)}")]
     if body is not None:
-        # Many machines have a curl that is too old for --json.
+        # Not --json: many machines have a curl that is too old for it.
         parts += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(msgspec.json.encode(body).decode())]
     return " ".join([*parts, shlex.quote(f"{request.url.scheme}://{request.url.netloc}{path}")])

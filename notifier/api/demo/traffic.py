@@ -1,6 +1,6 @@
-"""Mentions that the demo generates: storms on request, and a constant trickle.
+"""Mentions that the demo generates: storms on request, and a trickle of one mention a second.
 
-Only one of several API processes generates mentions. Leases in the store decide which process.
+With several API processes, leases in the store decide which process generates the trickle or a storm.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from notifier.domain.upstream.validation import MENTIONED_TYPE
 from notifier.ports.coordination import Clock, Nonces
 
 STORM_CELEBRITIES = (UserId("nova"), UserId("orion"))
-"""Celebrities for storms. All accounts of the demo follow the first, and some of them follow the second."""
+"""Celebrities that a storm can mention. All users of the demo follow the first, and some follow the second."""
 TRICKLE_RATE = 1
 """Mentions per second of the trickle."""
 STORM_RATE = 100 * TRICKLE_RATE
 """Mentions per second of a storm."""
 STORM_SECONDS = 8
-"""Seconds of a storm: far less than the demo's collapse window, so a storm is one burst even on a slow machine."""
+"""Seconds of a storm. The demo's collapse window is 20 s, so a storm is one burst even on a slow machine."""
 MENTIONS_PER_BATCH = 10
 """Mentions in each batch of a storm."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
-"""Term of the trickle's lease. If its process is killed, another one continues the trickle after this time."""
+"""Term of the trickle's lease. If the process that has it is killed, another continues after this time."""
 
 AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
 TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")
@@ -45,7 +45,7 @@ class EventSink(Protocol):
 
 class DemoLeases(Protocol):
     async def hold(self, name: str, term: timedelta) -> bool:
-        """Take or renew the lease for `term`, unless another process has it. Return whether this process has it now.
+        """Take or renew the lease for `term`. Return False if another process has it.
 
         Raises StoreUnavailable or Full.
         """
@@ -66,8 +66,8 @@ class DemoTraffic:
     trickle_task: "asyncio.Task[None] | None" = None
 
     async def start_storm(self, celebrity: UserId) -> bool:
-        """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or Full."""
-        # Check again after taking the lease: a concurrent request of this process may have taken it, too.
+        """Start a storm. Return False if a storm is running in any process. Raises StoreUnavailable or Full."""
+        # Check again after taking the lease: a concurrent request to this process gets the same lease.
         if (
             self._is_storm_running()
             or not await self.leases.hold(STORM_LEASE, timedelta(seconds=STORM_SECONDS))
@@ -140,7 +140,7 @@ def mention_batch(
 
 
 def _random_author(chance: random.Random) -> str:
-    """Return one of about 14,000 authors, so that none exceeds the number of mentions that may cause alerts."""
+    """Return one of about 14,000 authors: so many that none reaches the author's cap."""
     return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
 
 

@@ -1,7 +1,7 @@
 """ASGI fast path for the first inbox page and the unread count.
 
-It bypasses the framework, which takes a third of a page's time. It handles only the most frequent requests: those of a
-user with a valid token and without a query. All other requests, rejections and errors go to the routes.
+It bypasses the framework, which takes a third of a page's time. It answers these two requests if they have no query, a
+valid user token and no error. The routes answer everything else.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ _UNREAD_HEADERS = [*_encoded(UNREAD_HEADERS.items()), *_encoded(SECURITY_HEADERS
 
 @dataclass(frozen=True, slots=True)
 class FastInbox:
-    """ASGI middleware that answers frequent inbox requests itself and passes all others to `routes`."""
+    """ASGI middleware that answers the two requests itself, and passes all others to `routes`."""
 
     routes: ASGIApp
     container: ApiContainer
@@ -55,7 +55,7 @@ class FastInbox:
         authorization = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"authorization":
-                if authorization is not None:  # several headers: the routes decide which one counts
+                if authorization is not None:  # sent twice: the routes decide which value counts
                     return False
                 authorization = value.decode("latin-1")
             elif name == b"if-none-match":
@@ -75,10 +75,10 @@ class FastInbox:
                 response = await self._page(holder.user, if_none_match, allowance)
             else:
                 response = await self._unread(holder.user, allowance)
-        except StoreUnavailable as error:  # the routes report this error, without asking the store again
+        except StoreUnavailable as error:  # the routes report this error without reading the store again
             scope[FAST_PATH_ERROR] = error  # type: ignore[literal-required] # our own key
             return False
-        except Exception:  # the routes meet the same error, and report it
+        except Exception:  # the routes repeat the request, and report the error
             return False
         await _send(send, *response)
         return True

@@ -25,9 +25,9 @@ MEDIA_TYPES = {
 
 COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
 INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
-"""Parts that are removed before a file is served: comments from scripts, indentation and empty lines from all files.
+"""Text that is removed before a file is served: comments of scripts, and indentation and empty lines of all files.
 
-They are a sixth of a page's size. No file may contain a multi-line string or a text in which such parts matter.
+It is a sixth of a page's size. So no file may contain a text that looks like a comment, or needs its indentation.
 """
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -52,12 +52,11 @@ PAGE_SECURITY_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file as it is served."""
+    """A file as it is served. `tag` is the ETag of its content."""
 
     content: bytes
     media_type: str
     tag: str
-    """ETag of the content. A browser sends it with each request, and gets 304 while the file is unchanged."""
 
 
 @get("/static/{path:path}", media_type="application/octet-stream", responses=problem_responses(400, 404))
@@ -72,7 +71,7 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
 
 @cache
 def static_files() -> Mapping[str, StaticFile]:
-    """Return all files by name. They are read at the first call, so no name in a request is ever used as a path."""
+    """Read all files once, and return them by path. So no path in a request is ever used to open a file."""
     return dict(_files(files("notifier.api") / "static", ""))
 
 

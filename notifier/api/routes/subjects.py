@@ -33,7 +33,6 @@ class BurstsBody(msgspec.Struct, kw_only=True):
     items: list[ItemBody]
     next: str | None
     partial: bool
-    """The store did not answer in time: items may be missing."""
 
 
 @get("/{subject:str}/bursts", responses=problem_responses(400, 401, 403, 404, 429, 503))
@@ -62,7 +61,7 @@ async def bursts(
         next=container.opaque_ids.gap_cursor(user, page.next) if page.next else None,
         partial=page.partial,
     )
-    # The tag excludes the cursor, which also changes with bursts that the viewer may not see.
+    # The tag excludes the cursor, which can change while the viewer's items stay the same.
     content = msgspec.json.encode((user, body.items, body.partial, body.next is None))
     headers = page_headers(etag(content, weak=True))
     if body.next:
@@ -73,9 +72,9 @@ async def bursts(
 
 @dataclass(frozen=True, slots=True)
 class RawSubjectPaths:
-    """ASGI middleware that routes `/v1/subjects/…` by the raw path.
+    """ASGI middleware that makes the router use the raw path of `/v1/subjects/…`.
 
-    User ids may contain slashes. In the decoded path, `mention%3Aa%2Fb` would be two segments.
+    User ids may contain slashes: in the decoded path, `mention%3Aa%2Fb` would be two segments.
     """
 
     app: ASGIApp

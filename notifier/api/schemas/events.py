@@ -1,4 +1,4 @@
-"""JSON schemas of events, generated from the decoder's structs and the gateway's limits."""
+"""JSON schemas of events, generated from the decoder's structs and the limits of their values."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -135,7 +135,7 @@ def _schema(tag: str, event: Json, schemas: Mapping[str, Json]) -> Json:
 
 
 def _with_limits(struct: Json) -> Json:
-    """Return a struct's schema with the constraints of its fields. The title, an internal class name, is dropped."""
+    """Return a struct's schema with the constraints of its fields, and without the title, an internal class name."""
     members = {name: {**schema, **_LIMITS.get(name, {})} for name, schema in struct["properties"].items()}
     return {"type": "object", "required": struct["required"], "properties": members}
 

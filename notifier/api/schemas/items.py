@@ -63,9 +63,9 @@ def _mentioner_list(names: Sequence[UserId], *, more: bool) -> str:
 
 
 MAX_NAMES = 3
-"""Names in the body of an item: mentioners of a burst, or mentioned accounts of a digest."""
+"""Maximum names in the body of an item: mentioners of a burst, or mentioned accounts of a digest."""
 MAX_DIGEST_ACCOUNTS = 16
-"""Accounts listed in a digest, the most mentioned first."""
+"""Maximum accounts in the body of a digest."""
 
 
 class AccountBody(msgspec.Struct, kw_only=True):
@@ -73,11 +73,10 @@ class AccountBody(msgspec.Struct, kw_only=True):
 
     account: str
     count: int
-    """Number of mentions."""
 
 
 class DigestBurstBody(msgspec.Struct, kw_only=True):
-    """A burst inside a digest. It has no id, no mark and no unread state of its own."""
+    """A burst inside a digest. It has no id and no unread state, and can't be marked."""
 
     subject: str
     opened_at: datetime
@@ -96,13 +95,9 @@ class DigestBody(msgspec.Struct, kw_only=True):
     """
 
     date: date
-    """Date in the user's time zone."""
     accounts: list[AccountBody]
-    """The most mentioned first, 16 at most."""
     bursts: list[DigestBurstBody]
-    """The newest, 16 at most."""
     more: bool
-    """The day had more bursts than the digest covers."""
 
 
 class ItemBody(msgspec.Struct, kw_only=True):
@@ -110,28 +105,24 @@ class ItemBody(msgspec.Struct, kw_only=True):
 
     - `burst` is an opaque id. It never changes for this user, and differs between users.
     - `seq` is the item's position in its subject: the second of its opening in Unix time. Two items may share it.
-    - `more` means that others than `names` mentioned the subject too.
-    - `tweet` is the tweet that opened the burst. It is null if a block hides its author, and for a digest.
+    - `more` means that others than `names` mentioned the subject too. For a digest, it means that other accounts than
+      `names` may have been mentioned.
+    - `tweet` is the opener's tweet. It is null for a digest, and while the viewer or the opener blocks the other.
     - `digest` is set if the item is a daily digest. Then `count` is its number of mentions, and `names` the mentioned
       accounts.
     """
 
     burst: str
-    """Opaque id. It never changes for this user, and differs between users."""
     subject: str
     seq: int
-    """Position in the subject: the second of the opening, in Unix time. Two items may share it."""
     opened_at: datetime
     count: int
     names: list[str]
     more: bool
-    """Others than `names` mentioned the subject too. In a digest: more accounts were mentioned than `names` lists."""
     text: str
     tweet: str | None
-    """The opener's tweet. Null for a digest, and if the viewer blocked the opener or the opener blocked the viewer."""
     unread: bool
     digest: DigestBody | None
-    """Set if the item is a daily digest. Then `count` is its number of mentions, and `names` the mentioned accounts."""
 
 
 class CommonBody(msgspec.Struct, kw_only=True):

@@ -22,22 +22,23 @@ from notifier.flow.live.stream import StreamPosition
 from notifier.metrics import CacheCounters
 
 MAX_CACHED_BURSTS = 10_000
-"""Number of bursts whose JSON is cached; about 6 MB."""
+"""Maximum bursts whose JSON is cached: about 6 MB."""
 
 NULL, TRUE, FALSE = b"null", b"true", b"false"
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class RenderedPage:
-    """A page of one viewer with its encoded items and its ETag."""
+    """A page of one viewer, with its items as JSON and its ETag."""
 
     page: Page
-    """The page that was rendered."""
     badge: Badge | None
     tag: str
+    """The ETag."""
     items: bytes
+    """The items as JSON, separated by commas."""
     ids: Mapping[BurstKey, str]
-    """This viewer's opaque ids of the items."""
+    """This viewer's opaque ids of the items. Empty if another process rendered the page."""
     next: bytes | None
     """The next page's cursor, as JSON."""
     stream_position: StreamPosition
@@ -69,13 +70,13 @@ class RenderedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SharedPage:
-    """A rendered page without the tokens that depend on the time, as one process stores it in Redis for others."""
+    """A rendered page as one process stores it in Redis for others: without its tokens, which depend on the time."""
 
     tag: str
     items: bytes
     next: bytes | None
     sight: bytes
-    """The `visibility` of the stream position, under the name with which it is stored."""
+    """`visibility` of the stream position. Stored pages have this name."""
     marks: bytes
 
 
@@ -86,7 +87,7 @@ class Renderer:
     opaque_ids: OpaqueIds
     stats: CacheCounters
     encoded_count: int = 0
-    """Number of items that were encoded because the cache lacked them."""
+    """Number of items that were not in the cache, and were encoded."""
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
     """The encoded common part of each burst, without its braces."""
 
@@ -101,7 +102,7 @@ class Renderer:
         return rendered
 
     def render_for_sharing(self, answer: InboxAnswer) -> bytes:
-        """Return the rendered page in bytes, so that another process can send it without rendering it again."""
+        """Return the rendered page as bytes. Another process can send it without rendering it again."""
         rendered = self.first_page(answer.page.view.viewer.user, answer)
         position = rendered.stream_position
         return pack(
@@ -183,7 +184,8 @@ class Renderer:
     def _common(self, item: BurstItem, now: datetime) -> bytes | None:
         """Return the encoded part that all viewers share.
 
-        None if this item differs: a user block hides names or the tweet, or the burst opens in the future by our clock.
+        Return None if the part differs for this viewer, because a user block hides names or the tweet. Also return None
+        while the burst opens in the future by our clock.
         """
         burst = item.burst
         if len(item.mentioners) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
@@ -202,7 +204,8 @@ class Renderer:
 def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPosition:
     """Return the position from which a stream continues after the page.
 
-    The fingerprints of the viewer's preferences and marks are reused while the viewer's data is the same.
+    The previous page's fingerprints of what the viewer may see, and of the marks, are reused if its viewer facts are
+    the same.
     """
     if previous is None or previous.page.view.viewer is not page.view.viewer:
         return StreamPosition.of_view(page.view)
@@ -210,7 +213,7 @@ def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPositio
 
 
 def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
-    """Return the page's ETag. It excludes the tokens: they always change, but older tokens work for the same items."""
+    """Return the page's ETag. It excludes the tokens: they differ each time, but older ones work for the same items."""
     partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
     return etag(b"\n".join((user.encode(), items, badge_json(badge), partial, more)), weak=True)
 
