@@ -14,7 +14,7 @@ T = TypeVar("T")
 JSON = "application/json"
 NO_STORE_HEADERS = {"Cache-Control": "no-store"}
 PRIVATE_HEADERS = {"Cache-Control": "private, no-store"}
-"""Headers of a response that contains one user's data."""
+"""Headers of a response with data of one user. Pages of items have PAGE_HEADERS instead."""
 
 POLL_INTERVAL = timedelta(seconds=30)
 """Interval at which a client without a live stream should reload its page."""

@@ -47,8 +47,9 @@ def create(
 ) -> Litestar:
     """Build the application, without connecting to anything. Raises BadSetting.
 
-    In a demo, the server's start also starts background mentions. `flush_redis` flushes the Redis that this service
-    started itself, and returns False if it can't. `authenticator` replaces the authenticator built from the settings.
+    In a demo, the start of the server also starts the trickle of mentions (`DemoTraffic`). `flush_redis` flushes the
+    Redis that this service started itself, and returns False if it can't. `authenticator` replaces the one that is
+    built from the settings.
     """
     container = build_container(system, reads, keys, pause, authenticator)
     controls = demo_controls(container, flush_redis)

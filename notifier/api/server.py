@@ -30,7 +30,7 @@ def serve(
     `on_ready` receives the port once the server accepts requests. `beat` is called every second. Set
     `port_is_reserved` if the parent process has reserved the port for its API processes.
 
-    Raises PortTaken, BadSetting, or what the profile raises.
+    Raises BadSetting, and the errors of `listen` and of the profile.
     """
     keys = installation_keys(settings)
     if settings.insecure_dev:

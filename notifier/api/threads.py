@@ -17,7 +17,7 @@ from notifier.ports.event_log import EventLog, Record
 MAX_THREADS = 64
 """Threads of the pool. They mostly wait for the log or the store, and a waiting thread costs almost nothing."""
 BURSTS_PER_READ = 500
-"""Bursts that one call reads. This takes the store a few milliseconds."""
+"""Maximum bursts per read of the store, which takes a few milliseconds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

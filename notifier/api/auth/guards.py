@@ -20,7 +20,7 @@ from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
 ALREADY_METERED = "notifier.prepaid"
-"""Key in the request scope. If the fast path has metered the request, its value is the result of the meter."""
+"""Key in the request scope. Its value is the result of `RequestMeter.take`, if the fast path has called it."""
 INBOX_PATH = "/v1/inbox"
 """Path of the inbox routes. Their requests start no warm-up: a client that sends one loads the inbox itself."""
 REMAINING_ALLOWANCE = "left"

@@ -165,7 +165,7 @@ class FetchedKeys:
     now: Callable[[], float] = monotonic
     keys: Mapping[str, PublicKey] = field(default_factory=dict)
     fetched_at: float = float("-inf")
-    tried_at: float = float("-inf")
+    fetch_started_at: float = float("-inf")
     failure: str = ""
     """Why the last fetch returned no keys; empty after a success."""
     refresh_task: "asyncio.Task[None] | None" = None
@@ -180,9 +180,9 @@ class FetchedKeys:
 
     async def _refresh(self, kid: str) -> None:
         if self.refresh_task is None:
-            if self.now() - self.tried_at < MIN_FETCH_INTERVAL.total_seconds():
+            if self.now() - self.fetch_started_at < MIN_FETCH_INTERVAL.total_seconds():
                 return
-            self.tried_at = self.now()
+            self.fetch_started_at = self.now()
             self.refresh_task = asyncio.create_task(self._fetch())
         # During an outage, requests whose key is known and still valid do not wait for the fetch, which may time out.
         if not self.failure or kid not in self.keys or self._older_than(MAX_KEY_AGE + OUTAGE_EXTENSION):

@@ -91,7 +91,7 @@ class OwnTokenVerifier:
 
     @classmethod
     def of(cls, keys: InstallationKeys) -> Self:
-        """Prepare the key once. PyJWT would inspect a plain secret for every token, which takes half of the time."""
+        """Prepare the key once. PyJWT would inspect a plain secret for each token, half of the work of verifying it."""
         secret = urlsafe_b64encode(keys.secret.encode()).decode()
         return cls(jwt.PyJWK({"kty": "oct", "k": secret}, algorithm=ALGORITHM))
 

@@ -44,7 +44,7 @@ class DeviceRequestLimiter:
 
 
 # Rate limits. Each process counts each request at once, in its memory. About a second later it reports its counts to
-# Redis, and learns how many requests of all processes are left.
+# Redis, which answers how many requests are left.
 
 READS_WINDOW, WRITES_WINDOW, REQUESTS_WINDOW = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
 """Times over which a user's reads, a user's writes and a service's requests are limited."""

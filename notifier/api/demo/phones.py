@@ -106,7 +106,7 @@ def logged_address(address: Address) -> str:
             return urlsplit(endpoint).path
 
 
-def lines_after(file: Path, after: int) -> tuple[Sequence[bytes], int]:
+def lines_after(file: Path, offset: int) -> tuple[Sequence[bytes], int]:
     """Return the complete lines after the offset, and the offset of the next line.
 
     Reads from the start if the file has become shorter than the offset. Reads at most the last MAX_READ_BYTES bytes.
@@ -114,7 +114,7 @@ def lines_after(file: Path, after: int) -> tuple[Sequence[bytes], int]:
     try:
         with file.open("rb") as stream:
             size = stream.seek(0, SEEK_END)
-            start = max(after if after <= size else 0, size - MAX_READ_BYTES)
+            start = max(offset if offset <= size else 0, size - MAX_READ_BYTES)
             stream.seek(start)
             content = stream.read(size - start)
     except FileNotFoundError:

@@ -63,6 +63,8 @@ class AccountChangeBody(msgspec.Struct, kw_only=True):
 
 
 class AccountPreferencesFields(TypedDict):
+    """The fields of `AccountPreferencesBody`, as keyword arguments of a body."""
+
     volume: str
     push: bool
     asked: bool

@@ -27,7 +27,8 @@ COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILI
 INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
 """Text that is removed before a file is served: comments of scripts, and indentation and empty lines of all files.
 
-It is a sixth of a page's size. So no file may contain a text that looks like a comment, or needs its indentation.
+It is a sixth of a page's size. A file must not contain a string that looks like a comment, or a multi-line string whose
+indentation matters.
 """
 
 CONTENT_SECURITY_POLICY = "; ".join(

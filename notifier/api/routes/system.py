@@ -61,7 +61,8 @@ class Readiness(msgspec.Struct, kw_only=True):
     """Readiness of the service.
 
     - `cache` is `unavailable` if Redis does not answer. That costs speed only.
-    - `activity` is `ok`, `snapshot` if tiers use the last published activity, or `off` if they use it as imported.
+    - `activity` is `ok`, `snapshot` if tiers use the activity that was published last, or `off` if they use the
+      imported activity.
     - `stopped_lanes` are processing lanes that wait for an operator after too many dead letters. The API keeps serving.
     - `insecure_dev` is present if requests from this machine need no key.
     """
