@@ -1,4 +1,4 @@
-"""Server-sent events: a response that stays open until its source ends it or the client disconnects."""
+"""Server-sent events: a response that stays open until its source ends or the client disconnects."""
 
 import asyncio
 import logging

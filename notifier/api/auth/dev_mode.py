@@ -1,4 +1,4 @@
-"""`--insecure-dev` mode: local requests need no key and no token, and choose their user by name."""
+"""`--insecure-dev` mode: local requests need no key or token, and choose their user."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

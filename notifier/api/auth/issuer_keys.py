@@ -125,8 +125,8 @@ MAX_KEY_AGE = timedelta(minutes=10)
 OUTAGE_EXTENSION = timedelta(hours=1)
 """Time beyond MAX_KEY_AGE for which the keys stay valid while the issuer cannot be reached.
 
-Longer would help nobody: genuine tokens last for minutes, so none that was signed before the outage is still valid
-after an hour. An attacker who blocks the connection to the issuer can use a stolen key for this time longer.
+A longer time would be useless: genuine tokens last for minutes, so none that was signed before the outage is still
+valid after an hour. An attacker who blocks the connection to the issuer can use a stolen key for this time longer.
 """
 MIN_FETCH_INTERVAL = timedelta(seconds=10)
 """Minimum time between two fetches, however many tokens with unknown `kid` values an attacker sends."""

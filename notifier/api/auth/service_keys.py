@@ -24,7 +24,7 @@ KEY_PREFIX = "nsk_"
 """Prefix that lets secret scanners find leaked keys. A token without it is neither hashed nor looked up."""
 KEY_BYTES = 32
 """Random bytes of a key."""
-NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+SERVICE_NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 HASH_BYTES = 32
 ID_LENGTH = 8
 """Characters of the hash that form the key's id. Among 1,000 keys two have the same id with a probability of 0.01 %."""
@@ -34,7 +34,7 @@ ID_LENGTH = 8
 class ServiceKey:
     """A service key as the key file stores it: without its text, which only the service has."""
 
-    name: Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
+    name: Annotated[str, msgspec.Meta(pattern=SERVICE_NAME_PATTERN)]
     """Name of the service. During a key rotation the service has two keys with this name."""
     scopes: tuple[Scope, ...]
     hash: Annotated[str, msgspec.Meta(pattern=f"^[0-9a-f]{{{2 * HASH_BYTES}}}$")]
@@ -70,8 +70,8 @@ def callers_by_hash(keys: Sequence[ServiceKey]) -> Mapping[str, Caller]:
     return {key.hash: key.caller for key in keys}
 
 
-def is_valid_name(text: str) -> bool:
-    return re.fullmatch(NAME_PATTERN, text) is not None
+def is_valid_service_name(text: str) -> bool:
+    return re.fullmatch(SERVICE_NAME_PATTERN, text) is not None
 
 
 # The secret and the main service key: created once per data folder, never shown in logs or errors.

@@ -1,4 +1,4 @@
-"""Record in Redis, in batches, which users are active: those who get a page, a badge or a stream."""
+"""Record in Redis, in batches, which users get a page, a badge or a stream."""
 
 import asyncio
 from collections import defaultdict

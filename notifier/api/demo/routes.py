@@ -48,7 +48,7 @@ TOKEN_PLACEHOLDER = b"{{token}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoControls:
-    """What the demo's buttons control: the generated mentions, the role processes, and Redis."""
+    """The parts of the service that the demo's buttons control: generated mentions, role processes, Redis."""
 
     traffic: DemoTraffic
     roles: RoleProcesses

@@ -154,7 +154,7 @@ async def accept(
     """Accept one event or a batch of events.
 
     Status 202 means that the events are durable: they survive a crash of any process. In a batch, some events may have
-    been refused; their results say so.
+    been refused: then their `status` is `refused`.
 
     With `dry_run=true` the response has status 200 and describes what a single mention event would do now. Nothing is
     written, and no user is notified.

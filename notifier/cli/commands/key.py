@@ -44,9 +44,9 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     from datetime import UTC, datetime
 
     from notifier.api.auth.scopes import Scope
-    from notifier.api.auth.service_keys import is_valid_name, new_key
+    from notifier.api.auth.service_keys import is_valid_service_name, new_key
 
-    if not is_valid_name(name):
+    if not is_valid_service_name(name):
         raise click.UsageError(
             f"Invalid key name {name!r}: use at most 64 lowercase letters, digits, dots, dashes and underscores."
         )
