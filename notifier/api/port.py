@@ -77,12 +77,12 @@ def _is_listener(descriptor: int, port: int) -> bool:
             return False
         with socket.socket(fileno=os.dup(descriptor)) as copy:
             is_tcp = copy.family in (socket.AF_INET, socket.AF_INET6) and copy.type == socket.SOCK_STREAM
-            return is_tcp and _accepts(copy) and copy.getsockname()[1] == port
+            return is_tcp and _listens(copy) and copy.getsockname()[1] == port
     except OSError:  # another thread closed the descriptor meanwhile
         return False
 
 
-def _accepts(socket_: socket.socket) -> bool:
+def _listens(socket_: socket.socket) -> bool:
     return socket_.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
 
 

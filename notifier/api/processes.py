@@ -137,15 +137,15 @@ def exit_now() -> NoReturn:
 
 
 async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], None], beat: Callable[[], None]) -> None:
-    stopping = asyncio.Event()
+    stop_requested = asyncio.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(signal_number, stopping.set)
+        asyncio.get_running_loop().add_signal_handler(signal_number, stop_requested.set)
     server = _server(app, address)
     serving = asyncio.create_task(server.serve())
-    stopped = asyncio.create_task(stopping.wait())
+    stop_request = asyncio.create_task(stop_requested.wait())
     readiness = asyncio.create_task(_report_ready(address.port, on_ready))
     heartbeat = asyncio.create_task(_beat(beat))
-    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({serving, stop_request}, return_when=asyncio.FIRST_COMPLETED)
     readiness.cancel()
     heartbeat.cancel()
     if serving.done():

@@ -73,7 +73,11 @@ class Authenticator:
         raise Forbidden("A user token is for the user's own inbox; this route needs a service key.")
 
     def _service_with_key(self, token: str) -> Caller | None:
-        return MAIN_KEY_CALLER if _is_same(token, self.keys.service_key) else self.service_keys.caller(token)
+        return (
+            MAIN_KEY_CALLER
+            if _is_equal_in_constant_time(token, self.keys.service_key)
+            else self.service_keys.caller(token)
+        )
 
 
 def build_authenticator(settings: Settings, keys: InstallationKeys, metrics: Metrics) -> Authenticator:
@@ -95,5 +99,5 @@ def _bearer(authorization: str | None) -> str:
     return token.strip()
 
 
-def _is_same(actual: str, expected: str) -> bool:
+def _is_equal_in_constant_time(actual: str, expected: str) -> bool:
     return compare_digest(actual.encode(errors="replace"), expected.encode())

@@ -63,12 +63,14 @@ def public_keys(text: bytes) -> Mapping[str, PublicKey]:
     Raises ValueError if the text is no JWK set or no key is usable.
     """
     try:
-        entries = [entry for raw in msgspec.json.decode(text, type=_JwkSet).keys if (entry := _usable_key(raw))]
+        usable_keys = [
+            kid_and_key for raw in msgspec.json.decode(text, type=_JwkSet).keys if (kid_and_key := _usable_key(raw))
+        ]
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError("not a JWK set") from error
-    if not entries:
+    if not usable_keys:
         raise ValueError("no key for EdDSA or RS256 with a kid")
-    return dict(entries)
+    return dict(usable_keys)
 
 
 def public_key(text: bytes) -> PublicKey:

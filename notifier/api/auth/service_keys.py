@@ -125,19 +125,19 @@ def load_or_create_keys(folder: Path) -> InstallationKeys:
 
 def _create(path: Path) -> None:
     keys = InstallationKeys(secret=secrets.token_urlsafe(48), service_key=secrets.token_urlsafe(32))
-    draft = path.with_name(f".{SECRETS_FILE}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    temporary_file = path.with_name(f".{SECRETS_FILE}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         # A hard link is atomic: it never overwrites the file of a faster process and never exposes half a file.
-        os.link(draft, path)
+        os.link(temporary_file, path)
     except FileExistsError:
         pass
     finally:
-        draft.unlink()
+        temporary_file.unlink()
 
 
 def _derive_key(secret: str, purpose: str) -> bytes:
@@ -203,12 +203,12 @@ class ServiceKeyFile:
 
     def _write(self, keys: list[ServiceKey]) -> None:
         """Replace the file atomically: readers see the old or the new content, even after a crash."""
-        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        temporary_file = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+        with os.fdopen(os.open(temporary_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(_StoredKeys(keys))) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(self.path)
+        temporary_file.replace(self.path)
 
 
 @dataclass(slots=True)

@@ -76,17 +76,17 @@ class _Gateway:
 
     async def send(self, body: bytes) -> None:
         received = await self.container.in_thread(read_batch, body, self.container.clock.now())
-        await self.container.intake.accept_batch([item.event for item in received])
+        await self.container.intake.accept_batch([received_event.event for received_event in received])
 
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """Leases of this process in the store. `hold` takes or renews one."""
+    """Leases of this process in the store. `take_or_renew` takes or renews one."""
 
     container: ApiContainer
     leaderships: dict[str, Leadership] = field(default_factory=dict)
 
-    async def hold(self, name: str, term: timedelta) -> bool:
+    async def take_or_renew(self, name: str, term: timedelta) -> bool:
         if name not in self.leaderships:
             self.leaderships[name] = build_leadership(self.container.system, name, term)
         return await self.container.in_thread(self.leaderships[name].is_leader, self.container.clock.now())
@@ -310,8 +310,10 @@ def _forecast_text(container: ApiContainer, subject: Subject) -> str:
 
 def _lift_throttles(container: ApiContainer) -> list[str]:
     throttles, now = container.system.ports.throttles, container.clock.now()
-    active = [throttle.id for throttle in throttles.since(now) if throttle.tier is Tier.P2 and throttle.is_active(now)]
-    return [id for id in active if throttles.lift(id, VISITOR_NAME, now)]
+    active_ids = [
+        throttle.id for throttle in throttles.since(now) if throttle.tier is Tier.P2 and throttle.is_active(now)
+    ]
+    return [id for id in active_ids if throttles.lift(id, VISITOR_NAME, now)]
 
 
 def _cli_command(container: ApiContainer, command: str) -> str:

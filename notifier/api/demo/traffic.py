@@ -44,7 +44,7 @@ class EventSink(Protocol):
 
 
 class DemoLeases(Protocol):
-    async def hold(self, name: str, term: timedelta) -> bool:
+    async def take_or_renew(self, name: str, term: timedelta) -> bool:
         """Take or renew the lease for `term`. Return False if another process has it.
 
         Raises StoreUnavailable or Full.
@@ -70,7 +70,7 @@ class DemoTraffic:
         # Check again after taking the lease: a concurrent request to this process gets the same lease.
         if (
             self._is_storm_running()
-            or not await self.leases.hold(STORM_LEASE, timedelta(seconds=STORM_SECONDS))
+            or not await self.leases.take_or_renew(STORM_LEASE, timedelta(seconds=STORM_SECONDS))
             or self._is_storm_running()
         ):
             return False
@@ -101,12 +101,12 @@ class DemoTraffic:
 
     async def _send_trickle(self) -> None:
         async for account in self._trickle_accounts():
-            if await self._holds_trickle_lease():
+            if await self._has_trickle_lease():
                 await self._send([account])
 
-    async def _holds_trickle_lease(self) -> bool:
+    async def _has_trickle_lease(self) -> bool:
         try:
-            return await self.leases.hold(TRICKLE_LEASE, TRICKLE_TERM)
+            return await self.leases.take_or_renew(TRICKLE_LEASE, TRICKLE_TERM)
         except NotifierError:  # the store is unavailable; a mention would fail, too
             return False
 

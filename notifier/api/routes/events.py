@@ -172,7 +172,7 @@ async def accept(
         )
     if content_type == BATCH_TYPE:
         result: AcceptedEventBody | AcceptedBatch = _batch_result(
-            await container.intake.accept_batch([item.event for item in received])
+            await container.intake.accept_batch([received_event.event for received_event in received])
         )
     else:
         result = _single_result(await container.intake.accept(received[0].event))
@@ -202,9 +202,9 @@ async def _decode(container: ApiContainer, body: bytes, *, batch: bool) -> Seque
 
 def _warm_up(container: ApiContainer, received: Sequence[ReceivedEvent]) -> None:
     """Warm up the inboxes of users who were active elsewhere, because they may open their inbox next."""
-    for item in received:
-        if isinstance(item.event, Sighting):
-            container.warm_up.add(item.event.user)
+    for received_event in received:
+        if isinstance(received_event.event, Sighting):
+            container.warm_up.add(received_event.event.user)
 
 
 def _dry_run_values(request: ServiceRequest) -> list[str]:
@@ -219,7 +219,9 @@ def _require_scopes(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
     """
     if caller.scopes.issuperset(SCOPES):
         return
-    for event_type in dict.fromkeys(item.type for item in received if item.type is not None):
+    for event_type in dict.fromkeys(
+        received_event.type for received_event in received if received_event.type is not None
+    ):
         caller.require(REQUIRED_SCOPE[event_type])
 
 

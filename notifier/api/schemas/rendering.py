@@ -88,7 +88,7 @@ class Renderer:
     stats: CacheCounters
     encoded_count: int = 0
     """Number of items that were not in the cache, and were encoded."""
-    _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
+    _encoded_bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
     """The encoded common part of each burst, without its braces."""
 
     def first_page(self, user: UserId, answer: InboxAnswer) -> RenderedPage:
@@ -149,7 +149,7 @@ class Renderer:
         else:
             ids = self._ids(user, page.items, previous.ids if previous else {})
             encoded_before = self.encoded_count
-            items = b",".join([self._item(item, ids[item.entry.key], page.view.now) for item in page.items])
+            items = b",".join([self._item_json(item, ids[item.entry.key], page.view.now) for item in page.items])
             self.stats.misses.inc(self.encoded_count - encoded_before)
             self.stats.hits.inc(len(page.items) - self.encoded_count + encoded_before)
             cursor = _json_text(self.opaque_ids.cursor(user, page.next)) if page.next else None
@@ -158,7 +158,7 @@ class Renderer:
             badge=badge,
             tag=previous.tag
             if previous is not None and previous.has_same_content(page, badge)
-            else _tag(user, page, badge, items),
+            else _etag(user, page, badge, items),
             items=items,
             ids=ids,
             next=cursor,
@@ -173,15 +173,15 @@ class Renderer:
         keys = [item.entry.key for item in items]
         return {key: known_ids.get(key) or self.opaque_ids.id(user, key) for key in keys}
 
-    def _item(self, item: InboxItem, id: str, now: datetime) -> bytes:
-        common = self._common(item, now) if isinstance(item, BurstItem) else None
+    def _item_json(self, item: InboxItem, id: str, now: datetime) -> bytes:
+        common = self._common_json(item, now) if isinstance(item, BurstItem) else None
         if common is None:
             self.encoded_count += 1
             return msgspec.json.encode(item_body(item, id, now))
         unread = TRUE if item.unread else FALSE
         return b"".join((b'{"burst":"', id.encode(), b'",', common, b',"unread":', unread, b',"digest":null}'))
 
-    def _common(self, item: BurstItem, now: datetime) -> bytes | None:
+    def _common_json(self, item: BurstItem, now: datetime) -> bytes | None:
         """Return the encoded part that all viewers share.
 
         Return None if the part differs for this viewer, because a user block hides names or the tweet. Also return None
@@ -190,14 +190,14 @@ class Renderer:
         burst = item.burst
         if len(item.mentioners) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
             return None
-        cached = self._bursts.get(burst.key)
+        cached = self._encoded_bursts.get(burst.key)
         if cached is not None and cached[0] is burst:
             return cached[1]
         self.encoded_count += 1
         encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_fields(item, now)))[1:-1]
-        self._bursts[burst.key] = burst, encoded
-        if len(self._bursts) > MAX_CACHED_BURSTS:
-            self._bursts.popitem(last=False)
+        self._encoded_bursts[burst.key] = burst, encoded
+        if len(self._encoded_bursts) > MAX_CACHED_BURSTS:
+            self._encoded_bursts.popitem(last=False)
         return encoded
 
 
@@ -212,7 +212,7 @@ def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPositio
     return replace(previous.stream_position, as_of=page.view.now - SETTLE_DELAY)
 
 
-def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
+def _etag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
     """Return the page's ETag. It excludes the tokens: they differ each time, but older ones work for the same items."""
     partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
     return etag(b"\n".join((user.encode(), items, badge_json(badge), partial, more)), weak=True)

@@ -39,7 +39,7 @@ class Process:
     pause: Callable[[float], Awaitable[object]]
     mentioned: list[str] = field(default_factory=list)
 
-    async def hold(self, name: str, term: timedelta) -> bool:
+    async def take_or_renew(self, name: str, term: timedelta) -> bool:
         await asyncio.sleep(0)  # as if a thread asked the store
         if self.store.unavailable:
             raise StoreUnavailable("it is away")

@@ -92,7 +92,7 @@ export class Inbox {
   onEvent({ type, data, id }) {
     const value = type === "reset" ? {} : parsed(data);
     if (type === "reset") this.loader.onReset(id);
-    else if (value && !this.tracker.hold({ type, value })) this.applyEvent({ type, value });
+    else if (value && !this.tracker.holdBack({ type, value })) this.applyEvent({ type, value });
     this.loader.onEventApplied(id); // last: if the event could not be applied, the stream must resume before it
     this.scheduleRender();
   }

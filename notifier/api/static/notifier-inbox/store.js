@@ -35,16 +35,16 @@ export class Store {
   // Applies the newest page. `changes` happened since its request. New rows wait behind the pill unless `show`. Returns
   // how many new rows to announce.
   applyNewest(page, { show, changes, isolated }) {
-    const first = !this.complete || !this.items.length; // no known row that the page could overlap
-    const silent = !this.loaded;
+    const nothingToOverlap = !this.complete || !this.items.length; // no known row that the page could overlap
+    const isFirstLoad = !this.loaded;
     const gap = this.hasGap(page, isolated);
     const emptyWithMore = !page.items.length && page.next !== null && !page.partial; // the pill would lead nowhere
     if ((gap || this.topMissing) && !show && !emptyWithMore) return this.postpone(page);
     let added = 0;
-    if (first || gap || this.topMissing) Object.assign(this, { items: [], waiting: new Map(), next: page.next, topMissing: false });
+    if (nothingToOverlap || gap || this.topMissing) Object.assign(this, { items: [], waiting: new Map(), next: page.next, topMissing: false });
     else this.prune(page, changes);
     const last = this.items.at(-1) ?? { opened_at: Infinity };
-    for (const item of page.items.toReversed()) added += this.upsert(withChanges(item, changes), show || first || !(openedAt(item) > openedAt(last)));
+    for (const item of page.items.toReversed()) added += this.upsert(withChanges(item, changes), show || nothingToOverlap || !(openedAt(item) > openedAt(last)));
     const indexes = new Map(page.items.map((item, index) => [item.burst, index]));
     const index = (item) => indexes.get(item.burst) ?? page.items.length;
     this.items.sort((a, b) => newestFirst(a, b) || index(a) - index(b)); // also puts restored rows in their place
@@ -54,7 +54,7 @@ export class Store {
     this.setToken(page.seen);
     if (page.badge) this.setBadge(changes.get("count") ?? page.badge);
     this.trim();
-    return silent ? 0 : added;
+    return isFirstLoad ? 0 : added;
   }
 
   // Keeps the shown rows, because the newest page does not overlap them. The pill leads to the page.

@@ -36,7 +36,7 @@ export class ChangeTracker {
   }
 
   // Holds the event back if a write concerns the same item. Returns whether the event is held back.
-  hold(event) {
+  holdBack(event) {
     const key = event.type === "count" ? "count" : MARK_EVENTS.includes(event.type) ? event.value.burst : null;
     return Boolean(this.writes.get(key)?.heldEvents.set(key, event));
   }
