@@ -36,8 +36,8 @@ class Mailbox:
             self._calls.popleft()()
 
 
-class Mailboxes:
-    """Makes a mailbox for the event loop that is running, for an adapter that outlives event loops."""
+class RunningLoopMailbox:
+    """Gives the mailbox of the event loop that is running, to an adapter that outlives event loops."""
 
     def __init__(self) -> None:
         self._mailbox: Mailbox | None = None

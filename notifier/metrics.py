@@ -9,7 +9,7 @@ BUCKET_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 """Histogram buckets, up to P2's delivery limit of six hours, and finer around the latency objectives."""
 
 
-class CacheHits:
+class CacheCounters:
     """Counters of the hits and misses of one cache, with their labels resolved in advance."""
 
     def __init__(self, counter: Counter, cache: str) -> None:

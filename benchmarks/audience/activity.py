@@ -67,8 +67,8 @@ async def _openings(url: str, count: int, seed: int) -> float:
         for first in range(0, count, GATHERED):
             for opened in openings[first : first + GATHERED]:
                 noting.observe(opened)
-            if noting.sending:
-                await noting.sending
+            if noting.send_task:
+                await noting.send_task
         return (process_time() - began) / count * 1e6
 
 

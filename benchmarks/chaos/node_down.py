@@ -9,7 +9,7 @@ from secrets import token_urlsafe
 
 from benchmarks.chaos.stage import WORLD, Stage, running_stage
 from notifier.api.auth.identity import issue_token
-from notifier.api.auth.service_keys import keys_of
+from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import HttpClient
@@ -38,7 +38,7 @@ def run(folder: Path, *, quick: bool, tell: Report, seed: int) -> Finding:
 
 def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
     """Run the storm and kill the node. Return all wrong responses; no event may be rejected, not even once."""
-    keys, wrong = keys_of(stage.settings), list[str]()
+    keys, wrong = installation_keys(stage.settings), list[str]()
     viewers, now = people.sample(WORLD, 1), stage.ports.clock.now()
     with stage.storming(MENTIONS, LASTING) as storm:
         began, requests, killed = time.monotonic(), 0, False

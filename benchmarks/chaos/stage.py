@@ -15,7 +15,7 @@ from threading import Thread
 from benchmarks.chaos.archive_once import ArchiveSnapshot
 from benchmarks.chaos.role_process import Role
 from notifier.api.auth.identity import issue_token
-from notifier.api.auth.service_keys import keys_of
+from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
 from notifier.devkit.check.check_inboxes import InboxCheck
@@ -42,7 +42,7 @@ ONE_IN = 4
 
 def wrong_inboxes(url: str, settings: Settings, clock: Clock, world: World, truth: ExpectedResult) -> list[str]:
     """Return inboxes that differ from the expected ones, badges that differ from their lists, and duplicates."""
-    keys, now = keys_of(settings), clock.now()
+    keys, now = installation_keys(settings), clock.now()
     viewers = people.sample(world, 1)[::ONE_IN]
     inboxes = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKENS_LAST), users=viewers)
     inboxes.open_all()

@@ -6,7 +6,7 @@ from threading import Thread
 
 from benchmarks.chaos.stage import Stage
 from notifier.api.auth.identity import issue_token
-from notifier.api.auth.service_keys import keys_of
+from notifier.api.auth.service_keys import installation_keys
 from notifier.devkit.check.faults import OUTAGE_SECONDS, InboxObserver
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.fixture import users as people
@@ -18,7 +18,7 @@ POLL_INTERVAL_SECONDS = 0.5
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    keys, now = keys_of(stage.settings), stage.ports.clock.now()
+    keys, now = installation_keys(stage.settings), stage.ports.clock.now()
     stage.send(MENTIONS)
     wrong = stage.wrong()  # every user has something to see
     observer = InboxObserver(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.process_stats import peak_mb
 from notifier import topics
-from notifier.api.auth.identity import issue_token, keys_of
+from notifier.api.auth.identity import installation_keys, issue_token
 from notifier.config import Settings
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.instance import Instance, engines
@@ -59,7 +59,7 @@ class FanoutStage:
     def token(self, user_id: UserId) -> str:
         """Issue a token for the user's inbox that is valid for longer than any benchmark takes."""
         return issue_token(
-            keys_of(Settings(data=self.instance.data)), user_id, self.ports.clock.now(), timedelta(hours=1)
+            installation_keys(Settings(data=self.instance.data)), user_id, self.ports.clock.now(), timedelta(hours=1)
         )
 
     async def followers(self, people: People, subject: Subject, most: int) -> list[UserId]:

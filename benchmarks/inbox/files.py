@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.inbox.client import PAGE, UNREAD, get, read_requests, write_requests
 from benchmarks.inbox.population import Population
-from notifier.api.auth.identity import Keys, issue_token, keys_of
+from notifier.api.auth.identity import InstallationKeys, installation_keys, issue_token
 from notifier.config import Settings
 
 LIFETIME = timedelta(hours=3)
@@ -53,8 +53,8 @@ class PopulationRequests:
         return self.tokens(group)[number]
 
     @cached_property
-    def _keys(self) -> Keys:
-        return keys_of(self.settings)
+    def _keys(self) -> InstallationKeys:
+        return installation_keys(self.settings)
 
     @cached_property
     def _known(self) -> Mapping[str, Requests]:

@@ -13,7 +13,7 @@ import msgspec
 
 from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.api.auth.identity import Authenticator, build_authenticator, issue_token
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.routes.inbox import BadgeBody, InboxBody
 from notifier.api.schemas.items import item_body
@@ -38,7 +38,7 @@ class Parts:
     """The objects of one warm page, and the function for each part of an open."""
 
     now: datetime
-    keys: Keys
+    keys: InstallationKeys
     authenticator: Authenticator
 
     def timed(self) -> Mapping[str, Callable[[], object]]:
@@ -125,7 +125,7 @@ NAMES = tuple(f"inbox_part_us{{{part}}}" for part in ("auth", "predicate", "body
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    keys = Keys(secret=secrets.token_hex(32), service_key=secrets.token_hex(16))
+    keys = InstallationKeys(secret=secrets.token_hex(32), service_key=secrets.token_hex(16))
     parts = Parts(
         now=datetime.now(SINCE.tzinfo),
         keys=keys,

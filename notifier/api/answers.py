@@ -14,7 +14,7 @@ T = TypeVar("T")
 JSON = "application/json"
 NO_STORE_HEADERS = {"Cache-Control": "no-store"}
 PRIVATE_HEADERS = {"Cache-Control": "private, no-store"}
-"""Headers of a response that contains one user's data."""
+"""Headers of a response with data of one user. Pages of items have PAGE_HEADERS instead."""
 
 POLL_INTERVAL = timedelta(seconds=30)
 """Interval at which a client without a live stream should reload its page."""
@@ -23,10 +23,11 @@ PAGE_HEADERS = {
     "Vary": "Authorization",
     "X-Poll-Interval": str(int(POLL_INTERVAL.total_seconds())),
 }
+"""Headers of a page of one user, besides its `ETag`."""
 
 
 def page_headers(tag: str) -> dict[str, str]:
-    """Return the headers of one viewer's page. The tag identifies the content that the page shows."""
+    """Return the headers of a page of one user. The tag identifies the content that the page shows."""
     return {"ETag": tag, **PAGE_HEADERS}
 
 
@@ -47,17 +48,17 @@ def etag(content: bytes, *, weak: bool = False) -> str:
     return f"W/{tag}" if weak else tag
 
 
-def matches(if_none_match: str, tag: str) -> bool:
-    """Return whether the client's `If-None-Match` header contains this tag. Uses weak comparison."""
+def matches_etag(if_none_match: str, tag: str) -> bool:
+    """Return whether the value of `If-None-Match` contains this tag, by weak comparison, or `*`."""
     tags = [candidate.strip().removeprefix("W/") for candidate in if_none_match.split(",")]
     return "*" in tags or tag.removeprefix("W/") in tags
 
 
-def conditional(
+def conditional_response(
     request: Request[Any, Any, Any], body: T, headers: Mapping[str, str], media_type: str = JSON
 ) -> Response[T | None]:
-    """Return the body, or 304 if the request shows that the client has the version that `headers` name as `ETag`."""
-    if matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+    """Return the body, or 304 if the `If-None-Match` of the request contains the `ETag` of `headers`."""
+    if matches_etag(request.headers.get("if-none-match", ""), headers["ETag"]):
         return Response(None, status_code=304, headers=headers, media_type=media_type)
     return Response(body, headers=headers, media_type=media_type)
 

@@ -20,7 +20,7 @@ from notifier.api.auth.guards import (
 )
 from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import Pause
 from notifier.api.container import ApiContainer, build_container
 from notifier.api.demo import routes as demo
@@ -28,7 +28,7 @@ from notifier.api.demo.routes import DemoControls, demo_controls
 from notifier.api.problems import EXCEPTION_HANDLERS, ResponseHeaders
 from notifier.api.processes import HUB_KEY
 from notifier.api.routes import devices, events, inbox, inbox_stream, preferences, static, subjects
-from notifier.api.routes import system as operations
+from notifier.api.routes import system as system_routes
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import SERVICE_SCHEME, USER_SCHEME, OpenApiDocument, generate_document
 from notifier.config.loader import installed_version
@@ -39,7 +39,7 @@ from notifier.wiring.system import System
 def create(
     system: System,
     reads: ReadPorts,
-    keys: Keys,
+    keys: InstallationKeys,
     pause: Pause = asyncio.sleep,
     flush_redis: Callable[[], bool] = lambda: False,
     *,
@@ -47,8 +47,9 @@ def create(
 ) -> Litestar:
     """Build the application, without connecting to anything. Raises BadSetting.
 
-    In a demo, the trickle of mentions starts when the server starts the application. `flush_redis` flushes the Redis
-    that this service started itself. `authenticator` replaces the authenticator built from the settings.
+    In a demo, the start of the server also starts the trickle of mentions (`DemoTraffic`). `flush_redis` flushes the
+    Redis that this service started itself, and returns False if it can't. `authenticator` replaces the one that is
+    built from the settings.
     """
     container = build_container(system, reads, keys, pause, authenticator)
     controls = demo_controls(container, flush_redis)
@@ -78,7 +79,7 @@ def create(
         pdb_on_exception=False,
     )
     app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
-    if not system.settings.insecure_dev:  # in that mode only the route guards can identify the caller
+    if not system.settings.insecure_dev:  # in that mode a request may need no token, which only the route guards allow
         app.asgi_handler = FastInbox(app.asgi_handler, container, container.authenticator)
     app.asgi_handler = with_cors(app.asgi_handler, system.settings.origins)
     return app
@@ -128,19 +129,19 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
         ),
         Router(
             "/v1/system",
-            route_handlers=[operations.overview, operations.stream],
+            route_handlers=[system_routes.overview, system_routes.stream],
             guards=[allow_operators(container)],
             security=[{SERVICE_SCHEME: [Scope.OPERATE]}],
             tags=["operations"],
         ),
         Router(
             "/",
-            route_handlers=[operations.healthz, operations.readyz, operations.openapi, static.static],
+            route_handlers=[system_routes.healthz, system_routes.readyz, system_routes.openapi, static.static],
             tags=["operations"],
         ),
         Router(
             "/",
-            route_handlers=[operations.metrics],
+            route_handlers=[system_routes.metrics],
             guards=[allow_loopback_or_services(container)],
             tags=["operations"],
         ),
@@ -161,7 +162,7 @@ def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
 def _dependencies(
     container: ApiContainer, openapi_document: OpenApiDocument, controls: DemoControls
 ) -> dict[str, Provide]:
-    """Return what routes may ask for, by the name of their parameter."""
+    """Return the values that the framework passes to routes, by parameter name."""
     values: Mapping[str, ApiContainer | OpenApiDocument | DemoControls] = {
         "container": container,
         "openapi_document": openapi_document,

@@ -12,7 +12,7 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from notifier.api.auth.identity import Authenticator, build_authenticator
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
 from notifier.api.background.housekeeping import PageAuditSampler, PageLatency
@@ -34,7 +34,7 @@ from notifier.flow.inbox.warm_up import WarmUp
 from notifier.flow.live.hub import LiveHub
 from notifier.flow.operations.event_status import EventStatusLookup
 from notifier.flow.operations.preview import Preview
-from notifier.metrics import CacheHits
+from notifier.metrics import CacheCounters
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.coordination import Clock
 from notifier.wiring.inbox import (
@@ -61,7 +61,7 @@ class ApiContainer:
     clock: Clock
     pause: Pause
     threads: RequestThreads
-    keys: Keys = field(repr=False)
+    keys: InstallationKeys = field(repr=False)
     authenticator: Authenticator
     opaque_ids: OpaqueIds
     request_meter: RequestMeter
@@ -85,7 +85,7 @@ class ApiContainer:
         return await self.threads.run(call, *args, **kwargs)
 
     def close(self) -> None:
-        """End all streams, drop the calls that wait for a thread, and wait for running calls."""
+        """End the inbox streams, drop the calls that wait for a thread, and wait for running calls."""
         self.hub.close()
         self.threads.close()
 
@@ -97,10 +97,10 @@ UserRequest = Request[UserId, float, State]
 
 
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:
-    """Return the part of the raw path after the prefix, or `default` if there is none.
+    """Return the path after the prefix, percent-decoded, or `default` if there is no prefix or nothing after it.
 
-    `default` is the value that the router parsed. An id may contain double slashes, which the router collapses, and a
-    trailing slash, which it drops.
+    `default` is the path parameter as the router parsed it. The router collapses double slashes and drops a trailing
+    slash, but an id may contain them. So the result is taken from the raw path.
     """
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return unquote(raw).partition(prefix)[2] or default
@@ -109,18 +109,19 @@ def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) 
 def build_container(
     system: System,
     reads: ReadPorts,
-    keys: Keys,
+    keys: InstallationKeys,
     pause: Pause = asyncio.sleep,
     authenticator: Authenticator | None = None,
 ) -> ApiContainer:
     """Build the container. Raises BadSetting. No thread starts before the first request."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
     threads = RequestThreads()
-    # A new publisher first tells all open pages to reload, because an earlier process may have left updates unsent. An
-    # API process publishes only retractions. The retractor publishes them again, so no reload is needed.
+    # By default a new live publisher first makes all open pages reload, because an earlier process may have left
+    # bursts unsent. An API process publishes only bursts that a retraction changed, and the retractor publishes these
+    # again, so no reload is needed.
     system.live_publisher.has_missed_updates = False
     opaque_ids = OpaqueIds.of(keys)
-    renderer = Renderer(opaque_ids=opaque_ids, stats=CacheHits(metrics.inbox_cache, "items"))
+    renderer = Renderer(opaque_ids=opaque_ids, stats=CacheCounters(metrics.inbox_cache, "items"))
     observers = _observers(system, reads, pause)
     inbox = _inbox(system, reads, keys, renderer, observers)
     roles = RoleProcesses(folder=settings.data / "run" / "up", registry=metrics.registry)
@@ -174,7 +175,7 @@ def build_container(
 
 
 def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[AnswerObserver]:
-    """Build the observers that are called for every inbox that a user opens: activity recorder and page auditor."""
+    """Build the observers that are called for each page, badge and new stream: activity recorder and page audits."""
     page_audit = build_audit(reads, system.metrics, pause)
     return (
         ActivityRecorder(activity=reads.activity, metrics=system.metrics, pause=pause),
@@ -183,7 +184,7 @@ def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[Answe
 
 
 def _inbox(
-    system: System, reads: ReadPorts, keys: Keys, renderer: Renderer, observers: Sequence[AnswerObserver]
+    system: System, reads: ReadPorts, keys: InstallationKeys, renderer: Renderer, observers: Sequence[AnswerObserver]
 ) -> Inbox:
     settings = system.settings.inbox
     return build_inbox(

@@ -1,4 +1,4 @@
-"""Server-sent events: a response that stays open until the client disconnects or is cut off."""
+"""Server-sent events: a response that stays open until its source ends or the client disconnects."""
 
 import asyncio
 import logging
@@ -27,11 +27,11 @@ class EventSource(Protocol):
         ...
 
     async def write(self, send: Send) -> None:
-        """Send events until the stream ends. The task that runs it is canceled when the client disconnects."""
+        """Send events until the stream ends. The task of this call is canceled when the client disconnects."""
         ...
 
     def started(self, writing: "asyncio.Task[None]") -> None:
-        """Called with the task that runs `write`. A source may cancel it to cut the client off."""
+        """Called with the task that runs `write`. The source may cancel the task to cut the client off."""
         ...
 
     def closed(self) -> None:
@@ -58,7 +58,7 @@ class _Body(ASGIResponse):
         self._source = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Open here and not in the route. If the client disconnected before this call, nothing would close the source.
+        # Not opened in the route: if the client disconnected before this call, nothing would close the source.
         self._source.open()
         try:
             await self.start_response(send)

@@ -9,7 +9,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId
@@ -18,14 +18,14 @@ from notifier.flow.live.stream import StreamPosition
 from notifier.ports.inbox import InboxPosition
 
 VERSION = b"\x01"
-"""Version of the encoding. With another version, all values issued so far are rejected."""
+"""Version of the encoding. A change of it makes all values issued so far invalid."""
 SEQ_BYTES = 8
-"""Size of every sequence number. With a fixed size, the length of an id does not reveal its number."""
+"""Bytes of every burst number. With a fixed size, the length of an id does not reveal the number."""
 
 T = TypeVar("T")
 
 
-class _Key(msgspec.Struct, array_like=True, frozen=True):
+class _EncodedBurst(msgspec.Struct, array_like=True, frozen=True):
     subject: str
     seq: bytes
 
@@ -40,7 +40,7 @@ class _Key(msgspec.Struct, array_like=True, frozen=True):
 
 class _Position(msgspec.Struct, array_like=True):
     opened_at: datetime
-    burst: _Key
+    burst: _EncodedBurst
 
 
 class _StreamPosition(msgspec.Struct, array_like=True):
@@ -51,61 +51,63 @@ class _StreamPosition(msgspec.Struct, array_like=True):
 
 class _Seen(msgspec.Struct, array_like=True):
     as_of: datetime
-    newer: list[_Key]
+    newer: list[_EncodedBurst]
 
 
 @dataclass(frozen=True, slots=True)
 class OpaqueIds:
     """Deterministic authenticated encryption, AES-SIV (RFC 5297), bound to version, purpose and viewer.
 
-    - Encrypted: gaps between readable burst numbers would reveal how many mentions are hidden from the viewer.
+    - Encrypted: gaps between readable burst numbers would reveal how many bursts are hidden from the viewer.
     - Deterministic: a viewer's id of a burst never changes and is the same on every device, although it is not stored.
-    - Bound to the viewer: two users learn nothing by comparing ids, and no user can use values issued to another.
+    - Bound to the viewer: two users learn nothing by comparing ids, and a value issued to one is invalid for others.
     """
 
     cipher: AESSIV = field(repr=False)
 
     @classmethod
-    def of(cls, keys: Keys) -> Self:
+    def of(cls, keys: InstallationKeys) -> Self:
         return cls(AESSIV(keys.derive("opaque")))
 
     def id(self, viewer: UserId, burst: BurstKey) -> str:
-        return self._encrypt("burst", viewer, _Key.of(burst))
+        return self._encrypt("burst", viewer, _EncodedBurst.of(burst))
 
     def burst(self, viewer: UserId, id: str) -> BurstKey:
-        """Decode the viewer's id of a burst. Raises BadMark, because only requests that set marks contain such ids."""
-        key = self._open("burst", viewer, id, _Key)
+        """Decode the viewer's id of a burst. Raises BadMark: only requests that set marks contain ids of bursts."""
+        key = self._decrypt("burst", viewer, id, _EncodedBurst)
         if key is None:
             raise BadMark("Use the burst id from the user's own inbox.")
         return key.burst
 
     def cursor(self, viewer: UserId, position: InboxPosition) -> str:
-        return self._encrypt("cursor", viewer, _Position(position.opened_at, _Key.of(position.burst)))
+        return self._encrypt("cursor", viewer, _Position(position.opened_at, _EncodedBurst.of(position.burst)))
 
     def inbox_position(self, viewer: UserId, cursor: str) -> InboxPosition:
         """Decode a cursor. Raises BadCursor."""
-        position = self._open("cursor", viewer, cursor, _Position)
+        position = self._decrypt("cursor", viewer, cursor, _Position)
         if position is None:
             raise BadCursor("Begin again without one.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def gap_cursor(self, viewer: UserId, position: InboxPosition) -> str:
         """Return the cursor of a gap fetch: a page of the bursts of one subject, valid for this subject only."""
-        return self._encrypt("gap", viewer, _Position(position.opened_at, _Key.of(position.burst)))
+        return self._encrypt("gap", viewer, _Position(position.opened_at, _EncodedBurst.of(position.burst)))
 
     def gap_position(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
         """Decode the cursor of a gap fetch. Raises BadCursor."""
-        position = self._open("gap", viewer, cursor, _Position)
+        position = self._decrypt("gap", viewer, cursor, _Position)
         if position is None or position.burst.subject != str(subject):
             raise BadCursor("Begin again without one.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def encode_seen(self, seen: SeenToken) -> str:
-        return self._encrypt("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
+        return self._encrypt(
+            "seen", seen.viewer, _Seen(seen.as_of, [_EncodedBurst.of(burst) for burst in sorted(seen.newer)])
+        )
 
     def seen_token(self, viewer: UserId, token: str) -> SeenToken:
         """Decode a seen token. Raises BadSeen."""
-        decoded = self._open("seen", viewer, token, _Seen)
+        decoded = self._decrypt("seen", viewer, token, _Seen)
         if decoded is None:
             raise BadSeen("Load the inbox again to get a new one.")
         return SeenToken(viewer=viewer, as_of=decoded.as_of, newer=frozenset(key.burst for key in decoded.newer))
@@ -115,8 +117,8 @@ class OpaqueIds:
         return self._encrypt("moment", viewer, _StreamPosition(position.as_of, position.visibility, position.marks))
 
     def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
-        """Decode an event id. Return None if it is invalid, so nothing is known of what the client shows."""
-        event = self._open("moment", viewer, event_id, _StreamPosition)
+        """Decode an event id. None means that the id is invalid: it is unknown what the client shows."""
+        event = self._decrypt("moment", viewer, event_id, _StreamPosition)
         return (
             None if event is None else StreamPosition(as_of=event.as_of, visibility=event.visibility, marks=event.marks)
         )
@@ -124,10 +126,10 @@ class OpaqueIds:
     def _encrypt(self, purpose: str, viewer: UserId, value: object) -> str:
         return _to_text(self.cipher.encrypt(pack(value), _associated_data(purpose, viewer)))
 
-    def _open(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
+    def _decrypt(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            if _to_text(raw) != text:  # the decoder skips unknown characters, but each value has only one valid text
+            if _to_text(raw) != text:  # b64decode ignores foreign characters; accept only the text that was issued
                 return None
             return unpack(kind, self.cipher.decrypt(raw, _associated_data(purpose, viewer)))
         except (ValueError, InvalidTag, Poison):

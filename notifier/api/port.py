@@ -32,18 +32,20 @@ class Address:
 def reserve_port(host: str, port: int) -> Iterator[Address]:
     """Reserve the port for this service inside the `with` block. Port 0 takes any free port.
 
-    The reservation itself never listens; processes that call `join_port` do. Raises PortTaken or BadSetting.
+    The reservation does not listen. The server of this process, or processes that call `join_port`, can then bind the
+    port. Raises PortTaken or BadSetting.
     """
     with ExitStack() as stack:
         # Without SO_REUSEPORT this fails if any socket listens on the port, even one with SO_REUSEPORT.
-        probe = stack.enter_context(_bound(host, port, shared=False))
+        probe = stack.enter_context(_bound_socket(host, port, reuse_port=False))
         address = _address(probe)
         if BALANCES_CONNECTIONS:
-            # The probe stays bound, so the port is not given away as a free one before our processes listen or after
-            # they stop. It does not listen, so our processes, which set SO_REUSEADDR, can still bind the port.
+            # Keep the probe bound: otherwise the kernel could give the port to a program that asks for any free port,
+            # while none of our processes listens. Our processes can still bind the port, because the probe does not
+            # listen and all set SO_REUSEADDR.
             stack.enter_context(_lock(address))
         else:
-            # Our own processes could not bind the port while the probe holds it.
+            # On other systems our own processes could not bind the port while the probe is bound.
             probe.close()
         yield address
 
@@ -51,7 +53,7 @@ def reserve_port(host: str, port: int) -> Iterator[Address]:
 @contextmanager
 def join_port(host: str, port: int) -> Iterator[Address]:
     """Bind the port together with the other processes of this service. Raises PortTaken or BadSetting."""
-    with _bound(host, port, shared=True) as bound:
+    with _bound_socket(host, port, reuse_port=True) as bound:
         yield _address(bound)
 
 
@@ -75,21 +77,21 @@ def _is_listener(descriptor: int, port: int) -> bool:
             return False
         with socket.socket(fileno=os.dup(descriptor)) as copy:
             is_tcp = copy.family in (socket.AF_INET, socket.AF_INET6) and copy.type == socket.SOCK_STREAM
-            return is_tcp and _accepts(copy) and copy.getsockname()[1] == port
+            return is_tcp and _listens(copy) and copy.getsockname()[1] == port
     except OSError:  # another thread closed the descriptor meanwhile
         return False
 
 
-def _accepts(socket_: socket.socket) -> bool:
+def _listens(socket_: socket.socket) -> bool:
     return socket_.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
 
 
-def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
+def _bound_socket(host: str, port: int, *, reuse_port: bool) -> socket.socket:
     family, address = _resolved(host, port)
     bound = socket.socket(family)
     # An earlier process's connections in TIME_WAIT must not block the port.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if shared:
+    if reuse_port:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         bound.bind(address)
@@ -102,10 +104,10 @@ def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
 
 
 def _lock(address: Address) -> socket.socket:
-    """Exclude other notifiers, even while no process listens and the probe detects nothing.
+    """Prevent other notifiers from reserving the port. Their probe fails only while a process of ours listens.
 
-    The lock is an abstract UNIX socket. Its name is in the network namespace of the port, and disappears with the
-    process.
+    The lock is an abstract UNIX socket. Its name belongs to the same network namespace as the port, and disappears
+    with this process.
     """
     lock = socket.socket(socket.AF_UNIX)
     try:

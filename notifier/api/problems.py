@@ -148,14 +148,14 @@ EXCEPTION_HANDLERS: ExceptionHandlersMap = {
 }
 
 
-# Headers of every response: browser protection and the caller's remaining rate limit.
+# Headers of every response of the routes: security headers, and the caller's remaining allowance.
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
-"""Headers that keep a browser from rendering a response as a page. Our own pages override them.
+"""Headers that make a browser treat a response as data. Our own pages have a content policy that allows scripts.
 
 Responses contain text of other users, which must never run as a script.
 """
@@ -163,7 +163,7 @@ Responses contain text of other users, which must never run as a script.
 
 @dataclass(frozen=True, slots=True)
 class ResponseHeaders:
-    """ASGI middleware that adds the security and rate limit headers to all responses, including errors."""
+    """ASGI middleware that adds the security and `RateLimit` headers to all responses of `app`, including errors."""
 
     app: ASGIApp
 
@@ -184,7 +184,7 @@ class ResponseHeaders:
 
 
 def limit_headers(allowance: RequestAllowance | None) -> list[tuple[str, str]]:
-    """Return the `RateLimit` headers, with which a client can slow down before it is rejected."""
+    """Return the `RateLimit` headers. They let a client slow down before its requests are rejected."""
     if allowance is None:
         return []
     policy = f'"{allowance.limit.name}";q={allowance.limit.max_requests};w={whole_seconds(allowance.limit.window)}'

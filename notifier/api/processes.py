@@ -23,16 +23,17 @@ from notifier.api.port import Address, is_listening, join_port, reserve_port
 from notifier.config import MAX_STREAMS
 from notifier.domain.errors import Environment
 
-REPLACED_METRIC = "notifier_roles_replaced_total"
+REPLACEMENTS_METRIC = "notifier_roles_replaced_total"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleProcesses:
-    """The processes that `notifier up` runs: their process ids and how often each was replaced."""
+    """The role processes of a running `notifier up`: their process ids, and how often each role was replaced."""
 
     folder: Path
     """Folder in which each role writes its process id to a file of its own once it is ready."""
     registry: CollectorRegistry
+    """Metrics of this process."""
 
     def pids(self) -> Mapping[str, int]:
         """Return the process id of each role. Empty if no `notifier up` runs on the data folder."""
@@ -50,7 +51,7 @@ class RoleProcesses:
         counts: dict[str, int] = {}
         for metric in merged_metrics(self.registry).collect():
             for sample in metric.samples:
-                if sample.name == REPLACED_METRIC:
+                if sample.name == REPLACEMENTS_METRIC:
                     role = sample.labels["role"]
                     counts[role] = counts.get(role, 0) + int(sample.value)
         return counts
@@ -85,15 +86,15 @@ def merged_metrics(own: CollectorRegistry) -> CollectorRegistry:
 # HTTP server: Granian embedded in this process, until SIGTERM or SIGINT.
 
 DRAIN_TIMEOUT = timedelta(seconds=1.5)
-"""Time to finish open requests after SIGTERM. Clients that are cut off retry."""
+"""Time to finish open requests after SIGTERM or SIGINT. Clients that are cut off retry."""
 READY_TIMEOUT = timedelta(seconds=20)
-"""Maximum time from the start until the server listens."""
+"""Maximum time from the start until the server listens. A server that listens later is never reported as ready."""
 LISTEN_BACKLOG = 1024
 """New connections that the kernel queues until the server accepts them."""
 HUB_KEY = "hub"
-"""Key of the live hub in the application's state. Shutdown closes the hub, and thereby all live streams."""
+"""Key of the live hub in the application's state. Shutdown closes the hub, which ends all inbox streams."""
 MAX_CONCURRENT_REQUESTS = MAX_STREAMS + 1024
-"""Requests that the server handles at once: the most live streams that settings allow, and 1,024 others."""
+"""Requests that the server handles at once: the most inbox streams that settings allow, and 1,024 others."""
 HEARTBEAT_SECONDS = 1.0
 """Seconds between two heartbeats."""
 
@@ -113,8 +114,8 @@ def listen(
     """Serve the application until SIGTERM or SIGINT. Call from the main thread, and call `exit_now` afterwards.
 
     `on_ready` receives the port once the server accepts requests. The event loop that serves requests calls `beat`
-    every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port. It may have several
-    API processes, which then share the port.
+    every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port for its API
+    processes, which share it.
 
     Raises PortTaken or BadSetting, and Environment if the server stops without a signal.
     """
@@ -136,15 +137,15 @@ def exit_now() -> NoReturn:
 
 
 async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], None], beat: Callable[[], None]) -> None:
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    stop_requested = asyncio.Event()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stop_requested.set)
     server = _server(app, address)
     serving = asyncio.create_task(server.serve())
-    stopped = asyncio.create_task(stopping.wait())
+    stop_request = asyncio.create_task(stop_requested.wait())
     readiness = asyncio.create_task(_report_ready(address.port, on_ready))
     heartbeat = asyncio.create_task(_beat(beat))
-    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({serving, stop_request}, return_when=asyncio.FIRST_COMPLETED)
     readiness.cancel()
     heartbeat.cancel()
     if serving.done():

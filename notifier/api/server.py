@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from notifier.api.app import create
 from notifier.api.auth.dev_mode import INSECURE_WARNING
-from notifier.api.auth.service_keys import keys_of
+from notifier.api.auth.service_keys import installation_keys
 from notifier.api.background.housekeeping import tune_garbage_collector
 from notifier.api.processes import exit_now, listen
 from notifier.config import Settings
@@ -27,10 +27,12 @@ def serve(
 ) -> NoReturn:
     """Serve until SIGTERM or SIGINT, then exit the process. Call from the main thread.
 
-    `on_ready` receives the port once the server accepts requests. Set `port_is_reserved` if the parent process has
-    reserved the port for several API processes. Raises PortTaken, BadSetting, or what the profile raises.
+    `on_ready` receives the port once the server accepts requests. `beat` is called every second. Set
+    `port_is_reserved` if the parent process has reserved the port for its API processes.
+
+    Raises BadSetting, and the errors of `listen` and of the profile.
     """
-    keys = keys_of(settings)
+    keys = installation_keys(settings)
     if settings.insecure_dev:
         LOGGER.warning(INSECURE_WARNING)
     profile = choose(settings)

@@ -15,9 +15,9 @@ from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log import EventLog, Record
 
 MAX_THREADS = 64
-"""Threads of the pool. Most wait for a sync of the log, and a waiting thread costs almost nothing."""
+"""Threads of the pool. They mostly wait for the log or the store, and a waiting thread costs almost nothing."""
 BURSTS_PER_READ = 500
-"""Bursts per read. Such a read takes the store a few milliseconds."""
+"""Maximum bursts per read of the store, which takes a few milliseconds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class RequestThreads:
     __slots__ = ("_pool",)
 
     def __init__(self, max_threads: int = MAX_THREADS) -> None:
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="edge")
+        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="api")
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(call, *args, **kwargs))
@@ -40,9 +40,12 @@ class RequestThreads:
 
 
 MAX_CALLS_OF_A_KIND = 8
-"""Maximum concurrent calls of one kind. If the store blocks all of them, threads remain for the log."""
+"""Maximum concurrent calls of one kind, such as device requests.
+
+If the store blocks all of them, threads remain for the log.
+"""
 MAX_THREAD_WAIT = timedelta(seconds=2)
-"""Maximum wait of a call for one of these threads."""
+"""Maximum time for which a call waits while the maximum number of calls of its kind is running."""
 
 
 def limited_threads(threads: Threads, max_wait: timedelta = MAX_THREAD_WAIT) -> BoundedExecutor:
@@ -50,7 +53,7 @@ def limited_threads(threads: Threads, max_wait: timedelta = MAX_THREAD_WAIT) -> 
     return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=MAX_CALLS_OF_A_KIND, max_wait=max_wait))
 
 
-# Asynchronous wrappers of blocking ports, for the stages of the read path.
+# Asynchronous wrappers of blocking ports. Each call runs in a thread.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,7 +182,7 @@ def service_address(data: Path | None, url: str | None, key: str | None) -> tupl
 
     With `url` alone, the key is made from the secret of the data folder. No service has to run on that folder.
     """
-    from notifier.api.auth.service_keys import keys_of
+    from notifier.api.auth.service_keys import installation_keys
 
     if url and key:
         return url, key
@@ -192,7 +192,7 @@ def service_address(data: Path | None, url: str | None, key: str | None) -> tupl
             raise click.UsageError(
                 f"--url needs --key: the data folder {settings.data} doesn't exist, so it has no key."
             )
-        return url, keys_of(settings).service_key
+        return url, installation_keys(settings).service_key
     ready = read_ready(settings.data)
     return ready.url, key or ready.service_key
 

@@ -47,7 +47,7 @@ class TokenBucket:
         """Return the time since the last refill, or zero if the clock is behind it."""
         return max(timedelta(0), now - self.at)
 
-    def rewound(self, now: datetime) -> Self:
+    def following_clock_set_back(self, now: datetime) -> Self:
         """Follow a clock that was set back, so that tokens are earned again from now on.
 
         Use it only for a bucket with a single clock: two clocks that disagree would both earn tokens for the same time.

@@ -16,7 +16,7 @@ from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_cache import ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
-from notifier.metrics import CacheHits, Metrics
+from notifier.metrics import CacheCounters, Metrics
 from notifier.ports.all_ports import ReadPorts
 
 MEGABYTE = 1_000_000
@@ -66,9 +66,9 @@ def build_inbox(
     )
     viewers = ViewerCache(
         max_bytes=viewer_bytes,
-        facts_stats=CacheHits(metrics.inbox_cache, "viewers"),
-        page_stats=CacheHits(metrics.inbox_cache, "pages"),
-        remembered_stats=CacheHits(metrics.inbox_cache, "redis"),
+        facts_stats=CacheCounters(metrics.inbox_cache, "viewers"),
+        page_stats=CacheCounters(metrics.inbox_cache, "pages"),
+        remembered_stats=CacheCounters(metrics.inbox_cache, "redis"),
     )
     follower = ChangeFollower(
         changes=ports.burst_changes, subjects=subjects, viewers=viewers, clock=ports.clock, metrics=metrics

@@ -18,7 +18,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from playwright.sync_api import Request as PageRequest
 
 from notifier.api.auth.identity import issue_token
-from notifier.api.auth.service_keys import keys_of
+from notifier.api.auth.service_keys import installation_keys
 from notifier.api.demo.traffic import mention_batch
 from notifier.cli.http import Ready, read_ready
 from notifier.config import Settings
@@ -53,7 +53,7 @@ class Served:
         self._ask("/v1/events", self.ready.service_key, body=json.dumps(body).encode(), kind=kind)
 
     def token(self, user: str) -> str:
-        return issue_token(keys_of(Settings(data=self.data)), UserId(user), datetime.now(UTC), TOKEN_LIFETIME)
+        return issue_token(installation_keys(Settings(data=self.data)), UserId(user), datetime.now(UTC), TOKEN_LIFETIME)
 
     def page_of(self, user: str) -> Any:
         return self._ask("/v1/inbox?limit=100", self.token(user))

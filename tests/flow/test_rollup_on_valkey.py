@@ -50,8 +50,8 @@ class ValkeyWorld:
             async with connect_async(self.valkey.patient) as client:
                 recorder = ActivityRecorder(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
                 recorder.observe(OpenedInbox(view=look, after=None, page=None, badge=None))
-                assert recorder.sending is not None
-                await recorder.sending
+                assert recorder.send_task is not None
+                await recorder.send_task
 
         asyncio.run(record())
 

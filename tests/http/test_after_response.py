@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
-from notifier.api.background.housekeeping import AUDIT_DELAY, INBOX_OPENS_PER_AUDIT, PageAuditSampler
+from notifier.api.background.housekeeping import ANSWERS_PER_AUDIT, AUDIT_DELAY, PageAuditSampler
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
@@ -98,10 +98,10 @@ def test_failing_audit_does_not_affect_the_response(
 
 
 def test_first_opening_and_every_nth_are_audited() -> None:
-    assert asyncio.run(audited_openings(2 * INBOX_OPENS_PER_AUDIT + 1, no_pause)) == [
+    assert asyncio.run(audited_openings(2 * ANSWERS_PER_AUDIT + 1, no_pause)) == [
         1,
-        INBOX_OPENS_PER_AUDIT + 1,
-        2 * INBOX_OPENS_PER_AUDIT + 1,
+        ANSWERS_PER_AUDIT + 1,
+        2 * ANSWERS_PER_AUDIT + 1,
     ]
 
 
@@ -112,7 +112,7 @@ def test_only_one_audit_runs_at_a_time() -> None:
         pauses.append(seconds)
         await asyncio.Event().wait()
 
-    assert asyncio.run(audited_openings(3 * INBOX_OPENS_PER_AUDIT, endless_pause)) == []
+    assert asyncio.run(audited_openings(3 * ANSWERS_PER_AUDIT, endless_pause)) == []
     assert pauses == [AUDIT_DELAY.total_seconds()]
 
 

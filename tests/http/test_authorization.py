@@ -13,7 +13,7 @@ from litestar.testing import TestClient
 
 from notifier.api.auth.identity import issue_token
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import Keys, ServiceKeyFile, new_key
+from notifier.api.auth.service_keys import InstallationKeys, ServiceKeyFile, new_key
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.problems import assert_problem
@@ -83,7 +83,9 @@ def callers(edge: Edge) -> Mapping[str, str | None]:
     """Map each kind of caller to its token; only the first two are valid."""
     now = edge.backend.clock.now()
     claims = {"sub": "u1", "aud": "notifier", "iat": int(now.timestamp()), "exp": int(now.timestamp()) + 900}
-    other_keys = Keys(secret="another backend's secret, as long as ours", service_key="another backend's key")
+    other_keys = InstallationKeys(
+        secret="another backend's secret, as long as ours", service_key="another backend's key"
+    )
     return {
         USER: edge.backend.token("u1"),
         SERVICE: SERVICE_KEY,

@@ -12,7 +12,7 @@ import pytest
 
 from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import SECRETS_FILE as FILE
-from notifier.api.auth.service_keys import Keys, keys_of, load_or_create
+from notifier.api.auth.service_keys import InstallationKeys, installation_keys, load_or_create_keys
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
@@ -118,13 +118,13 @@ def test_secrets_are_in_no_refusal_and_no_repr(edge: Edge) -> None:
     token = forge(GOOD | {"exp": NOW - 60})
     for response in (get_inbox(edge, f"Bearer {token}"), get_inbox(edge, f"Bearer {SERVICE_KEY}")):
         assert not any(secret in response.text for secret in (SECRET, SERVICE_KEY, token))
-    assert repr(edge.backend.keys) == "Keys()"
+    assert repr(edge.backend.keys) == "InstallationKeys()"
 
 
 def test_keys_are_created_once_and_readable_only_by_the_owner(tmp_path: Path) -> None:
-    keys = load_or_create(tmp_path / "data")
-    assert load_or_create(tmp_path / "data") == keys
-    assert keys != load_or_create(tmp_path / "other")
+    keys = load_or_create_keys(tmp_path / "data")
+    assert load_or_create_keys(tmp_path / "data") == keys
+    assert keys != load_or_create_keys(tmp_path / "other")
     assert stat.S_IMODE((tmp_path / "data" / FILE).stat().st_mode) == 0o600
     assert [path.name for path in (tmp_path / "data").iterdir()] == [FILE]
 
@@ -133,25 +133,25 @@ def test_keys_are_created_once_and_readable_only_by_the_owner(tmp_path: Path) ->
 def test_broken_key_file_is_neither_replaced_nor_quoted(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(BadSetting) as caught:
-        load_or_create(tmp_path)
+        load_or_create_keys(tmp_path)
     assert "too short" not in str(caught.value)
     assert (tmp_path / FILE).read_text() == text
 
 
 def test_secret_in_the_settings_overrides_the_file(tmp_path: Path) -> None:
-    keys = keys_of(Settings(data=tmp_path, secret=SECRET))
-    assert keys == keys_of(Settings(data=tmp_path / "other", secret=SECRET))
+    keys = installation_keys(Settings(data=tmp_path, secret=SECRET))
+    assert keys == installation_keys(Settings(data=tmp_path / "other", secret=SECRET))
     assert (keys.secret, list(tmp_path.iterdir())) == (SECRET, [])
     assert keys.service_key not in (SECRET, "")
 
 
 def test_short_secret_is_refused() -> None:
     with pytest.raises(BadSetting):
-        keys_of(Settings(secret="short"))
+        installation_keys(Settings(secret="short"))
 
 
 def test_issued_token_is_valid_for_its_user(edge: Edge) -> None:
-    keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
+    keys = InstallationKeys(secret=SECRET, service_key=SERVICE_KEY)
     assert inbox_status(edge, issue_token(keys, UserId("u1"), START)) == 200
     assert inbox_status(edge, issue_token(keys, UserId("nobody"), START)) == 404
 

@@ -96,8 +96,8 @@ def test_recent_and_failed_pages_are_reported() -> None:
                     clock.advance(took * MS)
                     raise ZeroDivisionError
             await asyncio.sleep(0)
-            assert timing.reporting
-            await timing.reporting
+            assert timing.report_task
+            await timing.report_task
             clock.advance(REPORT_WINDOW)
 
     asyncio.run(scenario())

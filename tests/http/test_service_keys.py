@@ -18,7 +18,7 @@ from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import (
     CHECK_SECONDS,
     SERVICE_KEYS_FILE,
-    Keys,
+    InstallationKeys,
     ServiceKeyCache,
     ServiceKeyFile,
     new_key,
@@ -209,7 +209,7 @@ def test_keys_are_neither_stored_nor_logged_in_clear_text(api: KeyedApi, caplog:
 
 def test_key_file_of_another_system_grants_nothing(api: KeyedApi, tmp_path: Path) -> None:
     """An attacker who can write the key file, but doesn't have the secret, can create no valid key."""
-    other_keys = Keys(secret="another secret that is long enough", service_key="k")
+    other_keys = InstallationKeys(secret="another secret that is long enough", service_key="k")
     key, stored = new_key("tweets", list(Scope), ServiceKeyFile.of(Settings(data=tmp_path), other_keys).pepper, START)
     with api.book.edit() as keys:
         keys.append(stored)

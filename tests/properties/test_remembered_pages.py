@@ -8,19 +8,19 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.schemas.rendering import Renderer
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
-from notifier.metrics import CacheHits, Metrics
+from notifier.metrics import CacheCounters, Metrics
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 
-OPAQUE = OpaqueIds.of(Keys(secret="the same secret for all processes", service_key="a key"))
+OPAQUE = OpaqueIds.of(InstallationKeys(secret="the same secret for all processes", service_key="a key"))
 PageContent = tuple[list[tuple[str, int, bool]], int, object]
 """Key, mention count and unread flag of each item, the badge, and the rendered form of both."""
 
@@ -110,7 +110,7 @@ def with_api(processes: Processes) -> Processes:
 
 
 def renderer() -> Renderer:
-    return Renderer(opaque_ids=OPAQUE, stats=CacheHits(METRICS.inbox_cache, "items"))
+    return Renderer(opaque_ids=OPAQUE, stats=CacheCounters(METRICS.inbox_cache, "items"))
 
 
 @settings(max_examples=100)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from notifier.api.demo.traffic import STARS
+from notifier.api.demo.traffic import STORM_CELEBRITIES
 from notifier.config import environment_without_settings
 from notifier.devkit.check.http_client import HttpClient, HttpResponse, get_patiently
 from notifier.devkit.check.instance import end_with_parent
@@ -24,7 +24,7 @@ A start takes 4 s on an idle machine, and took more than 40 s on two cores with 
 """
 POLL_INTERVAL_SECONDS = 0.01
 GREETING = re.compile(r"^The demo is at (\S+) after .*, (being loaded.*|unchanged since the last run)$", re.MULTILINE)
-FIRST_CELEBRITY = Subject(Kind.MENTION, STARS[0])
+FIRST_CELEBRITY = Subject(Kind.MENTION, STORM_CELEBRITIES[0])
 TOKEN = re.compile(r'name="demo-token" content="([^"]+)"')
 
 

@@ -14,7 +14,7 @@ from litestar.testing import TestClient
 from notifier import topics
 from notifier.api.app import create
 from notifier.api.auth.identity import Authenticator, issue_token
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
 from notifier.consumer_loop import build_stream_processor
@@ -101,7 +101,7 @@ class MemoryBackend:
         self.broken = PortErrors()
         self.clock = clock = ManualClock()
         self.phones = MemoryProvider(clock)
-        self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
+        self.keys = InstallationKeys(secret=SECRET, service_key=SERVICE_KEY)
         self.directory = MemoryDirectory()
         self.sets = MemoryMemberSets(self.directory)
         self.bursts = MemoryBursts()

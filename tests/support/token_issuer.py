@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.api.auth.identity import Authenticator, build_authenticator
 from notifier.api.auth.issuer_keys import FetchedKeys
-from notifier.api.auth.tokens import IssuedTokens
+from notifier.api.auth.tokens import IssuerTokenVerifier
 from notifier.domain.errors import IssuerUnavailable
 from tests.support.fakes.clock import START
 from tests.support.http_app import MemoryBackend
@@ -50,7 +50,7 @@ class FakeIssuer:
         """Return an authenticator for a system whose users' tokens come from this issuer."""
         keyring = FetchedKeys(self.fetch, now=lambda: backend.clock.now().timestamp())
         own = build_authenticator(backend.system.settings, backend.keys, backend.system.metrics)
-        return replace(own, tokens=IssuedTokens(name=NAME, audience=AUDIENCE, keyring=keyring))
+        return replace(own, token_verifier=IssuerTokenVerifier(issuer=NAME, audience=AUDIENCE, keyring=keyring))
 
     async def fetch(self) -> bytes:
         self.asked += 1

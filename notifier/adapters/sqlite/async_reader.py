@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from weakref import finalize
 
 from notifier.bounded_executor import InFlightLimit
-from notifier.mailbox import Mailbox, Mailboxes
+from notifier.mailbox import Mailbox, RunningLoopMailbox
 
 # Queue of queries for the threads. Workers run the queries; helpers run them while all workers are stalled.
 
@@ -210,7 +210,7 @@ class SqliteReader:
         self._threads = QueryThreads(threads, helpers, helpers_start_after, results_per_wakeup)
         finalize(self, self._threads.close)
         self._limit = InFlightLimit(max_calls=max_in_flight, deadline=deadline)
-        self._mailboxes = Mailboxes()
+        self._loop_mailbox = RunningLoopMailbox()
 
     async def __call__(self, query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result. Raises StoreUnavailable at the deadline; a query that writes may still take effect.
@@ -221,7 +221,7 @@ class SqliteReader:
         return await self._limit.run(1, self._run_query, partial(query, *args, **kwargs))
 
     async def _run_query(self, query: Callable[[], T]) -> T:
-        pending = PendingQuery(query, self._mailboxes.current())
+        pending = PendingQuery(query, self._loop_mailbox.current())
         self._threads.append(pending)
         try:
             result: T = await pending.future

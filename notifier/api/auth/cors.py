@@ -1,7 +1,7 @@
 """CORS: configured origins may use the user routes and the inbox element's files.
 
 A browser lets a page read a response from another origin only if the response allows it. The API uses no cookies: a
-request carries the user's token in a header, and a page without a token learns nothing.
+request carries the user's token in a header, so a page without a token learns nothing.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ SHARED_PATHS = (
     *("/static/notifier-inbox", "/static/notifier-inbox.js"),
 )
 """Paths that other origins may use, with all subpaths. Routes for services, operators and the demo are not shared."""
-METHODS = "GET, PUT, PATCH, DELETE"
+ALLOWED_METHODS = "GET, PUT, PATCH, DELETE"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """Request headers of the inbox element that need permission."""
 EXPOSED_HEADERS = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Poll-Interval"
-"""Response headers that the inbox element reads and that need permission."""
+"""Response headers that a page of another origin may read. Some are for other clients than the inbox element."""
 PREFLIGHT_MAX_AGE = timedelta(hours=2)
 """How long a browser may cache a preflight response. Chromium accepts no more."""
 VARY_HEADER = (b"vary", b"Origin")
@@ -72,7 +72,7 @@ async def _send_preflight(send: Send, access_headers: Headers) -> None:
     """Answer a preflight request, without asking for a token: the answer contains no data."""
     headers = [
         *access_headers,
-        (b"access-control-allow-methods", METHODS.encode()),
+        (b"access-control-allow-methods", ALLOWED_METHODS.encode()),
         (b"access-control-allow-headers", ALLOWED_HEADERS.encode()),
         (b"access-control-max-age", b"%d" % PREFLIGHT_MAX_AGE.total_seconds()),
         VARY_HEADER,

@@ -1,4 +1,4 @@
-"""`--insecure-dev` mode: local requests need no key and name their own user."""
+"""`--insecure-dev` mode: local requests need no key or token, and choose their user."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ INSECURE_WARNING = (
 DEV_TOKEN_LIFETIME = timedelta(days=1)
 """Lifetime of the credentials in a `User` header. An open stream ends when they expire."""
 
-DEV_CALLER = Caller(key="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
+DEV_CALLER = Caller(key_id="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
 """The service that makes each local request without a key. It has every scope."""
 
 
@@ -39,7 +39,7 @@ class InsecureAuthenticator:
         return TokenHolder(user=UserId(name), ends_at=(now + DEV_TOKEN_LIFETIME).timestamp())
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
-        """Return a caller with every scope if there is no header. Raises the same errors as Authenticator."""
+        """Return a caller with every scope if there is no `Authorization`. Raises the same errors as Authenticator."""
         if authorization is None:
             return DEV_CALLER
         if _dev_user(authorization) is not None:

@@ -13,16 +13,16 @@ from litestar.handlers import BaseRouteHandler
 from notifier.api.auth.dev_mode import InsecureAuthenticator
 from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.container import ApiContainer
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
 from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
 ALREADY_METERED = "notifier.prepaid"
-"""Key in the request scope. If a middleware has metered the request, its value is what `RequestMeter.take` returned."""
+"""Key in the request scope. Its value is the result of `RequestMeter.take`, if the fast path has called it."""
 INBOX_PATH = "/v1/inbox"
-"""Path of the inbox routes. They load the inbox themselves, so their requests start no warm-up."""
+"""Path of the inbox routes. Their requests start no warm-up: a client that sends one loads the inbox itself."""
 REMAINING_ALLOWANCE = "left"
 """Key in the request state. Its value is the caller's remaining allowance, for the `RateLimit` headers."""
 
@@ -37,7 +37,7 @@ def allow_services(container: ApiContainer, *scopes: Scope) -> Guard:
         authenticator = await _authenticator_for(container, connection)
         caller = await authenticator.service_caller(connection.headers.get("authorization"), container.clock.now())
         caller.require(*scopes)
-        _meter(container, connection, container.request_meter.requests, caller.key)
+        _meter(container, connection, container.request_meter.requests, caller.key_id)
         connection.scope["user"] = caller
 
     return guard
@@ -60,10 +60,10 @@ def allow_users(container: ApiContainer) -> Guard:
 
 
 async def _authenticator_for(container: ApiContainer, connection: Connection) -> Authenticator | InsecureAuthenticator:
-    """Return the authenticator of the request.
+    """Return the insecure authenticator if `insecure_dev` is set and the request is local, else the normal one.
 
-    It is the insecure one if the setting allows that and the request comes from this machine, but not from a page of
-    another origin. Such a page, open in a browser on this machine, must not act as any user.
+    Requests that a page of another origin makes in a local browser do not count as local: the page must not act as any
+    user.
     """
     if container.system.settings.insecure_dev:
         with suppress(Forbidden):
@@ -95,10 +95,10 @@ def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit 
 
 
 def allow_loopback_or_services(container: ApiContainer) -> Guard:
-    """Allow loopback requests, and services with the metrics scope from elsewhere.
+    """Allow loopback requests whose Host is a loopback address, and otherwise services with the metrics scope.
 
-    The Host header must name a loopback address, too. Otherwise any page that is open in a local browser could point
-    its own host name at this machine (DNS rebinding).
+    Without the check of Host, a page in a local browser could read the response: its owner could point its host name at
+    this machine (DNS rebinding).
     """
     only_services = allow_services(container, Scope.METRICS)
 
@@ -110,9 +110,10 @@ def allow_loopback_or_services(container: ApiContainer) -> Guard:
 
 
 async def require_loopback(connection: Connection, _: BaseRouteHandler | None = None) -> None:
-    """Allow only requests from this machine, but none that a page of another origin makes in a local browser.
+    """Allow only requests from this machine. Raises Forbidden.
 
-    The request of such a page has another Origin or, after DNS rebinding, another Host. Raises Forbidden.
+    Requests that a page of another origin makes in a local browser are rejected, too. They have another Origin or,
+    after DNS rebinding, another Host.
     """
     host = connection.headers.get("host", "")
     if not (_is_loopback(connection) and _names_loopback(f"//{host}")):
@@ -122,7 +123,7 @@ async def require_loopback(connection: Connection, _: BaseRouteHandler | None = 
         raise Forbidden("The demo does not accept requests from other pages.")
 
 
-def demo_token(keys: Keys) -> str:
+def demo_token(keys: InstallationKeys) -> str:
     """Return the token for the buttons of the demo page. The page contains it, so every visitor of the page has it."""
     return keys.derive("the demo's buttons").hex()[:32]
 
@@ -156,14 +157,14 @@ def allow_operators(container: ApiContainer) -> Guard:
 async def require_uncompressed(connection: Connection, _: BaseRouteHandler) -> None:
     """Reject compressed bodies with WrongType.
 
-    Size limits apply to the body as sent, and 64 KiB of compressed data can decompress to any size.
+    Size limits apply to the body as sent, and compressed data can decompress to a thousand times its size.
     """
     if connection.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise WrongType("Compressed bodies are not accepted.")
 
 
 async def require_json(connection: Connection, handler: BaseRouteHandler) -> None:
-    """Reject compressed bodies and bodies of another type than JSON with WrongType."""
+    """Reject bodies that are compressed or not JSON, with WrongType."""
     await require_uncompressed(connection, handler)
     if media_type(connection) != "application/json":
         raise WrongType("The content type must be application/json.")

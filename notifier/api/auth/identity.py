@@ -9,24 +9,30 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hmac import compare_digest
 
-from notifier.api.auth.scopes import SECRET_FILE_CALLER, Caller
-from notifier.api.auth.service_keys import Keys, ServiceKeyCache, ServiceKeyFile, keys_of, load_or_create
-from notifier.api.auth.tokens import TokenHolder, TokenVerifier, VerifiedTokens, issue_token, token_verifier
+from notifier.api.auth.scopes import MAIN_KEY_CALLER, Caller
+from notifier.api.auth.service_keys import (
+    InstallationKeys,
+    ServiceKeyCache,
+    ServiceKeyFile,
+    installation_keys,
+    load_or_create_keys,
+)
+from notifier.api.auth.tokens import TokenHolder, TokenVerifier, VerifiedTokens, build_token_verifier, issue_token
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
-from notifier.metrics import CacheHits, Metrics
+from notifier.metrics import CacheCounters, Metrics
 
-__all__ = ["Authenticator", "Keys", "issue_token", "keys_of", "load_or_create"]
+__all__ = ["Authenticator", "InstallationKeys", "installation_keys", "issue_token", "load_or_create_keys"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authenticator:
     """Authenticates the user or the service that makes a request."""
 
-    keys: Keys = field(repr=False)
-    tokens: TokenVerifier
+    keys: InstallationKeys = field(repr=False)
+    token_verifier: TokenVerifier
     service_keys: ServiceKeyCache
-    verified: VerifiedTokens
+    verified_tokens: VerifiedTokens
 
     async def user(self, authorization: str | None, now: datetime) -> TokenHolder:
         """Return the user whose token the header contains.
@@ -34,23 +40,23 @@ class Authenticator:
         Raises BadToken, IssuerUnavailable, and Forbidden for a service key, which opens no inbox.
         """
         token = _bearer(authorization)
-        holder = self.verified.holder(token, now)
-        if holder is not None and await self.tokens.trusts(holder):
+        holder = self.verified_tokens.holder(token, now)
+        if holder is not None and await self.token_verifier.trusts(holder):
             return holder
-        holder = await self._user(token, now)
-        self.verified.remember(token, holder)
+        holder = await self._verified_user(token, now)
+        self.verified_tokens.remember(token, holder)
         return holder
 
     def has_verified(self, authorization: str | None, now: datetime) -> bool:
-        """Return whether the header's token was verified earlier and is still valid."""
+        """Return whether the header's token is in the cache of verified tokens, and has not expired."""
         with suppress(BadToken):
-            return self.verified.holder(_bearer(authorization), now) is not None
+            return self.verified_tokens.holder(_bearer(authorization), now) is not None
         return False
 
-    async def _user(self, token: str, now: datetime) -> TokenHolder:
+    async def _verified_user(self, token: str, now: datetime) -> TokenHolder:
         if self._service_with_key(token):
             raise Forbidden("A service key is for service routes; an inbox needs a user token.")
-        return await self.tokens.holder(token, now)
+        return await self.token_verifier.holder(token, now)
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
         """Return the service whose key the header contains. The route guard checks the scopes.
@@ -61,21 +67,28 @@ class Authenticator:
         if caller := self._service_with_key(token):
             return caller
         try:
-            await self.tokens.holder(token, now)
-        except IssuerUnavailable:  # fails closed: it may be a user's token, but is certainly no service key
+            await self.token_verifier.holder(token, now)
+        except IssuerUnavailable:  # fails closed: the token may be a user's, but is certainly no service key
             raise BadToken("The token is not a service key.") from None
         raise Forbidden("A user token is for the user's own inbox; this route needs a service key.")
 
     def _service_with_key(self, token: str) -> Caller | None:
-        return SECRET_FILE_CALLER if _is_same(token, self.keys.service_key) else self.service_keys.caller(token)
+        return (
+            MAIN_KEY_CALLER
+            if _is_equal_in_constant_time(token, self.keys.service_key)
+            else self.service_keys.caller(token)
+        )
 
 
-def build_authenticator(settings: Settings, keys: Keys, metrics: Metrics) -> Authenticator:
+def build_authenticator(settings: Settings, keys: InstallationKeys, metrics: Metrics) -> Authenticator:
     """Build the authenticator without connecting to the issuer. Raises BadSetting."""
     service_keys = ServiceKeyCache(ServiceKeyFile.of(settings, keys))
-    verified = VerifiedTokens(CacheHits(metrics.inbox_cache, "tokens"))
+    verified_tokens = VerifiedTokens(CacheCounters(metrics.inbox_cache, "tokens"))
     return Authenticator(
-        keys=keys, tokens=token_verifier(settings, keys, metrics), service_keys=service_keys, verified=verified
+        keys=keys,
+        token_verifier=build_token_verifier(settings, keys, metrics),
+        service_keys=service_keys,
+        verified_tokens=verified_tokens,
     )
 
 
@@ -86,5 +99,5 @@ def _bearer(authorization: str | None) -> str:
     return token.strip()
 
 
-def _is_same(actual: str, expected: str) -> bool:
+def _is_equal_in_constant_time(actual: str, expected: str) -> bool:
     return compare_digest(actual.encode(errors="replace"), expected.encode())

@@ -58,17 +58,19 @@ class _JwkSet(msgspec.Struct):
 
 
 def public_keys(text: bytes) -> Mapping[str, PublicKey]:
-    """Return the usable keys of a JWK set by `kid`. Skips keys of other types, for other uses, or without a `kid`.
+    """Return the keys of a JWK set by `kid`. Skips keys without a `kid`, and keys that `public_key` would reject.
 
     Raises ValueError if the text is no JWK set or no key is usable.
     """
     try:
-        entries = [entry for raw in msgspec.json.decode(text, type=_JwkSet).keys if (entry := _usable_key(raw))]
+        usable_keys = [
+            kid_and_key for raw in msgspec.json.decode(text, type=_JwkSet).keys if (kid_and_key := _usable_key(raw))
+        ]
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError("not a JWK set") from error
-    if not entries:
+    if not usable_keys:
         raise ValueError("no key for EdDSA or RS256 with a kid")
-    return dict(entries)
+    return dict(usable_keys)
 
 
 def public_key(text: bytes) -> PublicKey:
@@ -93,7 +95,7 @@ def _jwk_key(jwk: _Jwk) -> PublicKey:
     match jwk:
         case _Jwk(kty="RSA", use="sig", alg="" | "RS256"):
             return _checked_key(RSAPublicNumbers(_number(jwk.e), _number(jwk.n)).public_key())
-        # RFC 9864 names EdDSA with this curve after the curve.
+        # RFC 9864 calls this algorithm `Ed25519`; its older name is `EdDSA`.
         case _Jwk(kty="OKP", use="sig", alg="" | "EdDSA" | "Ed25519", crv="Ed25519"):
             return _checked_key(Ed25519PublicKey.from_public_bytes(_bytes(jwk.x)))
         case _:
@@ -121,12 +123,12 @@ def _number(text: str) -> int:
 LOGGER = logging.getLogger("notifier.api")
 
 MAX_KEY_AGE = timedelta(minutes=10)
-"""Maximum age of the keys while the issuer answers: a revoked key is accepted no longer than this."""
+"""Maximum age of the keys while the issuer answers. A revoked key is accepted for this time at most."""
 OUTAGE_EXTENSION = timedelta(hours=1)
 """Time beyond MAX_KEY_AGE for which the keys stay valid while the issuer cannot be reached.
 
-Tokens last for minutes, so no genuine token that was signed before the outage is valid for longer. An attacker who
-blocks the connection to the issuer can prolong the use of a stolen key by this time only.
+A longer time would be useless: genuine tokens last for minutes, so none that was signed before the outage is still
+valid after an hour. An attacker who blocks the connection to the issuer can use a stolen key for this time longer.
 """
 MIN_FETCH_INTERVAL = timedelta(seconds=10)
 """Minimum time between two fetches, however many tokens with unknown `kid` values an attacker sends."""
@@ -165,7 +167,7 @@ class FetchedKeys:
     now: Callable[[], float] = monotonic
     keys: Mapping[str, PublicKey] = field(default_factory=dict)
     fetched_at: float = float("-inf")
-    tried_at: float = float("-inf")
+    fetch_started_at: float = float("-inf")
     failure: str = ""
     """Why the last fetch returned no keys; empty after a success."""
     refresh_task: "asyncio.Task[None] | None" = None
@@ -180,11 +182,11 @@ class FetchedKeys:
 
     async def _refresh(self, kid: str) -> None:
         if self.refresh_task is None:
-            if self.now() - self.tried_at < MIN_FETCH_INTERVAL.total_seconds():
+            if self.now() - self.fetch_started_at < MIN_FETCH_INTERVAL.total_seconds():
                 return
-            self.tried_at = self.now()
+            self.fetch_started_at = self.now()
             self.refresh_task = asyncio.create_task(self._fetch())
-        # If the last fetch failed, a token that names a known key does not wait for this one: the key is still valid.
+        # During an outage, requests whose key is known and still valid do not wait for the fetch, which may time out.
         if not self.failure or kid not in self.keys or self._older_than(MAX_KEY_AGE + OUTAGE_EXTENSION):
             await asyncio.shield(self.refresh_task)
 
@@ -194,7 +196,7 @@ class FetchedKeys:
             self.fetched_at = self.now()
             self._log_change("")
         except (IssuerUnavailable, ValueError) as error:
-            # Fails open while the last keys are valid. A response without keys is an error, and revokes no key.
+            # Fails open: the keys fetched last stay valid for a while. A response without keys does not revoke them.
             self._log_change(error.detail if isinstance(error, IssuerUnavailable) else f"Unusable answer: {error}.")
             if self.on_failure is not None:
                 self.on_failure()

@@ -1,4 +1,4 @@
-"""Scopes of service keys, and the authenticated caller."""
+"""Scopes of service keys, and the authenticated service."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,7 +27,7 @@ class Scope(StrEnum):
 class Caller:
     """An authenticated service."""
 
-    key: str
+    key_id: str
     """Id of the service's key."""
     name: str
     """Name of the service, as error messages show it after `The key`."""
@@ -40,5 +40,5 @@ class Caller:
             raise Forbidden(f"The key {self.name} lacks the scope {names}; it has {', '.join(sorted(self.scopes))}.")
 
 
-SECRET_FILE_CALLER = Caller(key="secret.json", name="of secret.json", scopes=frozenset(Scope))
-"""The caller that uses the service key created with the secret. It has every scope."""
+MAIN_KEY_CALLER = Caller(key_id="secret.json", name="of secret.json", scopes=frozenset(Scope))
+"""The service that uses the main service key. It has every scope."""

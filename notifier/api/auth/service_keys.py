@@ -24,7 +24,7 @@ KEY_PREFIX = "nsk_"
 """Prefix that lets secret scanners find leaked keys. A token without it is neither hashed nor looked up."""
 KEY_BYTES = 32
 """Random bytes of a key."""
-NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+SERVICE_NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 HASH_BYTES = 32
 ID_LENGTH = 8
 """Characters of the hash that form the key's id. Among 1,000 keys two have the same id with a probability of 0.01 %."""
@@ -34,7 +34,7 @@ ID_LENGTH = 8
 class ServiceKey:
     """A service key as the key file stores it: without its text, which only the service has."""
 
-    name: Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
+    name: Annotated[str, msgspec.Meta(pattern=SERVICE_NAME_PATTERN)]
     """Name of the service. During a key rotation the service has two keys with this name."""
     scopes: tuple[Scope, ...]
     hash: Annotated[str, msgspec.Meta(pattern=f"^[0-9a-f]{{{2 * HASH_BYTES}}}$")]
@@ -46,7 +46,7 @@ class ServiceKey:
 
     @property
     def caller(self) -> Caller:
-        return Caller(key=self.id, name=self.name, scopes=frozenset(self.scopes))
+        return Caller(key_id=self.id, name=self.name, scopes=frozenset(self.scopes))
 
 
 def new_key(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) -> tuple[str, ServiceKey]:
@@ -70,8 +70,8 @@ def callers_by_hash(keys: Sequence[ServiceKey]) -> Mapping[str, Caller]:
     return {key.hash: key.caller for key in keys}
 
 
-def is_valid_name(text: str) -> bool:
-    return re.fullmatch(NAME_PATTERN, text) is not None
+def is_valid_service_name(text: str) -> bool:
+    return re.fullmatch(SERVICE_NAME_PATTERN, text) is not None
 
 
 # The secret and the main service key: created once per data folder, never shown in logs or errors.
@@ -80,11 +80,11 @@ SECRETS_FILE = "secret.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class InstallationKeys:
     """The secret of this installation and its main service key."""
 
     secret: str = field(repr=False)
-    """Signs user tokens, and encrypts ids, cursors and seen tokens."""
+    """Signs user tokens. Keys for other purposes are derived from it."""
     service_key: str = field(repr=False)
     """The main service key, which has every scope. Services with keys of their own don't need it."""
 
@@ -97,18 +97,18 @@ class Keys:
         return _derive_key(self.secret, purpose)
 
 
-def keys_of(settings: Settings) -> Keys:
-    """Return the secret in the settings with a service key derived from it, or else the keys of the data folder.
+def installation_keys(settings: Settings) -> InstallationKeys:
+    """Return the secret in the settings and a service key derived from it, or else the keys of the data folder.
 
     Raises BadSetting.
     """
     if settings.secret:
-        return Keys(secret=settings.secret, service_key=_derive_key(settings.secret, "service").hex())
-    return load_or_create(settings.data)
+        return InstallationKeys(secret=settings.secret, service_key=_derive_key(settings.secret, "service").hex())
+    return load_or_create_keys(settings.data)
 
 
-def load_or_create(folder: Path) -> Keys:
-    """Load the keys, or create them on first use. Concurrent first calls of several processes return the same keys.
+def load_or_create_keys(folder: Path) -> InstallationKeys:
+    """Load the keys, or create them if the folder has none. Concurrent first calls of processes return the same keys.
 
     Raises BadSetting.
     """
@@ -117,27 +117,27 @@ def load_or_create(folder: Path) -> Keys:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _create(path)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Keys)
+        return msgspec.json.decode(path.read_bytes(), type=InstallationKeys)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         # Not chained: the decoder's message could quote the file.
         raise BadSetting(f"{path} can't be read; restore it from a backup.") from None
 
 
 def _create(path: Path) -> None:
-    keys = Keys(secret=secrets.token_urlsafe(48), service_key=secrets.token_urlsafe(32))
-    draft = path.with_name(f".{SECRETS_FILE}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    keys = InstallationKeys(secret=secrets.token_urlsafe(48), service_key=secrets.token_urlsafe(32))
+    temporary_file = path.with_name(f".{SECRETS_FILE}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         # A hard link is atomic: it never overwrites the file of a faster process and never exposes half a file.
-        os.link(draft, path)
+        os.link(temporary_file, path)
     except FileExistsError:
         pass
     finally:
-        draft.unlink()
+        temporary_file.unlink()
 
 
 def _derive_key(secret: str, purpose: str) -> bytes:
@@ -168,7 +168,7 @@ class ServiceKeyFile:
     pepper: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, settings: Settings, keys: Keys) -> "ServiceKeyFile":
+    def of(cls, settings: Settings, keys: InstallationKeys) -> "ServiceKeyFile":
         path = Path(settings.service_keys) if settings.service_keys else settings.data / SERVICE_KEYS_FILE
         return cls(path=path, pepper=keys.derive("service keys"))
 
@@ -203,21 +203,22 @@ class ServiceKeyFile:
 
     def _write(self, keys: list[ServiceKey]) -> None:
         """Replace the file atomically: readers see the old or the new content, even after a crash."""
-        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        temporary_file = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+        with os.fdopen(os.open(temporary_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(_StoredKeys(keys))) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(self.path)
+        temporary_file.replace(self.path)
 
 
 @dataclass(slots=True)
 class ServiceKeyCache:
-    """Callers by key, as the key file lists them. A change of the file takes effect within a second."""
+    """Finds the caller of a service key. A change of the key file takes effect within a second."""
 
     key_file: ServiceKeyFile
     now: Callable[[], float] = monotonic
     callers: Mapping[str, Caller] = field(init=False)
+    """Callers by the hash of their key."""
     fingerprint: FileFingerprint | None = field(init=False)
     checked_at: float = field(init=False)
 
@@ -229,7 +230,7 @@ class ServiceKeyCache:
     def caller(self, text: str) -> Caller | None:
         """Return the caller with this key, or None.
 
-        Runs on the event loop. Checking the file's date takes a few microseconds; reloading a changed file takes a few
+        Runs on the event loop. Checking whether the file has changed takes a few microseconds; reloading it takes a few
         hundred.
         """
         if not text.startswith(KEY_PREFIX):
@@ -247,7 +248,7 @@ class ServiceKeyCache:
         try:
             self.callers = callers_by_hash(self.key_file.read())
         except BadSetting as error:
-            # Fails open for the known keys: a mistake in the file must not lock out all services.
+            # Fails open: the keys read last stay valid, because a mistake in the file must not lock out all services.
             LOGGER.error("the service keys stay unchanged: %s", error.detail)
 
     def _fingerprint(self) -> FileFingerprint | None:

@@ -14,23 +14,23 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from notifier.api.auth.issuer_keys import FetchedKeys, FixedKey, Keyring, PublicKey, fetcher, public_key
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.config import Issuer, Settings, variable
 from notifier.domain.errors import BadSetting, BadToken
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import MAX_ID_LENGTH
-from notifier.metrics import CacheHits, Metrics
+from notifier.metrics import CacheCounters, Metrics
 
 ALGORITHM = "HS256"
 AUDIENCE = "notifier"
-LIFETIME = timedelta(minutes=15)
+DEFAULT_LIFETIME = timedelta(minutes=15)
 """Lifetime of a token that this service signs, unless the caller chooses another."""
 LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the issuer and this service."""
 INVALID_TOKEN = "The token is malformed, or neither this service nor its issuer has signed it."
 
 _MAX_TIMESTAMP = 2**40
-"""Largest accepted timestamp in seconds; `datetime` can represent it."""
+"""Largest accepted timestamp in seconds. `datetime` can represent it."""
 _Seconds = Annotated[int, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 _Timestamp = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 """RFC 7519 allows fractions of a second, which some issuers send."""
@@ -84,14 +84,14 @@ SigningKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTokens:
+class OwnTokenVerifier:
     """Verifies tokens that this service signed."""
 
     secret: jwt.PyJWK = field(repr=False)
 
     @classmethod
-    def of(cls, keys: Keys) -> Self:
-        """Prepare the key once. PyJWT would inspect a plain secret for every token, which takes half of the time."""
+    def of(cls, keys: InstallationKeys) -> Self:
+        """Prepare the key once. PyJWT would inspect a plain secret for each token, half of the work of verifying it."""
         secret = urlsafe_b64encode(keys.secret.encode()).decode()
         return cls(jwt.PyJWK({"kty": "oct", "k": secret}, algorithm=ALGORITHM))
 
@@ -103,10 +103,10 @@ class OwnTokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedTokens:
-    """Verifies tokens of the configured issuer, whose name is `name`."""
+class IssuerTokenVerifier:
+    """Verifies tokens of the configured issuer."""
 
-    name: str
+    issuer: str
     audience: str
     keyring: Keyring
 
@@ -116,7 +116,7 @@ class IssuedTokens:
         if key is None:
             raise BadToken(INVALID_TOKEN)
         claims = _verified_claims(token, key.key, key.algorithm, _IssuedClaims)
-        if claims.iss != self.name:
+        if claims.iss != self.issuer:
             raise BadToken("The token is from another issuer.")
         return replace(_checked_holder(claims, self.audience, now), kid=kid, key=key)
 
@@ -124,20 +124,20 @@ class IssuedTokens:
         return await self.keyring.key(holder.kid) == holder.key
 
 
-def issue_token(keys: Keys, user: UserId, now: datetime, lifetime: timedelta = LIFETIME) -> str:
+def issue_token(keys: InstallationKeys, user: UserId, now: datetime, lifetime: timedelta = DEFAULT_LIFETIME) -> str:
     """Return a new token for a user, signed by this service."""
     claims = _OwnClaims(sub=user, aud=AUDIENCE, exp=int((now + lifetime).timestamp()), iat=int(now.timestamp()))
     return jwt.encode(msgspec.to_builtins(claims), keys.secret, algorithm=ALGORITHM)
 
 
-def token_verifier(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVerifier:
+def build_token_verifier(settings: Settings, keys: InstallationKeys, metrics: Metrics) -> TokenVerifier:
     """Build the verifier for the settings without connecting to the issuer. Raises BadSetting."""
     issuer = settings.issuer
     if not issuer.name:
-        return OwnTokens.of(keys)
+        return OwnTokenVerifier.of(keys)
     count_outage = metrics.outages.labels("issuer").inc
     keyring = FetchedKeys(fetcher(issuer.jwks), count_outage) if issuer.jwks else FixedKey(read_issuer_key(issuer))
-    return IssuedTokens(name=issuer.name, audience=issuer.audience, keyring=keyring)
+    return IssuerTokenVerifier(issuer=issuer.name, audience=issuer.audience, keyring=keyring)
 
 
 def read_issuer_key(issuer: Issuer) -> PublicKey:
@@ -156,9 +156,10 @@ def _kid(token: str) -> str:
 
 
 def _verified_claims(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Claims:
-    """Verify the signature only, and return the claims. Raises BadToken.
+    """Verify the signature, and return the claims. Raises BadToken.
 
-    The caller checks the times with the injected clock, which tests and simulations control.
+    Times are not checked here, because PyJWT would use the system's clock. The caller checks them with the clock of the
+    request, which tests control.
     """
     try:
         return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=kind)
@@ -184,16 +185,16 @@ def _checked_holder(claims: _OwnClaims | _IssuedClaims, audience: str, now: date
 # Cache of verified tokens, because a user's next requests send the same token.
 
 MAX_CACHE_BYTES = 16_000_000
-"""Memory for about 20,000 tokens with a lifetime of 15 minutes. The least recently used token is evicted first."""
+"""Memory of the cache: about 20,000 tokens that this service signed. The least recently used one is evicted first."""
 HOLDER_BYTES = 600
-"""Memory of a cached token beside its text, measured with tracemalloc."""
+"""Bytes of memory that a cached token takes besides its text, measured with tracemalloc."""
 
 
 @dataclass(slots=True)
 class VerifiedTokens:
-    """LRU cache of valid tokens, each until it expires. One instance per event loop."""
+    """LRU cache of verified tokens, each until it expires. One instance per event loop."""
 
-    stats: CacheHits
+    stats: CacheCounters
     used_bytes: int = 0
     _holders: "OrderedDict[str, TokenHolder]" = field(default_factory=OrderedDict, repr=False)
 

@@ -1,4 +1,4 @@
-"""Record the users who open their inbox, in batches that are sent to Redis."""
+"""Record in Redis, in batches, which users get a page, a badge or a stream."""
 
 import asyncio
 from collections import defaultdict
@@ -14,7 +14,7 @@ from notifier.metrics import Metrics
 from notifier.ports.audience import Activity
 
 BATCH_SECONDS = 5.0
-"""Seconds between two batches. Activity has a resolution of an hour, and a batch saves up to 10,000 round trips."""
+"""Seconds between two batches. Activity has a resolution of an hour, so the delay does not matter."""
 
 Pause = Callable[[float], Awaitable[object]]
 """Waits for a number of seconds: `asyncio.sleep`, or a replacement of tests."""
@@ -22,21 +22,21 @@ Pause = Callable[[float], Awaitable[object]]
 
 @dataclass(slots=True, kw_only=True)
 class ActivityRecorder:
-    """Records each member at most once an hour, however often the user opens the inbox. One instance per event loop.
+    """Records each member once an hour, however often the user opens the inbox. One instance per event loop.
 
-    No inbox request waits for Redis.
+    No request waits until its activity is recorded.
     """
 
     activity: Activity
     metrics: Metrics
     pause: Pause = asyncio.sleep
     hour: int = 0
-    """Hour of the latest inbox open, in hours since 1970."""
+    """Hour of the latest activity, in hours since 1970."""
     recorded: dict[int, bytearray] = field(default_factory=dict)
-    """Members recorded in the current hour: one bitmap per shard, 25 MB for 200 million users."""
+    """Members recorded in this hour: one bitmap per shard with an active member, 25 MB for 200 million users."""
     next_batch: dict[int, set[Member]] = field(default_factory=lambda: defaultdict(set))
     """Members of the next batch, by hour."""
-    sending: "asyncio.Task[None] | None" = None
+    send_task: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
         hour = hour_of(opened.view.now)
@@ -45,8 +45,8 @@ class ActivityRecorder:
         if not self._record_if_new(opened.view.member):
             return
         self.next_batch[self.hour].add(opened.view.member)
-        if self.sending is None or self.sending.done():
-            self.sending = asyncio.create_task(self._send())
+        if self.send_task is None or self.send_task.done():
+            self.send_task = asyncio.create_task(self._send())
 
     def _record_if_new(self, member: Member) -> bool:
         """Set the member's bit of this hour. Return whether it was not set before."""
@@ -65,6 +65,6 @@ class ActivityRecorder:
                 for hour, members in batch.items():
                     await self.activity.touch(members, hour)
             except CacheUnavailable:
-                # Fails open: the batch is lost. Forget who was recorded, so the next inbox open counts.
+                # Fails open: the batch is lost. Forget which members were recorded, so their next request records them.
                 self.recorded = {}
                 self.metrics.outages.labels("cache").inc()

@@ -1,7 +1,7 @@
-"""Event intake: passes single events to the gateway in batches, and hides retracted content.
+"""Event intake: passes events to the gateway. Events that arrive singly share batches.
 
-A batch needs one cache lookup and one sync of the log. Passing its events one by one would take three times the work,
-and far more threads.
+A batch needs one look-up in the cache and one sync of the log. Passing its events one by one would take three times the
+work, and far more threads.
 """
 
 import asyncio
@@ -26,20 +26,20 @@ IncomingEvent = UpstreamEvent | NotifierError
 AppendEvents = Callable[[Sequence[IncomingEvent]], Awaitable[Sequence[IntakeReceipt]]]
 """Appends events to the log, and returns one receipt per event, in order."""
 WaitingEvent = tuple[IncomingEvent, "asyncio.Future[IntakeReceipt]"]
-"""An event, and the future for which its client waits."""
+"""An event, and the future receipt for which its request waits."""
 
 
 @dataclass(slots=True, kw_only=True)
 class EventBatcher:
     """Appends events to the log in batches. One instance per event loop.
 
-    An event is appended at once, unless the maximum number of batches is in progress. Events that arrive meanwhile form
+    An event is appended at once if fewer than MAX_CONCURRENT_BATCHES batches are in progress. Otherwise it waits for
     the next batch.
     """
 
     append_all: AppendEvents
     waiting: list[WaitingEvent] = field(default_factory=list)
-    running: "set[asyncio.Task[None]]" = field(default_factory=set)
+    batch_tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     """Tasks that append batches, one batch after another, until no event waits."""
 
     async def append(self, event: IncomingEvent) -> IntakeReceipt:
@@ -49,10 +49,10 @@ class EventBatcher:
         """
         receipt: asyncio.Future[IntakeReceipt] = asyncio.get_running_loop().create_future()
         self.waiting.append((event, receipt))
-        if len(self.running) < MAX_CONCURRENT_BATCHES:
+        if len(self.batch_tasks) < MAX_CONCURRENT_BATCHES:
             task = asyncio.create_task(self._run())
-            self.running.add(task)
-            task.add_done_callback(self.running.discard)
+            self.batch_tasks.add(task)
+            task.add_done_callback(self.batch_tasks.discard)
         return await receipt
 
     async def _run(self) -> None:
@@ -64,8 +64,8 @@ class EventBatcher:
         try:
             receipts = await self.append_all([event for event, _ in batch])
         except (Unavailable, Full) as error:
-            # The waiting events would fail in the same way, batch by batch. Refuse them now, so that no client waits
-            # for more than one batch.
+            # The waiting events would fail in the same way, batch by batch. Fail them now, so that no client waits for
+            # a second batch.
             waiting, self.waiting = self.waiting, []
             return _fail([*batch, *waiting], error)
         except Exception as error:
@@ -75,7 +75,7 @@ class EventBatcher:
                 await self._append([single])
             return None
         for (_, future), receipt in zip(batch, receipts, strict=True):
-            if not future.done():  # done: its client has disconnected; the event stays accepted
+            if not future.done():  # done: the request was canceled; its event stays accepted
                 future.set_result(receipt)
         return None
 
@@ -96,8 +96,8 @@ class RetractionHiding:
     """The part of the process's threads that hiding may use."""
 
     async def hide(self, retraction: Retraction) -> None:
-        """Hide the retracted content, or return without doing so if no thread is free in time."""
-        with suppress(TooManyWaiting):  # the retractor reads the retraction from the log and hides the content later
+        """Try to hide the retracted content. Return without having done so if no thread is free in time."""
+        with suppress(TooManyWaiting):  # the retractor reads the retraction from the log, and hides the content later
             await self.threads.run(self.hide_all, [retraction])
 
 
@@ -108,26 +108,26 @@ class EventIntake:
     gateway: Gateway
     threads: Threads
     batcher: EventBatcher = field(init=False)
-    hiding: RetractionHiding = field(init=False)
+    retraction_hiding: RetractionHiding = field(init=False)
 
     def __post_init__(self) -> None:
         self.batcher = EventBatcher(append_all=self._append)
-        self.hiding = RetractionHiding(hide_all=self.gateway.hide, threads=limited_threads(self.threads))
+        self.retraction_hiding = RetractionHiding(hide_all=self.gateway.hide, threads=limited_threads(self.threads))
 
     async def accept(self, event: IncomingEvent) -> IntakeReceipt:
         """Accept a single event. Raises LogUnavailable and Full.
 
-        It runs the two steps of `Gateway.accept`, append and hide, separately. Hiding everything by one author takes
-        about a second, and mentions of the same batch must not wait for that. A crash between the steps has the same
-        effect as in `Gateway.accept`.
+        Like `Gateway.accept`, it appends the event first and then hides what the event retracts. But it does not hide
+        within the batch: hiding everything by one author takes about a second, for which other events of the batch
+        would wait.
         """
         if isinstance(event, NotifierError):
-            # Refuse the invalid event without a batch. If the log were unavailable, the whole batch would get a 503,
-            # and the client would repeat the event.
+            # Refuse the invalid event without a batch. In a batch it would get a 503 while the log is unavailable, and
+            # the client would repeat it.
             return self.gateway.refuse(event)
         receipt = await self.batcher.append(event)
         if isinstance(event, Retraction):
-            await self.hiding.hide(event)
+            await self.retraction_hiding.hide(event)
         return receipt
 
     async def accept_batch(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:

@@ -1,7 +1,8 @@
 """Garbage collector tuning, page latency reports and page audits of an API process.
 
-A full collection that traverses 2,000 cached viewers takes 0.3 s, during which no request is answered. Therefore cached
-objects are frozen, so the collector skips them. Almost none is part of a cycle: they are freed when they leave a cache.
+A full collection that traverses 2,000 cached viewers takes 0.3 s, during which no request is answered. So cached
+objects are frozen, and collections skip them. Almost none is part of a cycle, so reference counts free them when they
+leave a cache.
 """
 
 import asyncio
@@ -66,11 +67,11 @@ def _run_full_collections(sleep: Callable[[float], None]) -> None:
 # Page latency. It is reported about once a second to the processes that send alerts, which slow down if it is high.
 
 REPORT_WINDOW = timedelta(seconds=5)
-"""Time before a report in which the pages that it covers were completed. It is valid for as long a time."""
+"""A report covers the pages that were completed in this time before it. It is valid for the same time after it."""
 MIN_PAGES = 20
 """Minimum pages per report. With fewer pages, a single slow page would determine the percentile."""
 MAX_PAGES = 4_096
-"""Number of latest pages whose latency is kept: about 300 kB, and 0.5 ms of work each second."""
+"""Maximum pages whose latency is kept, the latest ones: about 300 kB, and 0.5 ms of work each second."""
 REPORT_SECONDS = 1.0
 """Seconds between two reports, while pages are opened."""
 
@@ -79,12 +80,12 @@ REPORT_SECONDS = 1.0
 class PageLatency:
     """Measures page latency, and reports its 99th percentile to Redis. One instance per event loop.
 
-    No page waits for Redis.
+    No page waits for a report.
     """
 
     report: InboxLatencyReport
     owner: str
-    """Name of this process in the report."""
+    """Name of this process in its reports."""
     threads: Threads
     clock: Clock
     metrics: Metrics
@@ -92,7 +93,7 @@ class PageLatency:
     pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MAX_PAGES))
     """When each page was completed, and how long it took."""
     has_unreported_pages: bool = False
-    reporting: "asyncio.Task[None] | None" = None
+    report_task: "asyncio.Task[None] | None" = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -104,8 +105,8 @@ class PageLatency:
             now = self.clock.now()
             self.pages.append((now, now - started_at))
             self.has_unreported_pages = True
-            if self.reporting is None or self.reporting.done():
-                self.reporting = asyncio.create_task(self._report_all())
+            if self.report_task is None or self.report_task.done():
+                self.report_task = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
         while self.has_unreported_pages:
@@ -129,46 +130,49 @@ def p99(durations: list[timedelta]) -> timedelta:
     return sorted(durations)[(len(durations) - 1) * 99 // 100]
 
 
-# Page audits: a sample of inbox pages is recomputed after the response was sent.
+# Page audits: a sample of the pages and badges is recomputed after the response was sent.
 
 LOGGER = logging.getLogger("notifier.api")
 
-INBOX_OPENS_PER_AUDIT = 200
-"""Inbox opens per audit, so audits add 0.5 % reads. A fault in 1 % of the opens is found after 20,000 on average."""
+ANSWERS_PER_AUDIT = 200
+"""One of so many answers (pages, badges, new streams) is audited. Audits add 0.5 % reads.
+
+A fault in 1 % of the answers is found after 20,000 answers on average.
+"""
 AUDIT_DELAY = timedelta(seconds=0.25)
-"""Delay before an audit. The response is sent by then. One process also runs no more than four audits a second."""
+"""Delay before an audit. The response has usually been sent by then. It also limits audits to four a second."""
 
 
 class PageAudit(Protocol):
     async def compare(self, opened: OpenedInbox) -> None:
-        """Recompute the page and count a difference. Raises StoreUnavailable."""
+        """Recompute the page and badge, and count a difference. Raises StoreUnavailable."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class PageAuditSampler:
-    """Audits about one in 200 inbox opens, one at a time. One instance per event loop.
+    """Audits the first answer and then about one in 200, one at a time. One instance per event loop.
 
-    The first open is audited, too, so that a process with little traffic is checked.
+    Auditing the first answer also checks a process with little traffic.
     """
 
     audit: PageAudit
     pause: Pause = asyncio.sleep
-    opens_since_audit: int = INBOX_OPENS_PER_AUDIT
-    running: "asyncio.Task[None] | None" = None
+    answers_since_audit: int = ANSWERS_PER_AUDIT
+    audit_task: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
-        self.opens_since_audit += 1
-        if self.opens_since_audit < INBOX_OPENS_PER_AUDIT or (self.running is not None and not self.running.done()):
+        self.answers_since_audit += 1
+        if self.answers_since_audit < ANSWERS_PER_AUDIT or (self.audit_task is not None and not self.audit_task.done()):
             return
-        self.opens_since_audit = 0
-        self.running = asyncio.create_task(self._run(opened))
+        self.answers_since_audit = 0
+        self.audit_task = asyncio.create_task(self._run(opened))
 
     async def _run(self, opened: OpenedInbox) -> None:
         await self.pause(AUDIT_DELAY.total_seconds())
         try:
             await self.audit.compare(opened)
-        except Unavailable:  # fails open: a later page will be audited
+        except Unavailable:  # fails open: a later answer will be audited
             return
         except Exception:  # no request waits for the audit, so its errors are only logged
             LOGGER.exception("an audit of a page failed")

@@ -43,8 +43,8 @@ class DeviceRequestLimiter:
         return call(self.registry, self.registry.member(user, create=create_member))
 
 
-# Rate limits. Each process counts requests at once in its memory. About a second later it reports them to Redis, and
-# learns what other processes have counted.
+# Rate limits. Each process counts each request at once, in its memory. About a second later it reports its counts to
+# Redis, which answers how many requests are left.
 
 READS_WINDOW, WRITES_WINDOW, REQUESTS_WINDOW = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
 """Times over which a user's reads, a user's writes and a service's requests are limited."""
@@ -53,18 +53,18 @@ REPORT_SECONDS = 1.0
 REPORTS_PER_LIMIT = 100
 """A process reports a caller's requests once they reach 1/100 of the limit, so that rare callers cost no round trip.
 
-A caller can therefore exceed the limit by 1/100 for each process, and by the requests of one second.
+So a caller can exceed the limit by 1/100 of it for each process, and by the requests of one second.
 """
 MAX_LOCAL_BUCKETS = 20_000
-"""Buckets of callers that are kept in memory, about 6 MB. The one that was not used for longest is evicted.
+"""Maximum buckets in memory, about 6 MB. The least recently used one is evicted.
 
-An evicted caller starts again with a full bucket, which the next report corrects.
+A caller whose bucket was evicted starts again with a full one, which the next report corrects.
 """
 
 
 @dataclass(slots=True)
 class _LocalBucket:
-    """A caller's token bucket as this process sees it: its own counts, and those of others as of the last report."""
+    """A caller's token bucket in this process. It includes what other processes counted until the last report."""
 
     bucket: TokenBucket
     unreported: int = 0
@@ -73,7 +73,7 @@ class _LocalBucket:
 
 @dataclass(slots=True, kw_only=True)
 class RequestMeter:
-    """Counts requests against the limits. One instance per event loop. No request waits for Redis."""
+    """Counts requests against the limits. One instance per event loop. No request waits for a report."""
 
     buckets: TokenBuckets
     """Buckets in Redis, shared by all processes."""
@@ -90,12 +90,12 @@ class RequestMeter:
     local_buckets: "OrderedDict[tuple[RequestLimit, str], _LocalBucket]" = field(default_factory=OrderedDict)
     callers_to_report: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Callers whose requests the next report contains, by limit."""
-    reporting: "asyncio.Task[None] | None" = None
+    report_task: "asyncio.Task[None] | None" = None
 
     def take(self, limit: RequestLimit, caller: str) -> tuple[bool, RequestAllowance]:
-        """Count a request of the caller. Return whether it is allowed, and the remaining allowance."""
+        """Count a request of the caller if the limit allows it. Return whether it does, and the remaining allowance."""
         now, local = self.clock.now(), self._local_bucket(limit, caller)
-        local.bucket = local.bucket.rewound(now).refilled(limit.bucket, now)
+        local.bucket = local.bucket.following_clock_set_back(now).refilled(limit.bucket, now)
         if granted := local.bucket.has_token:
             local.bucket = local.bucket.spent()
             local.unreported += 1
@@ -115,8 +115,8 @@ class RequestMeter:
         if local.unreported * REPORTS_PER_LIMIT < limit.max_requests:
             return
         self.callers_to_report[limit].add(caller)
-        if self.reporting is None or self.reporting.done():
-            self.reporting = asyncio.create_task(self._report_all())
+        if self.report_task is None or self.report_task.done():
+            self.report_task = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
         while self.callers_to_report:
@@ -139,13 +139,13 @@ class RequestMeter:
         try:
             tokens_left = await self._spend(spent, limit)
         except CacheUnavailable:
-            # Fails open: each process goes by its own counts. The report is not repeated, because Redis may have
-            # counted it.
+            # Fails open: meanwhile each process uses its own counts only. The report is not repeated, because Redis may
+            # have counted it.
             self.metrics.outages.labels("cache").inc()
             return
         for caller, tokens in tokens_left.items():
             local = local_buckets[caller]
-            # The shared bucket does not know the requests that were counted here during the report: subtract them.
+            # The shared bucket lacks the requests that were counted here while the report was sent: subtract them.
             local.bucket = local.bucket.lowered(tokens - local.unreported)
 
     async def _spend(self, spent: Mapping[str, int], limit: RequestLimit) -> Mapping[str, float]:

@@ -25,7 +25,7 @@ SNAPSHOT_SECONDS = 1.0
 SNAPSHOT_WAIT_SECONDS = 5.0
 """Seconds that a stream waits for a slow snapshot before it sends a heartbeat instead.
 
-The demo page gives up a connection that is silent for 8 seconds.
+The demo page closes a connection that is silent for 8 seconds.
 """
 
 
@@ -80,7 +80,7 @@ class SharedSnapshots:
         return await asyncio.shield(self.read_task)
 
     async def events(self) -> AsyncGenerator[bytes]:
-        """Yield server-sent events for one watcher. A slow watcher skips snapshots; they are not queued."""
+        """Yield server-sent events for one watcher. Snapshots are not queued, so a slow watcher misses some."""
         sent: bytes | None = None
         while True:
             try:
@@ -109,10 +109,10 @@ class SharedSnapshots:
 # Mutual exclusion of expensive requests.
 
 LOCK_TIMEOUT = timedelta(milliseconds=50)
-"""Longest time for which a request waits until the running one has released the lock.
+"""Maximum time for which a request waits for the lock.
 
-A search of a log without a backlog ends sooner, so the requests that wait for it are not refused. A longer wait would
-block a thread that event intake needs.
+It is longer than a search of a log without a backlog, so requests that arrive during such a search succeed. A longer
+wait would block a thread that event intake needs.
 """
 
 
@@ -120,14 +120,14 @@ block a thread that event intake needs.
 class ExclusiveRequests:
     """Lock for expensive requests that run one at a time."""
 
-    refusal_text: str
-    """Message of the error for a request that does not get the lock."""
+    busy_text: str
+    """Error text for a request that does not get the lock in time."""
     lock: Lock = field(default_factory=Lock)
 
     def __enter__(self) -> None:
         """Take the lock. Raises Unavailable if it is not free in time."""
         if not self.lock.acquire(timeout=LOCK_TIMEOUT.total_seconds()):
-            raise Unavailable(self.refusal_text)
+            raise Unavailable(self.busy_text)
 
     def __exit__(self, *_: object) -> None:
         self.lock.release()
@@ -150,7 +150,7 @@ class OverviewStreamLimit:
     open_streams: int = 0
 
     def require_room(self) -> None:
-        """Raise StreamsFull if no stream is free."""
+        """Raise StreamsFull if the maximum number of streams is open."""
         if self.open_streams >= self.max_streams:
             raise StreamsFull(f"All {self.max_streams} streams of the overview are in use.")
 

@@ -24,11 +24,11 @@ from notifier.ports.push import Devices
 
 ALERTS_FILE = "alerts.ndjson"
 MAX_READ_BYTES = 4 << 20
-"""Maximum bytes read per request: the alerts of about twenty storms. Older lines are skipped."""
+"""Maximum bytes read per request, the last ones of the file: the alerts of about twenty storms."""
 
 
 class FakeAlertBody(msgspec.Struct):
-    """An alert received by a fake provider. Other fields are ignored, and lines that are no alert are skipped."""
+    """An alert that a fake provider received: a line of its log. Other fields of the line are ignored."""
 
     at: datetime
     to: str
@@ -38,32 +38,28 @@ class FakeAlertBody(msgspec.Struct):
 
 
 class PhoneAlertBody(msgspec.Struct, kw_only=True):
-    """An alert on a device. It replaces an earlier alert with the same `place`."""
+    """An alert on a device. It replaces an earlier alert with the same `place` (collapse key)."""
 
     at: datetime
     place: str
-    """Collapse key: a later alert with the same `place` replaces this alert."""
     text: str
     language: str
 
 
 class DemoPhoneBody(msgspec.Struct, kw_only=True):
-    """A demo user's devices and their new alerts, oldest first."""
+    """Platforms of a demo user's devices, and the user's new alerts, oldest first."""
 
     kind: str
     user: UserId
     platforms: list[Platform]
-    """Empty if the user has no device."""
     alerts: list[PhoneAlertBody]
-    """Alerts since the last request, oldest first."""
 
 
 class DemoPhonesBody(msgspec.Struct, kw_only=True):
-    """New alerts of all demo users. Send `after` with the next request."""
+    """New alerts of all demo users. `after` is the parameter of the next request."""
 
     phones: list[DemoPhoneBody]
     after: int
-    """Offset for the next request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +68,12 @@ class DemoPhones:
 
     directory: Directory
     devices: Devices
-    file: Path
+    alerts_file: Path
 
     def __call__(self, kinds: Sequence[str], users: Sequence[UserId], after: int) -> DemoPhonesBody:
         """Return the alerts after an offset in the file, as returned by an earlier call. Raises StoreUnavailable."""
         devices = self._devices(users)
-        lines, end = lines_after(self.file, after)
+        lines, end = lines_after(self.alerts_file, after)
         alerts = list(
             _alerts(lines, {logged_address(device.address): device for owned in devices.values() for device in owned})
         )
@@ -110,7 +106,7 @@ def logged_address(address: Address) -> str:
             return urlsplit(endpoint).path
 
 
-def lines_after(file: Path, after: int) -> tuple[Sequence[bytes], int]:
+def lines_after(file: Path, offset: int) -> tuple[Sequence[bytes], int]:
     """Return the complete lines after the offset, and the offset of the next line.
 
     Reads from the start if the file has become shorter than the offset. Reads at most the last MAX_READ_BYTES bytes.
@@ -118,7 +114,7 @@ def lines_after(file: Path, after: int) -> tuple[Sequence[bytes], int]:
     try:
         with file.open("rb") as stream:
             size = stream.seek(0, SEEK_END)
-            start = max(after if after <= size else 0, size - MAX_READ_BYTES)
+            start = max(offset if offset <= size else 0, size - MAX_READ_BYTES)
             stream.seek(start)
             content = stream.read(size - start)
     except FileNotFoundError:
@@ -132,10 +128,8 @@ def _alerts(lines: Sequence[bytes], devices: Mapping[str, Device]) -> Iterator[t
     for line in lines:
         try:
             alert = decode(line)
-        except (
-            msgspec.DecodeError
-        ):  # cut off: the provider was killed while writing, or this read starts inside the line
-            continue
+        except msgspec.DecodeError:
+            continue  # cut off: the provider was killed while writing it, or the read started inside it
         if device := devices.get(alert.to):
             yield (
                 device,

@@ -1,6 +1,6 @@
 """`/` and `/demo`: the demo page and the actions of its buttons.
 
-The routes exist only if the settings enable the demo. Every action returns the CLI command and the HTTP request that do
+The routes exist only if the settings enable the demo. Every action returns a shell command and an HTTP request that do
 the same.
 """
 
@@ -22,7 +22,7 @@ from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.auth.identity import issue_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
-from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, DemoTraffic
+from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.processes import RoleProcesses
 from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
@@ -38,9 +38,9 @@ from notifier.flow.leadership import Leadership
 from notifier.wiring.system import build_leadership
 
 VISITOR_NAME = "the demo's visitor"
-"""Operator of the throttles that the page's buttons set and lift."""
-KINDS = ("vip", "active", "occasional", "away")
-"""Kinds of the four demo users, in the order of the setting."""
+"""Operator that throttles record when the page's buttons set or lift them."""
+USER_KINDS = ("vip", "active", "occasional", "away")
+"""Kinds of the four demo users, in the order in which the setting `demo` names the users."""
 TOKEN_LIFETIME = timedelta(hours=1)
 TOKEN_PLACEHOLDER = b"{{token}}"
 """Text in demo.html that is replaced by the token for the buttons."""
@@ -48,7 +48,7 @@ TOKEN_PLACEHOLDER = b"{{token}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoControls:
-    """Means of the demo to change its own service: it sends mentions, kills workers and flushes Redis."""
+    """The parts of the service that the demo's buttons control: generated mentions, role processes, Redis."""
 
     traffic: DemoTraffic
     roles: RoleProcesses
@@ -76,24 +76,24 @@ class _Gateway:
 
     async def send(self, body: bytes) -> None:
         received = await self.container.in_thread(read_batch, body, self.container.clock.now())
-        await self.container.intake.accept_batch([item.event for item in received])
+        await self.container.intake.accept_batch([received_event.event for received_event in received])
 
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """Leases that this process has or has tried to take. Each call of `hold` takes a lease or renews it."""
+    """Leases of this process in the store. `take_or_renew` takes or renews one."""
 
     container: ApiContainer
     leaderships: dict[str, Leadership] = field(default_factory=dict)
 
-    async def hold(self, name: str, term: timedelta) -> bool:
+    async def take_or_renew(self, name: str, term: timedelta) -> bool:
         if name not in self.leaderships:
             self.leaderships[name] = build_leadership(self.container.system, name, term)
         return await self.container.in_thread(self.leaderships[name].is_leader, self.container.clock.now())
 
 
 class DemoActionBody(msgspec.Struct, kw_only=True):
-    """The effect of an action, and the CLI command and HTTP request that do the same."""
+    """The effect of an action, and the shell command and HTTP request that do the same."""
 
     action: str
     message: str
@@ -122,7 +122,7 @@ class DemoUserBody(msgspec.Struct, kw_only=True):
     token: str
 
 
-class StarBody(msgspec.Struct, kw_only=True):
+class CelebrityBody(msgspec.Struct, kw_only=True):
     """A celebrity and its number of followers."""
 
     user: str
@@ -130,11 +130,10 @@ class StarBody(msgspec.Struct, kw_only=True):
 
 
 class DemoPeopleBody(msgspec.Struct, kw_only=True):
-    """The demo users, and the celebrities that a storm can mention."""
+    """The demo users, and the celebrities that a storm can mention: those whose followers are loaded."""
 
     people: list[DemoUserBody]
-    stars: list[StarBody]
-    """Celebrities that a storm can mention. The second is missing until its followers are loaded."""
+    stars: list[CelebrityBody]
 
 
 @get("/", media_type="text/html", responses=problem_responses(403, 404))
@@ -153,30 +152,35 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
     now = container.clock.now()
     users = [
         DemoUserBody(kind=kind, user=user, token=issue_token(container.keys, user, now, TOKEN_LIFETIME))
-        for kind, user in zip(KINDS, _people(container), strict=True)
+        for kind, user in zip(USER_KINDS, _demo_users(container), strict=True)
     ]
-    stars = await container.in_thread(_stars, container)
+    stars = await container.in_thread(_loaded_celebrities, container)
     return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE_HEADERS)
 
 
 @get("/phones", responses=problem_responses(400, 401, 403, 503))
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
-    """Return the alerts of the four demo users since an earlier request. The page polls every second."""
+    """Return the alerts of the four demo users since an earlier request. The page asks for them every second."""
     ports = container.system.ports
     reader = DemoPhones(
-        directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS_FILE
+        directory=ports.directory, devices=ports.devices, alerts_file=container.system.settings.data / ALERTS_FILE
     )
-    body = await container.in_thread(reader, KINDS, _people(container), after)
+    body = await container.in_thread(reader, USER_KINDS, _demo_users(container), after)
     return Response(body, headers=NO_STORE_HEADERS)
 
 
 @post("/storm", status_code=202, responses=problem_responses(400, 401, 403, 404, 503))
 async def storm(
-    request: UserRequest, container: WiredContainer, controls: DemoControlsDependency, of: Mentioned = STARS[0]
+    request: UserRequest,
+    container: WiredContainer,
+    controls: DemoControlsDependency,
+    of: Mentioned = STORM_CELEBRITIES[0],
 ) -> DemoActionBody:
     """Start a storm: for a few seconds, mention one celebrity at a hundred times the usual rate."""
     celebrity_name = UserId(of)
-    if celebrity_name not in [celebrity.user for celebrity in await container.in_thread(_stars, container)]:
+    if celebrity_name not in [
+        celebrity.user for celebrity in await container.in_thread(_loaded_celebrities, container)
+    ]:
         raise NotFound(f"The demo has no celebrity @{of}, or it is still being loaded.")
     text = await container.in_thread(_forecast_text, container, Subject(Kind.MENTION, celebrity_name))
     if not await controls.traffic.start_storm(celebrity_name):
@@ -215,8 +219,8 @@ async def pause(data: JSONBody[PauseBody], request: UserRequest, container: Wire
 
 @delete("/pause", status_code=200, responses=problem_responses(401, 403, 503))
 async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBody:
-    """End every pause of tier P2 now."""
-    lifted = await container.in_thread(_lift_pauses, container)
+    """End every pause and rate limit of tier P2 now."""
+    lifted = await container.in_thread(_lift_throttles, container)
     ramp = f"{RAMP.total_seconds():g} s"
     return DemoActionBody(
         action="Lift the pause",
@@ -232,7 +236,7 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
 async def kill(
     data: JSONBody[KillBody], request: UserRequest, container: WiredContainer, controls: DemoControlsDependency
 ) -> DemoActionBody:
-    """Kill the worker of a pool with SIGKILL, so that it cannot clean up."""
+    """Kill the worker of a pool with SIGKILL: it cannot clean up."""
     pid = controls.roles.pids().get(data.role)
     try:
         if pid is None:
@@ -262,18 +266,20 @@ async def empty(request: UserRequest, container: WiredContainer, controls: DemoC
     )
 
 
-def _people(container: ApiContainer) -> list[UserId]:
+def _demo_users(container: ApiContainer) -> list[UserId]:
     return [UserId(user) for user in container.system.settings.demo.split(",")]
 
 
-def _stars(container: ApiContainer) -> list[StarBody]:
-    """Return the demo's celebrities that are loaded. The directory lists a celebrity only once its followers are."""
+def _loaded_celebrities(container: ApiContainer) -> list[CelebrityBody]:
+    """Return the loaded celebrities. The directory has a celebrity only once all its followers are loaded."""
     ports = container.system.ports
-    loaded = ports.directory.accounts(STARS)
+    loaded = ports.directory.accounts(STORM_CELEBRITIES)
     follower_counts = {
-        star: ports.sets.follower_counts(Subject(Kind.MENTION, star)).total for star in STARS if star in loaded
+        celebrity: ports.sets.follower_counts(Subject(Kind.MENTION, celebrity)).total
+        for celebrity in STORM_CELEBRITIES
+        if celebrity in loaded
     }
-    return [StarBody(user=star, followers=followers) for star, followers in follower_counts.items()]
+    return [CelebrityBody(user=celebrity, followers=followers) for celebrity, followers in follower_counts.items()]
 
 
 def _forecast_text(container: ApiContainer, subject: Subject) -> str:
@@ -302,14 +308,16 @@ def _forecast_text(container: ApiContainer, subject: Subject) -> str:
     )
 
 
-def _lift_pauses(container: ApiContainer) -> list[str]:
+def _lift_throttles(container: ApiContainer) -> list[str]:
     throttles, now = container.system.ports.throttles, container.clock.now()
-    active = [throttle.id for throttle in throttles.since(now) if throttle.tier is Tier.P2 and throttle.is_active(now)]
-    return [id for id in active if throttles.lift(id, VISITOR_NAME, now)]
+    active_ids = [
+        throttle.id for throttle in throttles.since(now) if throttle.tier is Tier.P2 and throttle.is_active(now)
+    ]
+    return [id for id in active_ids if throttles.lift(id, VISITOR_NAME, now)]
 
 
 def _cli_command(container: ApiContainer, command: str) -> str:
-    """Return a CLI command to copy. It begins as the one that started this service: `notifier` may not be on PATH."""
+    """Return a CLI command to copy. It starts the CLI as this service was started, because PATH may lack `notifier`."""
     settings = container.system.settings
     return f"{settings.command} {command} --data {shlex.quote(str(settings.data))}"
 
@@ -320,6 +328,6 @@ def _curl(
     method, path = operation.split(" ")
     parts = ["curl", "-X", method, "-H", shlex.quote(f"Authorization: Bearer {demo_token(container.keys)}")]
     if body is not None:
-        # Many machines have a curl that is too old for --json.
+        # Not --json: many machines have a curl that is too old for it.
         parts += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(msgspec.json.encode(body).decode())]
     return " ".join([*parts, shlex.quote(f"{request.url.scheme}://{request.url.netloc}{path}")])

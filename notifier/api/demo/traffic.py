@@ -1,6 +1,6 @@
-"""Mentions that the demo generates: storms on request, and a constant trickle.
+"""Mentions that the demo generates: storms on request, and a trickle of one a second.
 
-Only one of several API processes generates mentions. Leases in the store decide which process.
+With several API processes, leases in the store decide which process generates the trickle or a storm.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import MENTIONED_TYPE
 from notifier.ports.coordination import Clock, Nonces
 
-STARS = (UserId("nova"), UserId("orion"))
-"""Celebrities for storms. All accounts of the demo follow the first, and some of them follow the second."""
-USUAL_RATE = 1
+STORM_CELEBRITIES = (UserId("nova"), UserId("orion"))
+"""Celebrities that a storm can mention. All users of the demo follow the first, and some follow the second."""
+TRICKLE_RATE = 1
 """Mentions per second of the trickle."""
-STORM_RATE = 100 * USUAL_RATE
+STORM_RATE = 100 * TRICKLE_RATE
 """Mentions per second of a storm."""
 STORM_SECONDS = 8
-"""Seconds of a storm: far less than the demo's collapse window, so a storm is one burst even on a slow machine."""
+"""Seconds of a storm. The demo's collapse window is 20 s, so a storm is one burst even on a slow machine."""
 MENTIONS_PER_BATCH = 10
 """Mentions in each batch of a storm."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
-"""Term of the trickle's lease. If its process is killed, another one continues the trickle after this time."""
+"""Term of the trickle's lease. If the process that has it is killed, another continues after this time."""
 
 AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
 TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")
@@ -44,8 +44,8 @@ class EventSink(Protocol):
 
 
 class DemoLeases(Protocol):
-    async def hold(self, name: str, term: timedelta) -> bool:
-        """Take or renew the lease for `term`, unless another process has it. Return whether this process has it now.
+    async def take_or_renew(self, name: str, term: timedelta) -> bool:
+        """Take or renew the lease for `term`. Return False if another process has it.
 
         Raises StoreUnavailable or Full.
         """
@@ -65,16 +65,16 @@ class DemoTraffic:
     storm_task: "asyncio.Task[None] | None" = None
     trickle_task: "asyncio.Task[None] | None" = None
 
-    async def start_storm(self, star: UserId) -> bool:
-        """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or Full."""
-        # Check again after taking the lease: a concurrent request of this process may have taken it, too.
+    async def start_storm(self, celebrity: UserId) -> bool:
+        """Start a storm. Return False if a storm is running in any process. Raises StoreUnavailable or Full."""
+        # Check again after taking the lease: a concurrent request to this process gets the same lease.
         if (
             self._is_storm_running()
-            or not await self.leases.hold(STORM_LEASE, timedelta(seconds=STORM_SECONDS))
+            or not await self.leases.take_or_renew(STORM_LEASE, timedelta(seconds=STORM_SECONDS))
             or self._is_storm_running()
         ):
             return False
-        self.storm_task = asyncio.create_task(self._send_storm(star, STORM_RATE * STORM_SECONDS))
+        self.storm_task = asyncio.create_task(self._send_storm(celebrity, STORM_RATE * STORM_SECONDS))
         return True
 
     def start_trickle(self) -> None:
@@ -89,30 +89,30 @@ class DemoTraffic:
     def _is_storm_running(self) -> bool:
         return self.storm_task is not None and not self.storm_task.done()
 
-    async def _send_storm(self, star: UserId, mentions: int) -> None:
+    async def _send_storm(self, celebrity: UserId, mentions: int) -> None:
         """Send the mentions of a storm. If the gateway is slow, the storm ends on time with fewer mentions."""
         ends_at = self.clock.now() + timedelta(seconds=STORM_SECONDS)
-        await self._send([star], author=self.chance.choice(AUTHORS))
+        await self._send([celebrity], author=self.chance.choice(AUTHORS))
         for _ in range(mentions // MENTIONS_PER_BATCH):
             if self.clock.now() >= ends_at:
                 return
-            await self._send([star] * MENTIONS_PER_BATCH)
+            await self._send([celebrity] * MENTIONS_PER_BATCH)
             await self.pause(MENTIONS_PER_BATCH / STORM_RATE)
 
     async def _send_trickle(self) -> None:
         async for account in self._trickle_accounts():
-            if await self._holds_trickle_lease():
+            if await self._has_trickle_lease():
                 await self._send([account])
 
-    async def _holds_trickle_lease(self) -> bool:
+    async def _has_trickle_lease(self) -> bool:
         try:
-            return await self.leases.hold(TRICKLE_LEASE, TRICKLE_TERM)
+            return await self.leases.take_or_renew(TRICKLE_LEASE, TRICKLE_TERM)
         except NotifierError:  # the store is unavailable; a mention would fail, too
             return False
 
     async def _trickle_accounts(self) -> AsyncIterator[UserId]:
         while True:
-            await self.pause(1 / USUAL_RATE)
+            await self.pause(1 / TRICKLE_RATE)
             yield self.chance.choice(TRICKLE_ACCOUNTS)
 
     async def _send(self, mentioned: Sequence[str], author: str | None = None) -> None:
@@ -140,7 +140,7 @@ def mention_batch(
 
 
 def _random_author(chance: random.Random) -> str:
-    """Return one of about 14,000 authors, so that none exceeds the number of mentions that may cause alerts."""
+    """Return one of about 14,000 authors: so many that none reaches the author's cap."""
     return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
 
 

@@ -29,11 +29,11 @@ from notifier.domain.push.device import (
 from notifier.domain.users.quiet_hours import UTC_ZONE
 
 MAX_BODY_BYTES = 8 * 1024
-"""Enough for a registration with the longest endpoint or token."""
+"""Maximum bytes of a registration: enough for the longest endpoint or token."""
 SHOWN_CHARACTERS = 4
-"""Characters of an address that are shown: enough for its owner to recognize the device, too few to send to it."""
+"""Last characters of an address that are shown: enough to recognize the device, too few to send to it."""
 
-_ID = re.compile(r"[0-9a-f]{32}")
+_DEVICE_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class KeysBody(msgspec.Struct, kw_only=True):
@@ -54,19 +54,16 @@ class Registration(msgspec.Struct, kw_only=True):
     """A device to register.
 
     `platform` selects the other fields: `apns` takes `token` and `topic`, `fcm` takes `token` or `fid`, and `web` takes
-    `subscription`. `environment` applies to `apns` only. With `fid`, `replaces` names the earlier token of the same
-    device, which is removed.
+    `subscription`. `environment` is that of APNs. With `fid`, `replaces` is the earlier token of the same device, whose
+    registration is removed.
     """
 
     platform: str
-    """`apns` with `token` and `topic`, `fcm` with `token` or `fid`, or `web` with `subscription`."""
     token: str | None = None
     topic: str | None = None
     environment: str = "production"
-    """APNs environment; for `apns` only."""
     fid: str | None = None
     replaces: str | None = None
-    """The earlier token of the device that now registers with `fid`. Its registration is removed."""
     subscription: SubscriptionBody | None = None
     locale: str = "en"
     time_zone: str = UTC_ZONE
@@ -82,11 +79,9 @@ class DeviceBody(msgspec.Struct, kw_only=True):
     id: str
     platform: str
     app: str | None
-    """The topic, or the origin of the endpoint."""
     locale: str
     time_zone: str
     last_four: str
-    """Last four characters of the token, the fid or the endpoint."""
     registered_at: datetime
 
 
@@ -136,16 +131,13 @@ async def register(
 @delete("/{id:str}", responses=problem_responses(400, 401, 403, 404, 429, 503, 507))
 async def unregister(id: FromPath[str], request: UserRequest, container: WiredContainer) -> None:
     """Unregister a device of the user. Does nothing if there is no such device, or if it belongs to another user."""
-    if not _ID.fullmatch(id):
+    if not _DEVICE_ID.fullmatch(id):
         raise NotFound("A device id has 32 hexadecimal digits.")
     await container.device_requests(request.user, lambda registry, member: registry.unregister(member, DeviceId(id)))
 
 
 def address_of(data: Registration, push: PushSettings) -> Address:
-    """Return the push address of a registration.
-
-    Raises BadDevice, or ForeignDevice if this service cannot send to the address.
-    """
+    """Return the address of the device. Raises BadDevice, or ForeignDevice if this service cannot send to it."""
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
             return device_address.apple_token(token, data.topic, data.environment, topics=push.apns.allowed_topics)
@@ -170,16 +162,16 @@ def _replaced_token(data: Registration) -> FirebaseToken | None:
 def _field_error(platform: str) -> BadDevice:
     if platform not in set(Platform):
         return BadDevice(f"Unknown platform: {platform[:40]!r}; use one of {', '.join(Platform)}.")
-    needs = {
+    required_address = {
         Platform.APNS: "a token and a topic",
         Platform.FCM: "a token or a fid",
         Platform.WEB: "a subscription",
     }
-    return BadDevice(f"A device of {platform} needs {needs[Platform(platform)]}, and no other address.")
+    return BadDevice(f"A device of {platform} needs {required_address[Platform(platform)]}, and no other address.")
 
 
 def device_body(device: Device) -> DeviceBody:
-    app, address_text = app_and_text(device.address)
+    app, address_text = shown_app_and_address(device.address)
     return DeviceBody(
         id=device.id,
         platform=str(device.platform),
@@ -191,7 +183,7 @@ def device_body(device: Device) -> DeviceBody:
     )
 
 
-def app_and_text(address: Address) -> tuple[str | None, str]:
+def shown_app_and_address(address: Address) -> tuple[str | None, str]:
     """Return the app that is shown for an address, and the text whose last characters are shown."""
     match address:
         case AppleToken(token=token, topic=topic):

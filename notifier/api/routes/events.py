@@ -45,7 +45,7 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 NO_DRY_RUN, DRY_RUN = "false", "true"
 """Values of the parameter `dry_run`."""
 MAX_PREVIEWED_ACCOUNTS = 3
-"""Accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
+"""Maximum accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
 
 MAX_BODY_BYTES = {SINGLE_TYPE: MAX_EVENT_BYTES, "application/json": MAX_EVENT_BYTES, BATCH_TYPE: MAX_BATCH_BYTES}
 """Maximum body size in bytes, by content type."""
@@ -71,7 +71,7 @@ ServiceRequest = Request[Caller, Any, State]
 
 
 class AcceptedEventBody(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Result of one event: its `status`, `id` and `source`. In a batch, a rejected event also has its `problem`."""
+    """Result of one event: `status` is accepted, duplicate or refused. `problem` tells why it was refused."""
 
     status: str
     id: str | None = None
@@ -116,7 +116,6 @@ class BurstBody(msgspec.Struct, kw_only=True):
     lane: str
     tiers: dict[str, EventTierBody]
     note: str | None
-    """Why the burst was not fanned out."""
 
 
 class EventAccountBody(msgspec.Struct, kw_only=True):
@@ -154,7 +153,8 @@ async def accept(
 ) -> Response[AcceptedEventBody | AcceptedBatch | PreviewsBody]:
     """Accept one event or a batch of events.
 
-    Status 202 means that the events are durable: they survive a crash of any process.
+    Status 202 means that the events are durable: they survive a crash of any process. In a batch, some events may have
+    been refused: then their `status` is `refused`.
 
     With `dry_run=true` the response has status 200 and describes what a single mention event would do now. Nothing is
     written, and no user is notified.
@@ -172,7 +172,7 @@ async def accept(
         )
     if content_type == BATCH_TYPE:
         result: AcceptedEventBody | AcceptedBatch = _batch_result(
-            await container.intake.accept_batch([item.event for item in received])
+            await container.intake.accept_batch([received_event.event for received_event in received])
         )
     else:
         result = _single_result(await container.intake.accept(received[0].event))
@@ -202,24 +202,26 @@ async def _decode(container: ApiContainer, body: bytes, *, batch: bool) -> Seque
 
 def _warm_up(container: ApiContainer, received: Sequence[ReceivedEvent]) -> None:
     """Warm up the inboxes of users who were active elsewhere, because they may open their inbox next."""
-    for item in received:
-        if isinstance(item.event, Sighting):
-            container.warm_up.add(item.event.user)
+    for received_event in received:
+        if isinstance(received_event.event, Sighting):
+            container.warm_up.add(received_event.event.user)
 
 
 def _dry_run_values(request: ServiceRequest) -> list[str]:
-    """Return all values of `dry_run`. The framework would return only the last one, which a proxy may have added."""
+    """Return all values of `dry_run`, in case the query has several. The framework would return only the last one."""
     return [str(value) for value in request.query_params.getall("dry_run", [NO_DRY_RUN])]
 
 
 def _require_scopes(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
-    """Raise Forbidden if the caller lacks the scope of any event, so no event of the batch is accepted.
+    """Raise Forbidden if the caller lacks the scope of any event: then the whole batch is rejected.
 
-    An event that cannot be decoded has no type; it is rejected later.
+    An event that cannot be decoded has no type, and is refused later.
     """
     if caller.scopes.issuperset(SCOPES):
         return
-    for event_type in dict.fromkeys(item.type for item in received if item.type is not None):
+    for event_type in dict.fromkeys(
+        received_event.type for received_event in received if received_event.type is not None
+    ):
         caller.require(REQUIRED_SCOPE[event_type])
 
 
@@ -228,7 +230,7 @@ async def _preview(
 ) -> PreviewsBody:
     """Return the preview of a single mention event. Raises Refused, NotSupported, or the error of the event.
 
-    An invalid value of `dry_run` is rejected: a client that sends it may not expect a delivery.
+    Anything but a single `true` or `false` is rejected, because the client may expect that nothing is sent.
     """
     if dry_runs != [DRY_RUN]:
         raise Refused("dry_run must be true or false.")

@@ -1,7 +1,7 @@
 """ASGI fast path for the first inbox page and the unread count.
 
-It bypasses the framework, which takes a third of a page's time. It handles only the most frequent requests: those of a
-user with a valid token and without a query. All other requests, rejections and errors go to the routes.
+It bypasses the framework, which takes a third of a page's time. It answers these two requests if they have no query, a
+valid user token and no error. The routes answer everything else.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
-from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches
+from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches_etag
 from notifier.api.auth.guards import ALREADY_METERED
 from notifier.api.auth.identity import Authenticator
 from notifier.api.container import ApiContainer
@@ -39,14 +39,14 @@ _UNREAD_HEADERS = [*_encoded(UNREAD_HEADERS.items()), *_encoded(SECURITY_HEADERS
 
 @dataclass(frozen=True, slots=True)
 class FastInbox:
-    """ASGI middleware that answers frequent inbox requests itself and passes all others to `routes`."""
+    """ASGI middleware that answers the two requests itself, and passes all others to `routes`."""
 
     routes: ASGIApp
     container: ApiContainer
     authenticator: Authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == ScopeType.HTTP and _is_plain(scope) and await self._try_answer(scope, send):
+        if scope["type"] == ScopeType.HTTP and _is_fast_path_request(scope) and await self._try_answer(scope, send):
             return
         await self.routes(scope, receive, send)
 
@@ -55,7 +55,7 @@ class FastInbox:
         authorization = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"authorization":
-                if authorization is not None:  # several headers: the routes decide which one counts
+                if authorization is not None:  # sent twice: the routes decide which value counts
                     return False
                 authorization = value.decode("latin-1")
             elif name == b"if-none-match":
@@ -75,10 +75,10 @@ class FastInbox:
                 response = await self._page(holder.user, if_none_match, allowance)
             else:
                 response = await self._unread(holder.user, allowance)
-        except StoreUnavailable as error:  # the routes report this error, without asking the store again
+        except StoreUnavailable as error:  # the routes report this error without reading the store again
             scope[FAST_PATH_ERROR] = error  # type: ignore[literal-required] # our own key
             return False
-        except Exception:  # the routes meet the same error, and report it
+        except Exception:  # the routes repeat the request, and report the error
             return False
         await _send(send, *response)
         return True
@@ -90,7 +90,7 @@ class FastInbox:
         headers = [(b"etag", rendered.tag.encode()), *_PAGE_HEADERS, *_encoded(limit_headers(allowance))]
         if rendered.next is not None:
             headers.append((b"link", _link(rendered)))
-        if if_none_match is not None and matches(if_none_match, rendered.tag):
+        if if_none_match is not None and matches_etag(if_none_match, rendered.tag):
             return 304, headers, b""
         return 200, headers, rendered.body
 
@@ -99,7 +99,7 @@ class FastInbox:
         return 200, [*_UNREAD_HEADERS, *_encoded(limit_headers(allowance))], badge_json(badge)
 
 
-def _is_plain(scope: HTTPScope) -> bool:
+def _is_fast_path_request(scope: HTTPScope) -> bool:
     return scope["method"] == "GET" and scope["path"] in (PAGE_PATH, UNREAD_PATH) and not scope["query_string"]
 
 

@@ -10,7 +10,7 @@ from notifier.api.answers import (
     PRIVATE_HEADERS,
     Cursor,
     Limit,
-    conditional,
+    conditional_response,
     next_link,
     page_headers,
     pre_encoded,
@@ -29,11 +29,11 @@ MAX_MARKED_BURSTS = 100
 """Maximum bursts per request: as many as the largest page shows."""
 
 FAST_PATH_ERROR = "notifier.failed"
-"""Key in the request scope. Its value is the store's error, for which the fast path passed the request on."""
+"""Key in the request scope. Its value is the error of the store that the fast path met."""
 
 
 class BadgeBody(msgspec.Struct, kw_only=True):
-    """Number of unread items. `more` means that there are more than were counted."""
+    """Number of unread items. `more` means that there are further ones, which were not counted."""
 
     count: int
     more: bool
@@ -44,8 +44,8 @@ class InboxBody(msgspec.Struct, kw_only=True):
 
     - `next` is the cursor of the next page.
     - `seen` is the token for `PUT /v1/inbox/seen`; null on a partial page.
-    - `live` is the `Last-Event-ID` with which a stream continues from this page; only on a complete first page.
-    - `badge` is null if the store stopped answering before the unread items were counted.
+    - `live` is the `Last-Event-ID` with which a stream continues from this page. Only a complete first page has one.
+    - `badge` is null on a partial page, and if the store failed before the unread items were counted.
     - `partial` means that the store did not answer in time, so items may be missing.
     """
 
@@ -53,10 +53,8 @@ class InboxBody(msgspec.Struct, kw_only=True):
     next: str | None
     seen: str | None
     live: str | None
-    """The `Last-Event-ID` with which a stream continues from this page. Only a complete first page has one."""
     badge: BadgeBody | None
     partial: bool
-    """The store did not answer in time: items may be missing."""
 
 
 class Seen(msgspec.Struct, kw_only=True):
@@ -90,12 +88,12 @@ async def page(
     if rendered.next is not None:
         cursor = rendered.next.strip(b'"').decode()
         headers["Link"] = next_link(request.url.path.rstrip("/"), cursor=cursor, limit=limit)
-    return conditional(request, pre_encoded(InboxBody, rendered.body), headers)
+    return conditional_response(request, pre_encoded(InboxBody, rendered.body), headers)
 
 
 @get("/unread", responses=problem_responses(401, 403, 404, 429, 503))
 async def unread(request: UserRequest, container: WiredContainer) -> Response[BadgeBody]:
-    """Return the number of unread items. `more` means that there are more than were counted."""
+    """Return the number of unread items. `more` means that there are further ones, which were not counted."""
     _raise_fast_path_error(request)
     badge = await container.inbox.badge(request.user)
     return Response(badge_body(badge), headers=UNREAD_HEADERS)
@@ -133,7 +131,7 @@ async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[
 
 
 def _raise_fast_path_error(request: UserRequest) -> None:
-    # Remove the error from the request: it refers to the request, and otherwise both would form a reference cycle.
+    # Remove the error from the scope. Its traceback refers to the scope, so otherwise they would form a cycle.
     if (error := request.scope.pop(FAST_PATH_ERROR, None)) is not None:  # type: ignore[misc] # our own key
         raise error
 

@@ -22,12 +22,12 @@ from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamPosit
 WRITE_INTERVAL_SECONDS = 0.25
 """Minimum interval between two writes to a client. In a storm, a burst grows faster than a user can read."""
 MAX_EVENT_ID_LENGTH = 512
-"""Characters of a `Last-Event-ID`. A longer one is treated as invalid."""
+"""Maximum characters of a `Last-Event-ID`. A longer one is treated as invalid."""
 RETRY_FIELD = b"retry: 2000\n\n"
 """Tells the client to wait two seconds before it reconnects."""
 STREAM_DESCRIPTION = (
-    "Events are row, group and marked with ItemBody as data, hidden with HiddenBody, count with BadgeBody, and "
-    "reset with {}."
+    "Events: row, group and marked (their data is an ItemBody), hidden (a HiddenBody), count (a BadgeBody) "
+    "and reset ({})."
 )
 
 LastEvent = Annotated[str | None, HeaderParameter(name="Last-Event-ID")]
@@ -106,8 +106,8 @@ class InboxEventSource:
     def frames(self) -> bytes:
         """Return all pending events.
 
-        Only the id of the last event covers all of them. The other events have the id of the previous call, so a client
-        that is cut off between two events receives all of them again.
+        The last event has the id of the position after all of them. The others have the id of the position before them:
+        a client that is cut off after one of these, and resumes there, receives all of them again.
         """
         updates = self.stream.take(self.listener.view(self.container.clock.now()), self.listener.badge)
         if not updates:

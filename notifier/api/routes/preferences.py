@@ -18,7 +18,7 @@ from notifier.domain.users.account_preferences import AccountPreferences, Accoun
 from notifier.domain.users.quiet_hours import NO_QUIET_HOURS, QuietHours, is_known_zone
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferencePatch, SubjectPreference, Volume
 
-# `PATCH /v1/preferences`: account-wide volume, push alerts, quiet hours and digest hour.
+# `PATCH /v1/preferences`: account preferences.
 
 MAX_ACCOUNT_CHANGE_BYTES = 4 * 1024
 ACCOUNT_VOLUMES = (Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF)
@@ -37,19 +37,18 @@ class HoursBody(msgspec.Struct, kw_only=True):
 class AccountPreferencesBody(msgspec.Struct, kw_only=True):
     """Account preferences.
 
-    `push` is true unless the user turned alerts off; `asked` is true if the user turned them on explicitly. `mentions`
-    tells whose mentions of the user are delivered to the user's followers.
+    - `push` is true unless the user turned alerts off.
+    - `asked` is true if the user turned alerts on explicitly.
+    - `mentions` tells whose mentions of the user are delivered to the user's followers.
     """
 
     volume: str
     push: bool
     asked: bool
-    """Whether the user has explicitly set `push` to true. Users without a setting may receive alerts too."""
     quiet_hours: HoursBody | None
     time_zone: str
     digest_hour: int
     mentions: str
-    """Which mentions of the user are delivered to the user's followers."""
 
 
 class AccountChangeBody(msgspec.Struct, kw_only=True):
@@ -64,6 +63,8 @@ class AccountChangeBody(msgspec.Struct, kw_only=True):
 
 
 class AccountPreferencesFields(TypedDict):
+    """The fields of `AccountPreferencesBody`, as keyword arguments of a body."""
+
     volume: str
     push: bool
     asked: bool
@@ -180,14 +181,12 @@ class PreferenceBody(msgspec.Struct, kw_only=True):
     subject: str
     volume: str
     muted_until: str | None
-    """A time, or `forever`; null if the subject is not muted."""
 
 
 class PreferencesBody(AccountPreferencesBody, kw_only=True):
-    """Account preferences, and the `preferences` of all subjects that are muted or have a volume of their own."""
+    """Account preferences, and in `preferences` all subjects that are muted or have a volume of their own."""
 
     preferences: list[PreferenceBody]
-    """Subjects that are muted or have a volume of their own."""
 
 
 class PreferenceChangeBody(msgspec.Struct, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Any
 from litestar import Request, Response, get
 from litestar.params import FromPath
 
-from notifier.api.answers import conditional, etag
+from notifier.api.answers import conditional_response, etag
 from notifier.api.problems import problem_responses
 from notifier.domain.errors import NotFound
 
@@ -25,9 +25,10 @@ MEDIA_TYPES = {
 
 COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
 INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
-"""Parts that are removed before a file is served: comments from scripts, indentation and empty lines from all files.
+"""Text that is removed before a file is served: comments of scripts, and indentation and empty lines of all files.
 
-They are a sixth of a page's size. No file may contain a multi-line string or a text in which such parts matter.
+It is a sixth of a page's size. A file must not contain a string that looks like a comment, or a multi-line string whose
+indentation matters.
 """
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -51,13 +52,12 @@ PAGE_SECURITY_HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file as it is served."""
+class StaticFile:
+    """A file as it is served. `tag` is the ETag of its content."""
 
     content: bytes
     media_type: str
     tag: str
-    """ETag of the content. A browser sends it with each request, and gets 304 while the file is unchanged."""
 
 
 @get("/static/{path:path}", media_type="application/octet-stream", responses=problem_responses(400, 404))
@@ -67,17 +67,17 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
     if file is None:
         raise NotFound("Unknown file.")
     headers = {**PAGE_SECURITY_HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
-    return conditional(request, file.content, headers, file.media_type)
+    return conditional_response(request, file.content, headers, file.media_type)
 
 
 @cache
-def static_files() -> Mapping[str, File]:
-    """Return all files by name. They are read at the first call, so no name in a request is ever used as a path."""
+def static_files() -> Mapping[str, StaticFile]:
+    """Read all files once, and return them by path. So no path in a request is ever used to open a file."""
     return dict(_files(files("notifier.api") / "static", ""))
 
 
-def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
-    served: list[tuple[str, File]] = []
+def _files(folder: Traversable, prefix: str) -> list[tuple[str, StaticFile]]:
+    served: list[tuple[str, StaticFile]] = []
     for entry in sorted(folder.iterdir(), key=lambda item: item.name) if folder.is_dir() else []:
         if entry.is_dir():
             served += _files(entry, f"{prefix}{entry.name}/")
@@ -86,5 +86,5 @@ def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
             if media_type == MEDIA_TYPES[".js"]:
                 content = COMMENTS.sub(b"", content)
             content = INDENTATION.sub(b"", content)
-            served.append((prefix + entry.name, File(content, media_type, etag(content))))
+            served.append((prefix + entry.name, StaticFile(content, media_type, etag(content))))
     return served

@@ -10,7 +10,7 @@ from litestar.enums import ScopeType
 from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from notifier.api.answers import Cursor, Limit, conditional, etag, next_link, page_headers
+from notifier.api.answers import Cursor, Limit, conditional_response, etag, next_link, page_headers
 from notifier.api.container import UserRequest, WiredContainer
 from notifier.api.problems import problem_responses
 from notifier.api.schemas.items import ItemBody, item_body
@@ -20,8 +20,8 @@ from notifier.flow.inbox.gap_fetch import MAX_SEQ, SeqRange
 
 PATH_PREFIX = "/v1/subjects/"
 
-First = Annotated[int, QueryParameter(name="from", ge=0, le=MAX_SEQ)]
-Last = Annotated[int | None, QueryParameter(name="to", ge=0, le=MAX_SEQ)]
+FromSeq = Annotated[int, QueryParameter(name="from", ge=0, le=MAX_SEQ)]
+ToSeq = Annotated[int | None, QueryParameter(name="to", ge=0, le=MAX_SEQ)]
 
 
 class BurstsBody(msgspec.Struct, kw_only=True):
@@ -33,7 +33,6 @@ class BurstsBody(msgspec.Struct, kw_only=True):
     items: list[ItemBody]
     next: str | None
     partial: bool
-    """The store did not answer in time: items may be missing."""
 
 
 @get("/{subject:str}/bursts", responses=problem_responses(400, 401, 403, 404, 429, 503))
@@ -42,8 +41,8 @@ async def bursts(
     subject: FromPath[str],
     request: UserRequest,
     container: WiredContainer,
-    first: First,
-    last: Last = None,
+    first: FromSeq,
+    last: ToSeq = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response[BurstsBody | None]:
@@ -62,20 +61,20 @@ async def bursts(
         next=container.opaque_ids.gap_cursor(user, page.next) if page.next else None,
         partial=page.partial,
     )
-    # The tag excludes the cursor, which also changes with bursts that the viewer may not see.
+    # The tag excludes the cursor, which can change while the viewer's items stay the same.
     content = msgspec.json.encode((user, body.items, body.partial, body.next is None))
     headers = page_headers(etag(content, weak=True))
     if body.next:
         path = f"{PATH_PREFIX}{quote(str(parsed_subject), safe='')}/bursts"
         headers["Link"] = next_link(path, from_=first, to=last, limit=limit, cursor=body.next)
-    return conditional(request, body, headers)
+    return conditional_response(request, body, headers)
 
 
 @dataclass(frozen=True, slots=True)
 class RawSubjectPaths:
-    """ASGI middleware that routes `/v1/subjects/…` by the raw path.
+    """ASGI middleware that makes the router use the raw path of `/v1/subjects/…`.
 
-    User ids may contain slashes. In the decoded path, `mention%3Aa%2Fb` would be two segments.
+    User ids may contain slashes: in the decoded path, `mention%3Aa%2Fb` would be two segments.
     """
 
     app: ASGIApp

@@ -23,7 +23,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.wiring.system import System
 
-STREAM_DESCRIPTION = "Events are system, with SystemBody as data, and trouble, with a problem code as data."
+STREAM_DESCRIPTION = "Events: system (its data is a SystemBody) and trouble (its data has a problem code)."
 
 
 @get("/", responses=problem_responses(401, 403, 429, 503))
@@ -61,21 +61,18 @@ class Readiness(msgspec.Struct, kw_only=True):
     """Readiness of the service.
 
     - `cache` is `unavailable` if Redis does not answer. That costs speed only.
-    - `activity` is `ok`, `snapshot` if tiers use the last published activity, or `off` if they use it as imported.
-    - `stopped_lanes` wait for an operator after too many dead letters. The API keeps serving.
+    - `activity` is `ok`, `snapshot` if tiers use the activity that was published last, or `off` if they use the
+      imported activity.
+    - `stopped_lanes` are processing lanes that wait for an operator after too many dead letters. The API keeps serving.
     - `insecure_dev` is present if requests from this machine need no key.
     """
 
     store: str
     cache: str
-    """`unavailable` costs speed only."""
     activity: ActiveSetFreshness
-    """`snapshot`: tiers use the activity that was published last; `off`: tiers use the activity as imported."""
     stopped_lanes: list[str]
-    """Lanes that wait for an operator, because too many of their records failed. The API keeps serving."""
     status: str = "ready"
     insecure_dev: Literal[True] | msgspec.UnsetType = msgspec.UNSET
-    """Present if requests from this machine need no key."""
 
 
 @get("/healthz", sync_to_thread=False)
@@ -107,7 +104,7 @@ async def openapi(
 
 
 def readiness(system: System) -> Readiness:
-    """Check the store and the cache by one read of each. Raises StoreUnavailable."""
+    """Check the store and Redis by short reads. Raises StoreUnavailable."""
     system.ports.throttles.since(system.ports.clock.now())  # a short read of the store
     roll_up_interval, now = system.settings.roll_up_every, system.ports.clock.now()
     insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET

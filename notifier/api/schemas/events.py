@@ -1,4 +1,4 @@
-"""JSON schemas of events, generated from the decoder's structs and the gateway's limits."""
+"""JSON schemas of events, generated from the decoder's structs and the limits of their values."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -27,7 +27,8 @@ from notifier.domain.upstream.validation import (
 
 # An example event of every type, for the OpenAPI document and docs/http.md.
 
-TWEETS, GRAPH, ACCOUNTS, LOGINS = "//tweets.example", "//graph.example", "//accounts.example", "//logins.example"
+TWEET_SOURCE, GRAPH_SOURCE = "//tweets.example", "//graph.example"
+ACCOUNT_SOURCE, LOGIN_SOURCE = "//accounts.example", "//logins.example"
 
 
 def _event(type: str, source: str, id: str, data: Mapping[str, Any], time: str = "12:00:00") -> Mapping[str, Any]:
@@ -51,21 +52,27 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     example["type"]: example
     for example in (
         _event(
-            MENTIONED_TYPE, TWEETS, "1843", {**_TWEET, "mentions": ["nova"], "text": "@nova hello", "protected": False}
+            MENTIONED_TYPE,
+            TWEET_SOURCE,
+            "1843",
+            {**_TWEET, "mentions": ["nova"], "text": "@nova hello", "protected": False},
         ),
-        _event(DELETED_TYPE, TWEETS, "1902", _TWEET, "12:05:00"),
-        _event(EDITED_TYPE, TWEETS, "1901", _EDIT, "12:04:00"),
-        _event(FOLLOWED_TYPE, GRAPH, "77120", _FOLLOW),
-        _event(APPROVED_TYPE, GRAPH, "77122", _FOLLOW),
-        _event(UNFOLLOWED_TYPE, GRAPH, "77123", {**_FOLLOW, "sequence": 4}),
-        _event(BLOCKED_TYPE, GRAPH, "77121", _BLOCK),
-        _event(UNBLOCKED_TYPE, GRAPH, "77124", {**_BLOCK, "sequence": 4}),
+        _event(DELETED_TYPE, TWEET_SOURCE, "1902", _TWEET, "12:05:00"),
+        _event(EDITED_TYPE, TWEET_SOURCE, "1901", _EDIT, "12:04:00"),
+        _event(FOLLOWED_TYPE, GRAPH_SOURCE, "77120", _FOLLOW),
+        _event(APPROVED_TYPE, GRAPH_SOURCE, "77122", _FOLLOW),
+        _event(UNFOLLOWED_TYPE, GRAPH_SOURCE, "77123", {**_FOLLOW, "sequence": 4}),
+        _event(BLOCKED_TYPE, GRAPH_SOURCE, "77121", _BLOCK),
+        _event(UNBLOCKED_TYPE, GRAPH_SOURCE, "77124", {**_BLOCK, "sequence": 4}),
         _event(
-            CHANGED_TYPE, ACCOUNTS, "5120", {**_ADA, "sequence": 4, "verified": True, "vip": True, "deleted": False}
+            CHANGED_TYPE,
+            ACCOUNT_SOURCE,
+            "5120",
+            {**_ADA, "sequence": 4, "verified": True, "vip": True, "deleted": False},
         ),
-        _event(PROTECTED_TYPE, ACCOUNTS, "5121", _ADA),
-        _event(ERASED_TYPE, ACCOUNTS, "5122", _ADA),
-        _event(SEEN_TYPE, LOGINS, "90412", _ADA),
+        _event(PROTECTED_TYPE, ACCOUNT_SOURCE, "5121", _ADA),
+        _event(ERASED_TYPE, ACCOUNT_SOURCE, "5122", _ADA),
+        _event(SEEN_TYPE, LOGIN_SOURCE, "90412", _ADA),
     )
 }
 """Example events, by type."""
@@ -128,7 +135,7 @@ def _schema(tag: str, event: Json, schemas: Mapping[str, Json]) -> Json:
 
 
 def _with_limits(struct: Json) -> Json:
-    """Return a struct's schema with the constraints of its fields. The title, an internal class name, is dropped."""
+    """Return a struct's schema with the constraints of its fields, and without the title, an internal class name."""
     members = {name: {**schema, **_LIMITS.get(name, {})} for name, schema in struct["properties"].items()}
     return {"type": "object", "required": struct["required"], "properties": members}
 

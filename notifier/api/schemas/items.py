@@ -15,7 +15,7 @@ from notifier.flow.inbox.page import BurstItem, DigestItem, InboxItem
 # English texts of inbox items.
 
 
-def sentence(burst: Burst, names: Sequence[UserId]) -> str:
+def burst_text(burst: Burst, names: Sequence[UserId]) -> str:
     """Return the text of a burst.
 
     `names` contains the mentioners that the viewer may see. The count is the same for all viewers.
@@ -27,7 +27,7 @@ def sentence(burst: Burst, names: Sequence[UserId]) -> str:
     return f"{mentioners}, {burst.count} mentions of {target}"
 
 
-def digest_sentence(digest: Digest) -> str:
+def digest_text(digest: Digest) -> str:
     """Return the text of a digest.
 
     It names the two most mentioned accounts. If the digest does not cover all bursts of its day, the number of the
@@ -63,9 +63,9 @@ def _mentioner_list(names: Sequence[UserId], *, more: bool) -> str:
 
 
 MAX_NAMES = 3
-"""Names in the body of an item: mentioners of a burst, or mentioned accounts of a digest."""
-MAX_ACCOUNTS = 16
-"""Accounts listed in a digest, the most mentioned first."""
+"""Maximum names in the body of an item: mentioners of a burst, or mentioned accounts of a digest."""
+MAX_DIGEST_ACCOUNTS = 16
+"""Maximum accounts in the body of a digest."""
 
 
 class AccountBody(msgspec.Struct, kw_only=True):
@@ -73,11 +73,10 @@ class AccountBody(msgspec.Struct, kw_only=True):
 
     account: str
     count: int
-    """Number of mentions."""
 
 
 class DigestBurstBody(msgspec.Struct, kw_only=True):
-    """A burst inside a digest. It has no id, no mark and no unread state of its own."""
+    """A burst inside a digest. It has no id and no unread state, and can't be marked."""
 
     subject: str
     opened_at: datetime
@@ -96,13 +95,9 @@ class DigestBody(msgspec.Struct, kw_only=True):
     """
 
     date: date
-    """Date in the user's time zone."""
     accounts: list[AccountBody]
-    """The most mentioned first, 16 at most."""
     bursts: list[DigestBurstBody]
-    """The newest, 16 at most."""
     more: bool
-    """The day had more bursts than the digest covers."""
 
 
 class ItemBody(msgspec.Struct, kw_only=True):
@@ -110,28 +105,24 @@ class ItemBody(msgspec.Struct, kw_only=True):
 
     - `burst` is an opaque id. It never changes for this user, and differs between users.
     - `seq` is the item's position in its subject: the second of its opening in Unix time. Two items may share it.
-    - `more` means that others than `names` mentioned the subject too.
-    - `tweet` is the tweet that opened the burst. It is null if a block hides its author, and for a digest.
+    - `more` means that others than `names` mentioned the subject too. For a digest, it means that other accounts than
+      `names` may have been mentioned.
+    - `tweet` is the opener's tweet. It is null for a digest, and while the viewer or the opener blocks the other.
     - `digest` is set if the item is a daily digest. Then `count` is its number of mentions, and `names` the mentioned
       accounts.
     """
 
     burst: str
-    """Opaque id. It never changes for this user, and differs between users."""
     subject: str
     seq: int
-    """Position in the subject: the second of the opening, in Unix time. Two items may share it."""
     opened_at: datetime
     count: int
     names: list[str]
     more: bool
-    """Others than `names` mentioned the subject too. In a digest: more accounts were mentioned than `names` lists."""
     text: str
     tweet: str | None
-    """The opener's tweet. Null for a digest, and if the viewer blocked the opener or the opener blocked the viewer."""
     unread: bool
     digest: DigestBody | None
-    """Set if the item is a daily digest. Then `count` is its number of mentions, and `names` the mentioned accounts."""
 
 
 class CommonBody(msgspec.Struct, kw_only=True):
@@ -176,7 +167,7 @@ def common_fields(item: BurstItem, now: datetime) -> CommonFields:
         "count": burst.count,
         "names": list(item.mentioners[:MAX_NAMES]),
         "more": burst.more_mentioners or len(item.mentioners) > MAX_NAMES,
-        "text": sentence(burst, item.mentioners),
+        "text": burst_text(burst, item.mentioners),
         "tweet": item.tweet,
     }
 
@@ -193,12 +184,12 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         count=digest.count,
         names=[name for name, _ in digest.accounts[:MAX_NAMES]],
         more=digest.more or len(digest.accounts) > MAX_NAMES,
-        text=digest_sentence(digest),
+        text=digest_text(digest),
         tweet=None,
         unread=item.unread,
         digest=DigestBody(
             date=day,
-            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:MAX_ACCOUNTS]],
+            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:MAX_DIGEST_ACCOUNTS]],
             bursts=[DigestBurstBody(**common_fields(inner, now)) for inner in item.bursts],
             more=digest.more,
         ),

@@ -58,9 +58,9 @@ def _openapi_config(version: str) -> OpenAPIConfig:
 
 
 def generate_document(routes: Sequence[Any], dependencies: Mapping[str, Provide], version: str) -> dict[str, Any]:
-    """Generate the document by means of a second application, which serves nothing.
+    """Generate the document from a second application, which serves nothing.
 
-    If the served application generated it, Litestar would add routes for its own documentation pages.
+    Litestar would add routes for its own documentation pages to the application that generates the document.
     """
     app = Litestar(
         routes, dependencies=dependencies, openapi_config=_openapi_config(version), logging_config=None, debug=False

@@ -16,8 +16,8 @@ NO_FANOUT_NOTE = "The followers are not notified."
 class ReachBody(msgspec.Struct, kw_only=True):
     """Forecast for one tier.
 
-    `eta_seconds` is the time until the last row is written, or null if no estimate is possible. `held_by` is the id of
-    the throttle that limits or pauses the tier.
+    - `eta_seconds` is the time until the last row is written, or null if no estimate is possible.
+    - `held_by` is the id of the throttle that limits or pauses the tier, if there is one.
     """
 
     people: int
@@ -26,7 +26,6 @@ class ReachBody(msgspec.Struct, kw_only=True):
     bytes: int
     eta_seconds: float | None
     held_by: str | None
-    """Id of the throttle that limits or pauses the tier."""
 
 
 class PreviewBody(msgspec.Struct, kw_only=True):
@@ -41,20 +40,16 @@ class PreviewBody(msgspec.Struct, kw_only=True):
     account: str
     refusal: str | None
     burst: str | None
-    """The burst that the mention would open or join."""
     count: int
     lane: str
     verdict: str
     followers: int
     tiers: dict[str, ReachBody]
-    """Empty if nothing would be fanned out."""
     dormant: int
     dormant_alerted: int
-    """Dormant followers who would get an alert, because they asked for alerts."""
     suppressed: dict[str, int]
     first_of_day: bool
     note: str | None
-    """Why the burst would not be fanned out."""
 
 
 class PreviewsBody(msgspec.Struct, kw_only=True):

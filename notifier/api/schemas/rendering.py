@@ -19,25 +19,26 @@ from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.page import Badge, BurstItem, InboxItem, Page
 from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.flow.live.stream import StreamPosition
-from notifier.metrics import CacheHits
+from notifier.metrics import CacheCounters
 
-MAX_BURSTS = 10_000
-"""Number of bursts whose JSON is cached; about 6 MB."""
+MAX_CACHED_BURSTS = 10_000
+"""Maximum bursts whose JSON is cached: about 6 MB."""
 
 NULL, TRUE, FALSE = b"null", b"true", b"false"
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class RenderedPage:
-    """A page of one viewer with its encoded items and its ETag."""
+    """A page of one viewer, with its items as JSON and its ETag."""
 
     page: Page
-    """The page that was rendered."""
     badge: Badge | None
     tag: str
+    """The ETag."""
     items: bytes
+    """The items as JSON, separated by commas."""
     ids: Mapping[BurstKey, str]
-    """This viewer's opaque ids of the items."""
+    """This viewer's opaque ids of the items. Empty if another process rendered the page."""
     next: bytes | None
     """The next page's cursor, as JSON."""
     stream_position: StreamPosition
@@ -69,13 +70,13 @@ class RenderedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SharedPage:
-    """A rendered page without the tokens that depend on the time, as one process stores it in Redis for others."""
+    """A rendered page as one process stores it in Redis for others: without its tokens, which depend on the time."""
 
     tag: str
     items: bytes
     next: bytes | None
     sight: bytes
-    """The `visibility` of the stream position, under the name with which it is stored."""
+    """`visibility` of the stream position. Stored pages have this name."""
     marks: bytes
 
 
@@ -84,10 +85,10 @@ class Renderer:
     """Renders pages and caches encoded bursts. One instance per event loop."""
 
     opaque_ids: OpaqueIds
-    stats: CacheHits
+    stats: CacheCounters
     encoded_count: int = 0
-    """Number of items that were encoded because the cache lacked them."""
-    _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
+    """Number of items that were not in the cache, and were encoded."""
+    _encoded_bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
     """The encoded common part of each burst, without its braces."""
 
     def first_page(self, user: UserId, answer: InboxAnswer) -> RenderedPage:
@@ -101,7 +102,7 @@ class Renderer:
         return rendered
 
     def render_for_sharing(self, answer: InboxAnswer) -> bytes:
-        """Return the rendered page in bytes, so that another process can send it without rendering it again."""
+        """Return the rendered page as bytes. Another process can send it without rendering it again."""
         rendered = self.first_page(answer.page.view.viewer.user, answer)
         position = rendered.stream_position
         return pack(
@@ -148,7 +149,7 @@ class Renderer:
         else:
             ids = self._ids(user, page.items, previous.ids if previous else {})
             encoded_before = self.encoded_count
-            items = b",".join([self._item(item, ids[item.entry.key], page.view.now) for item in page.items])
+            items = b",".join([self._item_json(item, ids[item.entry.key], page.view.now) for item in page.items])
             self.stats.misses.inc(self.encoded_count - encoded_before)
             self.stats.hits.inc(len(page.items) - self.encoded_count + encoded_before)
             cursor = _json_text(self.opaque_ids.cursor(user, page.next)) if page.next else None
@@ -157,7 +158,7 @@ class Renderer:
             badge=badge,
             tag=previous.tag
             if previous is not None and previous.has_same_content(page, badge)
-            else _tag(user, page, badge, items),
+            else _etag(user, page, badge, items),
             items=items,
             ids=ids,
             next=cursor,
@@ -172,45 +173,47 @@ class Renderer:
         keys = [item.entry.key for item in items]
         return {key: known_ids.get(key) or self.opaque_ids.id(user, key) for key in keys}
 
-    def _item(self, item: InboxItem, id: str, now: datetime) -> bytes:
-        common = self._common(item, now) if isinstance(item, BurstItem) else None
+    def _item_json(self, item: InboxItem, id: str, now: datetime) -> bytes:
+        common = self._common_json(item, now) if isinstance(item, BurstItem) else None
         if common is None:
             self.encoded_count += 1
             return msgspec.json.encode(item_body(item, id, now))
         unread = TRUE if item.unread else FALSE
         return b"".join((b'{"burst":"', id.encode(), b'",', common, b',"unread":', unread, b',"digest":null}'))
 
-    def _common(self, item: BurstItem, now: datetime) -> bytes | None:
+    def _common_json(self, item: BurstItem, now: datetime) -> bytes | None:
         """Return the encoded part that all viewers share.
 
-        None if this item differs: a user block hides names or the tweet, or the burst opens in the future by our clock.
+        Return None if the part differs for this viewer, because a user block hides names or the tweet. Also return None
+        while the burst opens in the future by our clock.
         """
         burst = item.burst
         if len(item.mentioners) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
             return None
-        cached = self._bursts.get(burst.key)
+        cached = self._encoded_bursts.get(burst.key)
         if cached is not None and cached[0] is burst:
             return cached[1]
         self.encoded_count += 1
         encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_fields(item, now)))[1:-1]
-        self._bursts[burst.key] = burst, encoded
-        if len(self._bursts) > MAX_BURSTS:
-            self._bursts.popitem(last=False)
+        self._encoded_bursts[burst.key] = burst, encoded
+        if len(self._encoded_bursts) > MAX_CACHED_BURSTS:
+            self._encoded_bursts.popitem(last=False)
         return encoded
 
 
 def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPosition:
     """Return the position from which a stream continues after the page.
 
-    The fingerprints of the viewer's preferences and marks are reused while the viewer's data is the same.
+    The previous page's fingerprints of what the viewer may see, and of the marks, are reused if its viewer facts are
+    the same.
     """
     if previous is None or previous.page.view.viewer is not page.view.viewer:
         return StreamPosition.of_view(page.view)
     return replace(previous.stream_position, as_of=page.view.now - SETTLE_DELAY)
 
 
-def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
-    """Return the page's ETag. It excludes the tokens: they always change, but older tokens work for the same items."""
+def _etag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
+    """Return the page's ETag. It excludes the tokens: they differ each time, but older ones work for the same items."""
     partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
     return etag(b"\n".join((user.encode(), items, badge_json(badge), partial, more)), weak=True)
 

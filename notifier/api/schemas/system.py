@@ -20,16 +20,14 @@ class TierBody(msgspec.Struct, kw_only=True):
     - `ended` counts the slices that have ended.
     - `duration_seconds` is the time from the acceptance of the first mention to the end of the last slice. It is null
       while work is left.
-    - Each span has a first shard, a last shard and a state: planned, in_flight, parked, done, pulled or dead.
+    - Each of `spans` has a first shard, a last shard, and their state: planned, in_flight, parked, done, pulled, dead.
     """
 
     people: int
     slices: int
     ended: int
     duration_seconds: float | None
-    """Time from the opener's acceptance to the end of the last slice; null while work is left."""
     spans: list[tuple[int, int, str]]
-    """First shard, last shard, state: planned, in_flight, parked, done, pulled or dead."""
 
 
 class RecipientsBody(msgspec.Struct, kw_only=True):
@@ -48,14 +46,13 @@ class RecipientsBody(msgspec.Struct, kw_only=True):
     in_flight: int
     balanced: bool
     counted_shards: int
-    """Shards whose audience snapshot is included. While it is below the burst's `shards`, the totals are partial."""
 
 
 class RunningBody(msgspec.Struct, kw_only=True):
     """The burst that is shown in detail: the newest one with work left, or the newest one if none has.
 
-    Bursts of standard accounts are considered only if there is none of a celebrity. `deferred_until` is the time when
-    its first deferred alert resumes; null if no alert is deferred.
+    A burst of a standard account is shown only if there is none of a celebrity. `deferred_until` is the time when the
+    burst's first deferred alert resumes; null if no alert is deferred.
     """
 
     burst: str
@@ -65,7 +62,6 @@ class RunningBody(msgspec.Struct, kw_only=True):
     shards: int
     finished: bool
     deferred_until: datetime | None
-    """When the first deferred alert resumes; null if no alert is deferred."""
     tiers: dict[str, TierBody]
     recipients: RecipientsBody
 
@@ -74,20 +70,15 @@ class BacklogBody(msgspec.Struct, kw_only=True):
     """Backlog of a pool.
 
     - `slices` counts the slices that are ready or running.
-    - `deferred_slices` counts additional slices that resume at a later time: users are in quiet hours, or a provider's
-      circuit is open. It excludes slices of deferred bursts.
+    - `deferred_slices` counts further slices, which resume at a later time: users are in quiet hours, or a provider's
+      circuit is open. Slices of deferred bursts are not counted.
     - `delay_seconds` is the age of the oldest burst with slices that are ready or running. It is null if unknown, and
       while a throttle pauses the pool.
     """
 
     slices: int
     deferred_slices: int
-    """Additional slices that resume at a later time: users are in quiet hours, or a provider's circuit is open.
-
-    Slices of deferred bursts are excluded.
-    """
     delay_seconds: float | None
-    """Null if unknown, and while a throttle pauses the pool."""
 
 
 class OpenCircuitBody(msgspec.Struct, kw_only=True):
@@ -97,7 +88,6 @@ class OpenCircuitBody(msgspec.Struct, kw_only=True):
     """
 
     line: str
-    """`apns`, `fcm`, or `web` with the name of a push service."""
     until: datetime
     reason: str
 
@@ -115,45 +105,41 @@ class ThrottleBody(msgspec.Struct, kw_only=True):
 
 
 class StoppedLaneBody(msgspec.Struct, kw_only=True):
-    """A lane that was stopped by its dead-letter limit.
+    """A processing lane that was stopped by its dead-letter limit.
 
     - `lane` is a stream of the log or a pool of slices.
     - `limit` is `in_a_row` or `in_window`.
-    - `record` did not become a dead letter; it is tried first after a resume.
+    - `record` is the record whose failure exceeded the limit. It is no dead letter, and is tried first after a resume.
     """
 
     lane: str
-    """A stream of the log, or a pool of slices."""
     since: datetime
     limit: str
-    """`in_a_row` or `in_window`."""
     record: str
-    """The record that did not become a dead letter. It is tried first after a resume."""
     cause: str
 
 
 class RoleBody(msgspec.Struct, kw_only=True):
-    """A process of `notifier up`: its process id, and how often it was replaced."""
+    """A role of `notifier up`: the id of its process, and how often the process was replaced."""
 
     pid: int
     replaced: int
 
 
 class RedisBody(msgspec.Struct, kw_only=True):
-    """State of Redis: `ok`, `rebuilding` until its data is complete, or `unavailable`."""
+    """State of Redis: `ok`, `rebuilding` while its data is incomplete, or `unavailable`."""
 
     state: str
-    """`ok`, `rebuilding` until its data is complete, or `unavailable`."""
     generation: str | None
 
 
 class SystemBody(msgspec.Struct, kw_only=True):
     """Overview of the system at one moment.
 
-    - `deferred_bursts` are not among `open_bursts`. They have no work until quiet hours end or a provider is retried.
+    - `deferred_bursts` are not counted in `open_bursts`. They wait until quiet hours end or a provider is retried.
     - `backlog` is the backlog of each pool.
     - `open_circuits` lists the push providers whose circuit is open.
-    - `stopped_lanes` process nothing until an operator resumes them.
+    - `stopped_lanes` are processing lanes that process nothing until an operator resumes them.
     - `loading` is the progress of loading a demo's data in percent; null when done.
     """
 
@@ -163,23 +149,18 @@ class SystemBody(msgspec.Struct, kw_only=True):
     deliveries_per_second: float
     open_bursts: int
     deferred_bursts: int
-    """Deferred bursts, not counted as open. They have no work until quiet hours end or a provider is retried."""
     running: RunningBody | None
     backlog: dict[str, BacklogBody]
-    """Backlog, by pool."""
     open_circuits: list[OpenCircuitBody]
-    """Push providers whose circuit is open."""
     throttles: list[ThrottleBody]
     stopped_lanes: list[StoppedLaneBody]
-    """Lanes stopped by their dead-letter limit. They process nothing until an operator resumes them."""
     backpressure: float | None
     roles: dict[str, RoleBody]
     redis: RedisBody
     loading: int | None
-    """Progress of loading a demo's data in percent; null when done."""
 
 
-def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loaded: int | None) -> SystemBody:
+def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loading_percent: int | None) -> SystemBody:
     return SystemBody(
         at=snapshot.at,
         mentions_per_second=round(snapshot.mentions_per_second, 1),
@@ -193,11 +174,11 @@ def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loaded: int | 
             _open_circuit_body(line, circuit) for line, circuit in sorted(snapshot.cache.open_circuits.items())
         ],
         throttles=[_throttle_body(throttle, snapshot.at) for throttle in snapshot.throttles],
-        stopped_lanes=[_stopped_lane(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
+        stopped_lanes=[_stopped_lane_body(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
         backpressure=snapshot.cache.backpressure,
         roles=_role_bodies(roles),
-        redis=RedisBody(state=_state(snapshot.cache), generation=snapshot.cache.generation),
-        loading=loaded,
+        redis=RedisBody(state=_redis_state(snapshot.cache), generation=snapshot.cache.generation),
+        loading=loading_percent,
     )
 
 
@@ -266,7 +247,7 @@ def _throttle_body(throttle: Throttle, now: datetime) -> ThrottleBody:
     )
 
 
-def _stopped_lane(lane: str, stop: LaneStop) -> StoppedLaneBody:
+def _stopped_lane_body(lane: str, stop: LaneStop) -> StoppedLaneBody:
     return StoppedLaneBody(lane=lane, since=stop.at, limit=str(stop.kind), record=stop.record, cause=stop.cause)
 
 
@@ -275,7 +256,7 @@ def _role_bodies(roles: RoleProcesses) -> dict[str, RoleBody]:
     return {role: RoleBody(pid=pid, replaced=replaced.get(role, 0)) for role, pid in roles.pids().items()}
 
 
-def _state(cache: CacheState) -> str:
+def _redis_state(cache: CacheState) -> str:
     if not cache.is_available:
         return "unavailable"
     return "ok" if cache.generation else "rebuilding"

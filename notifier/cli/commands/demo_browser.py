@@ -261,13 +261,13 @@ class BrowserDemo:
 
     def _print_welcome(self, settings: Settings, ready: Ready, seconds: float, loading: "FixtureLoading") -> None:
         from notifier.api.auth.guards import demo_token
-        from notifier.api.auth.service_keys import keys_of
+        from notifier.api.auth.service_keys import installation_keys
 
         load_state = "being loaded" if loading.has_begun else "unchanged since the last run"
         if loading.is_resumed:
             load_state = "being loaded again, because the last load was interrupted"
         click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} users, {load_state}")
-        click.echo(f"  Demo token    {demo_token(keys_of(settings))}")
+        click.echo(f"  Demo token    {demo_token(installation_keys(settings))}")
         click.echo(f"  Persistence   folder {ready.data}; --fresh starts over")
         click.echo(f"  Next          press Start a storm, or: {command_line_for('storm', Path(ready.data))}")
         click.echo(f"  Stop          Ctrl-C; logs are in {ready.data}/logs")
@@ -277,9 +277,9 @@ class BrowserDemo:
 
     def _send_first_mentions(self, ready: Ready) -> None:
         """Send a first mention of the celebrity and of each demo user, so that neither map nor inboxes are empty."""
-        from notifier.api.demo.traffic import AUTHORS, STARS, mention_batch
+        from notifier.api.demo.traffic import AUTHORS, STORM_CELEBRITIES, mention_batch
 
-        names = [STARS[0], *demo_users(self.world)]
+        names = [STORM_CELEBRITIES[0], *demo_users(self.world)]
         events = mention_batch(names, now=datetime.now(UTC), new_id=lambda: token_hex(8), author=AUTHORS[0])
         with suppress(NotifierError):
             request_json(f"{ready.url}/v1/events", ready.service_key, json.dumps(events).encode(), BATCH_CONTENT_TYPE)

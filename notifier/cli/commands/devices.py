@@ -72,9 +72,9 @@ def is_in_device_bitmap(ports: Ports, member: Member) -> bool:
 
 
 def device_facts(device: Device) -> Mapping[str, str | None]:
-    from notifier.api.routes.devices import SHOWN_CHARACTERS, app_and_text
+    from notifier.api.routes.devices import SHOWN_CHARACTERS, shown_app_and_address
 
-    app, address = app_and_text(device.address)
+    app, address = shown_app_and_address(device.address)
     return {
         "id": device.id,
         "platform": str(device.platform),

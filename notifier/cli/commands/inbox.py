@@ -77,7 +77,7 @@ def page_facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
 
 def _item_facts(item: InboxItem, now: datetime) -> Mapping[str, object]:
     """Return an item with the field names of the HTTP API. `burst` has the burst key instead of the opaque id."""
-    from notifier.api.schemas.items import digest_sentence, sentence
+    from notifier.api.schemas.items import burst_text, digest_text
 
     if isinstance(item, DigestItem):
         digest = item.digest
@@ -89,7 +89,7 @@ def _item_facts(item: InboxItem, now: datetime) -> Mapping[str, object]:
             "count": digest.count,
             "names": [name for name, _ in digest.accounts],
             "more": digest.more,
-            "text": digest_sentence(digest),
+            "text": digest_text(digest),
             "tweet": None,
             "unread": item.unread,
             "digest": digest_facts(digest),
@@ -103,7 +103,7 @@ def _item_facts(item: InboxItem, now: datetime) -> Mapping[str, object]:
         "count": burst.count,
         "names": list(item.mentioners),
         "more": burst.more_mentioners,
-        "text": sentence(burst, item.mentioners),
+        "text": burst_text(burst, item.mentioners),
         "tweet": item.tweet,
         "unread": item.unread,
         "digest": None,

@@ -44,9 +44,9 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     from datetime import UTC, datetime
 
     from notifier.api.auth.scopes import Scope
-    from notifier.api.auth.service_keys import is_valid_name, new_key
+    from notifier.api.auth.service_keys import is_valid_service_name, new_key
 
-    if not is_valid_name(name):
+    if not is_valid_service_name(name):
         raise click.UsageError(
             f"Invalid key name {name!r}: use at most 64 lowercase letters, digits, dots, dashes and underscores."
         )
@@ -111,10 +111,10 @@ def key_facts(service_key: "ServiceKey") -> dict[str, object]:
 
 def _key_file(data: Path | None) -> "ServiceKeyFile":
     """Return the key file. It hashes keys with the secret of the data folder."""
-    from notifier.api.auth.service_keys import ServiceKeyFile, keys_of
+    from notifier.api.auth.service_keys import ServiceKeyFile, installation_keys
     from notifier.cli.context import require_folder
 
     settings = settings_for(data)
     if not (settings.secret and settings.service_keys):
         require_folder(settings.data)
-    return ServiceKeyFile.of(settings, keys_of(settings))
+    return ServiceKeyFile.of(settings, installation_keys(settings))

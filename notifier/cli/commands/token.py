@@ -49,10 +49,10 @@ def sign_user_token(settings: Settings, user: UserId, now: datetime, ttl: timede
 
     Raises UsageError if the service accepts only tokens of an external issuer.
     """
-    from notifier.api.auth.identity import issue_token, keys_of
+    from notifier.api.auth.identity import installation_keys, issue_token
 
     if settings.issuer.name:
         raise click.UsageError(
             f"User tokens are issued by {settings.issuer.name}; the service rejects tokens of the data folder."
         )
-    return issue_token(keys_of(settings), user, now, ttl)
+    return issue_token(installation_keys(settings), user, now, ttl)

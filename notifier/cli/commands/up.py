@@ -271,11 +271,11 @@ class RunningService:
             connection.close()
 
     def _announce(self, pids: Mapping[str, int]) -> None:
-        from notifier.api.auth.service_keys import keys_of
+        from notifier.api.auth.service_keys import installation_keys
 
         ready = Ready(
             url=f"http://{reachable_host(self.settings.host)}:{self.port}",
-            service_key=keys_of(self.settings).service_key,
+            service_key=installation_keys(self.settings).service_key,
             pids=pids,
             data=str(self.settings.data),
             version=installed_version(),

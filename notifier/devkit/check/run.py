@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from notifier.api.auth.identity import issue_token
-from notifier.api.auth.service_keys import keys_of
+from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
 from notifier.devkit.check.check_inboxes import InboxCheck
@@ -320,7 +320,7 @@ def prepared_run(plan: CheckPlan, report: Report = lambda _: None) -> Iterator[C
 
 
 def _observer(plan: CheckPlan, instance: Instance, now: datetime) -> InboxObserver:
-    keys = keys_of(plan.settings())
+    keys = installation_keys(plan.settings())
     viewers = fixture_users.sample(plan.world, plan.seed)
     return InboxObserver(
         instance=instance,

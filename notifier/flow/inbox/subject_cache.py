@@ -22,7 +22,7 @@ from notifier.flow.inbox.subject_positions import (
     RecentChange,
     SubjectPositions,
 )
-from notifier.metrics import CacheHits, Metrics
+from notifier.metrics import CacheCounters, Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
@@ -73,12 +73,12 @@ class SubjectCache:
     """Bytes of all cached lists and bursts."""
     changes: ChangeTimes = field(default_factory=ChangeTimes)
     """Last changes of all subjects, cached or not."""
-    subject_stats: CacheHits = field(init=False)
-    burst_stats: CacheHits = field(init=False)
+    subject_stats: CacheCounters = field(init=False)
+    burst_stats: CacheCounters = field(init=False)
 
     def __post_init__(self) -> None:
-        self.subject_stats = CacheHits(self.metrics.inbox_cache, "subjects")
-        self.burst_stats = CacheHits(self.metrics.inbox_cache, "bursts")
+        self.subject_stats = CacheCounters(self.metrics.inbox_cache, "subjects")
+        self.burst_stats = CacheCounters(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
         """Restart the cache empty, and follow changes from now on. Callers of loads in progress load again."""

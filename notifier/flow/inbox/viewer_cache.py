@@ -9,7 +9,7 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Badge, Page
 from notifier.flow.inbox.subject_positions import CLOCK_SKEW, ChangeTimes
-from notifier.metrics import CacheHits
+from notifier.metrics import CacheCounters
 from notifier.ports.inbox_versions import (
     ALL_MEMBERS,
     REMEMBERED_TTL,
@@ -132,9 +132,9 @@ class ViewerCache:
     """Cached viewers of one event loop. If there are too many bytes, the least recently used viewers are evicted."""
 
     max_bytes: int
-    facts_stats: CacheHits
-    page_stats: CacheHits
-    remembered_stats: CacheHits
+    facts_stats: CacheCounters
+    page_stats: CacheCounters
+    remembered_stats: CacheCounters
     """Hits and misses of VIPs' facts that another process stored in Redis."""
     viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
     size: int = 0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from playwright.sync_api import Page, Route, expect
 
-from notifier.api.demo.traffic import STARS
+from notifier.api.demo.traffic import STORM_CELEBRITIES
 from tests.support.browser.chromium import PATIENCE
 from tests.support.browser.fake_inbox import item, items
 from tests.support.browser.page import FakeInboxPage
@@ -23,7 +23,7 @@ ARRIVED = (
     {"kind": "vip", "place": "2", "language": "en", "text": "ada mentioned you"},
     {"kind": "active", "place": "1", "language": "ar", "text": "أشار \u2068ada\u2069 إلى \u2068@nova\u2069"},
 )
-STAR_DELIVERED = re.compile(rf"Burst mention:(?:{'|'.join(STARS)})#\d+: .*Delivered;")
+STAR_DELIVERED = re.compile(rf"Burst mention:(?:{'|'.join(STORM_CELEBRITIES)})#\d+: .*Delivered;")
 PLATFORMS = {"vip": ["apns"], "active": ["fcm", "web"], "occasional": [], "away": []}
 
 

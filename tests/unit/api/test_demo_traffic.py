@@ -8,7 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, TRICKLE_ACCOUNTS, TRICKLE_TERM, DemoTraffic
+from notifier.api.demo.traffic import (
+    STORM_CELEBRITIES,
+    STORM_RATE,
+    STORM_SECONDS,
+    TRICKLE_ACCOUNTS,
+    TRICKLE_TERM,
+    DemoTraffic,
+)
 from notifier.domain.errors import StoreUnavailable
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryLeases
@@ -32,7 +39,7 @@ class Process:
     pause: Callable[[float], Awaitable[object]]
     mentioned: list[str] = field(default_factory=list)
 
-    async def hold(self, name: str, term: timedelta) -> bool:
+    async def take_or_renew(self, name: str, term: timedelta) -> bool:
         await asyncio.sleep(0)  # as if a thread asked the store
         if self.store.unavailable:
             raise StoreUnavailable("it is away")
@@ -57,23 +64,23 @@ def test_storm_mentions_the_star_at_a_hundred_times_the_usual_rate() -> None:
     async def run() -> list[str]:
         process = Process("api-1", Store(), at_once)
         storming = process.storming()
-        assert await storming.start_storm(STARS[1])
+        assert await storming.start_storm(STORM_CELEBRITIES[1])
         assert storming.storm_task
         await storming.storm_task
         return process.mentioned
 
-    assert asyncio.run(run()) == [STARS[1]] * (STORM_RATE * STORM_SECONDS + 1)
+    assert asyncio.run(run()) == [STORM_CELEBRITIES[1]] * (STORM_RATE * STORM_SECONDS + 1)
 
 
 def test_storm_of_another_process_blocks_a_second_one() -> None:
     async def run() -> None:
         store = Store()
         first, second = (Process(name, store, never).storming() for name in ("api-1", "api-2"))
-        assert await first.start_storm(STARS[1])
-        assert not await first.start_storm(STARS[1])
-        assert not await second.start_storm(STARS[1])
+        assert await first.start_storm(STORM_CELEBRITIES[1])
+        assert not await first.start_storm(STORM_CELEBRITIES[1])
+        assert not await second.start_storm(STORM_CELEBRITIES[1])
         store.clock.advance(timedelta(seconds=STORM_SECONDS))
-        assert await second.start_storm(STARS[1])
+        assert await second.start_storm(STORM_CELEBRITIES[1])
         first.stop()
         second.stop()
 
@@ -83,7 +90,9 @@ def test_storm_of_another_process_blocks_a_second_one() -> None:
 def test_two_requests_at_once_begin_one_storm() -> None:
     async def run() -> list[bool]:
         storming = Process("api-1", Store(), never).storming()
-        begun = await asyncio.gather(storming.start_storm(STARS[1]), storming.start_storm(STARS[1]))
+        begun = await asyncio.gather(
+            storming.start_storm(STORM_CELEBRITIES[1]), storming.start_storm(STORM_CELEBRITIES[1])
+        )
         storming.stop()
         return [*begun]
 
@@ -93,7 +102,7 @@ def test_two_requests_at_once_begin_one_storm() -> None:
 def test_storm_without_a_store_fails() -> None:
     storming = Process("api-1", Store(unavailable=True), never).storming()
     with pytest.raises(StoreUnavailable):
-        asyncio.run(storming.start_storm(STARS[1]))
+        asyncio.run(storming.start_storm(STORM_CELEBRITIES[1]))
 
 
 def test_one_process_creates_the_ordinary_mentions() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.api.auth.service_keys import Keys
+from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
 from notifier.domain.ids import MAX_SEQ_DIGITS, BurstKey
@@ -10,8 +10,8 @@ from notifier.domain.users.visibility import SeenToken
 from notifier.ports.inbox import InboxPosition
 from tests.support.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 
-OPAQUE = OpaqueIds.of(Keys(secret="s" * 32, service_key="k"))
-OTHER_KEYS = OpaqueIds.of(Keys(secret="t" * 32, service_key="k"))
+OPAQUE = OpaqueIds.of(InstallationKeys(secret="s" * 32, service_key="k"))
+OTHER_KEYS = OpaqueIds.of(InstallationKeys(secret="t" * 32, service_key="k"))
 LARGEST = 10**MAX_SEQ_DIGITS - 1
 
 

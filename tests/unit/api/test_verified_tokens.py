@@ -5,7 +5,7 @@ import pytest
 from notifier.api.auth import tokens as verified_tokens
 from notifier.api.auth.tokens import HOLDER_BYTES, TokenHolder, VerifiedTokens
 from notifier.domain.ids import UserId
-from notifier.metrics import CacheHits, Metrics
+from notifier.metrics import CacheCounters, Metrics
 from tests.support.fakes.clock import START
 
 KIM = TokenHolder(user=UserId("kim"), ends_at=START.timestamp() + 60)
@@ -13,7 +13,7 @@ KIM = TokenHolder(user=UserId("kim"), ends_at=START.timestamp() + 60)
 
 @pytest.fixture
 def tokens() -> VerifiedTokens:
-    return VerifiedTokens(CacheHits(Metrics().inbox_cache, "tokens"))
+    return VerifiedTokens(CacheCounters(Metrics().inbox_cache, "tokens"))
 
 
 def test_oldest_tokens_are_evicted_when_their_text_is_too_large(

@@ -14,7 +14,7 @@ from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.errors import translate_errors
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.bounded_executor import InFlightLimit
-from notifier.mailbox import Mailbox, Mailboxes
+from notifier.mailbox import Mailbox, RunningLoopMailbox
 
 BoundQuery = tuple[PreparedStatement, Row]
 
@@ -128,7 +128,7 @@ class AsyncQueries:
     def __init__(self, cluster: Cluster, *, deadline: timedelta = DEADLINE, max_in_flight: int = MAX_IN_FLIGHT) -> None:
         self._cluster = cluster
         self._limit = InFlightLimit(max_calls=max_in_flight, deadline=deadline)
-        self._mailboxes = Mailboxes()
+        self._loop_mailbox = RunningLoopMailbox()
 
     async def __call__(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Run one statement and return all its rows.
@@ -165,7 +165,7 @@ class AsyncQueries:
         if not bound:
             return []
         # `session` blocks only while it connects. The statements are prepared by now, so the connection exists.
-        concurrent = ConcurrentQueries(self._cluster.session(), bound, self._mailboxes.current())
+        concurrent = ConcurrentQueries(self._cluster.session(), bound, self._loop_mailbox.current())
         with translate_errors("A query failed"):
             try:
                 concurrent.start(MAX_IN_FLIGHT_PER_CALL)

@@ -2,7 +2,7 @@
 
 const token = document.querySelector("meta[name=demo-token]").content;
 const RETRY_DELAY = 1_000;
-const MAX_SILENCE = 8_000; // there is a snapshot a second: a connection silent for so long is dead
+const MAX_SILENCE = 8_000; // the service sends something every 6 s at least: a longer silence means a dead connection
 
 async function request(method, path, body, signal) {
   const headers = { Authorization: `Bearer ${token}`, ...(body ? { "Content-Type": "application/json" } : {}) };

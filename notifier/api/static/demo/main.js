@@ -13,7 +13,7 @@ const tiers = Object.keys(TIERS).map((name) => new Tier(name));
 const accounting = new Accounting($("accounting-bar"), $("accounting"), $("accounting-total"));
 let previous = null; // snapshot
 let generation = null; // generation of the data in Redis when it was last complete
-let pauseState; // of the throttle of P2
+let pauseState; // state of P2's throttle in the previous snapshot
 
 $("tiers").append(...tiers.map((tier) => tier.node));
 $("legend").append(...legend());

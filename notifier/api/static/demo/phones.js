@@ -6,11 +6,11 @@ import { PHONE_TEXTS, PLATFORMS, timeOfDay, USERS } from "./texts.js";
 
 const MAX_ALERTS = 3; // per phone
 const phones = new Map(); // kind of user to Phone
-let after = 0; // cursor of the next alerts
+let after = 0; // offset from which the next request reads
 let loading = false;
 let loaded = false; // alerts from before the page was opened do not animate
 
-// Two requests at a time would show an alert twice.
+// Loads new alerts. One request at a time: two would show an alert twice.
 export async function loadAlerts() {
   if (loading) return;
   loading = true;

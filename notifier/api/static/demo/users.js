@@ -1,4 +1,4 @@
-// The user whose inbox is shown: one of four, in the same element.
+// Chooses whose inbox is shown: that of one of the four demo users.
 
 import { requestJson } from "./api.js";
 import { $, el } from "./dom.js";
@@ -8,7 +8,7 @@ const inbox = document.querySelector("notifier-inbox");
 const CELEBRITIES = 2;
 const RETRY_DELAY = 1_000;
 const POLL_INTERVAL = 5_000;
-const MAX_POLLS = 24; // two minutes: a demo with one celebrity never gets a second
+const MAX_POLLS = 24; // stop after two minutes: a demo with one celebrity never gets a second
 let users = {}; // kind to user
 
 const sleep = (delay) => new Promise((resolve) => setTimeout(resolve, delay));
@@ -20,7 +20,7 @@ async function loadUsers() {
   updateCelebrities(stars);
 }
 
-// Celebrities that a storm may mention. The selection is kept.
+// Updates the list of celebrities that a storm can mention, without changing the selection.
 function updateCelebrities(celebrities) {
   for (const { user, followers } of celebrities) {
     const option = $("celebrity").querySelector(`[value="${user}"]`) ?? $("celebrity").appendChild(el("option", { value: user }));

@@ -1,4 +1,4 @@
-// User actions on a row: open, mark, hide, undo, mute its account.
+// User actions on a row: open, mark, hide, undo. Shows a toast for those that can be undone or failed.
 
 import { TIMING } from "./timing.js";
 
@@ -37,13 +37,13 @@ export class Actions {
     const item = store.find(burst);
     this.undoable = item;
     this.priorIndex = store.indexOf(burst);
-    this.priorMark = !item.unread ? "read" : store.keptUnread.has(burst) ? "unread" : "none"; // an explicit mark would outlast seen
+    this.priorMark = !item.unread ? "read" : store.keptUnread.has(burst) ? "unread" : "none"; // the mark "unread" would outlast seeing the row
     this.mark(item, "hidden");
     view.showToast(texts.hidden, texts.undo, () => this.undo());
     this.scheduleDismiss();
   }
 
-  // Do not remove the toast while the user is about to use it.
+  // Removes the toast later, but not while the user is about to use it.
   scheduleDismiss() {
     this.inbox.schedule("toast", () => (this.inbox.view.toast.matches(":hover, :focus-within") ? this.scheduleDismiss() : this.dismissToast()), TIMING.toast);
   }
@@ -68,8 +68,8 @@ export class Actions {
     this.inbox.view.showToast(null);
   }
 
-  // Shown at once, and undone if the server rejects it. Marks of one row are sent one after the other: on two
-  // connections the later could arrive first, and an undone row would stay hidden.
+  // Shows the mark at once, and undoes it if the request fails. Sends marks of one row one after the other: on two
+  // connections, "undo" could arrive before "hide", and the row would stay hidden.
   async mark(item, mark, index) {
     const { inbox, pendingMarks } = this;
     const { store, tracker } = inbox;
@@ -98,7 +98,8 @@ export class Actions {
     }
   }
 
-  // Rows hidden on the server: if a page requested from now on contains one, it was restored on another device.
+  // Returns the rows whose hiding the server has confirmed. If a page that is requested later contains one, another
+  // device has restored it.
   confirmedHidden() {
     return this.inbox.store.hidden.difference(this.pendingMarks);
   }

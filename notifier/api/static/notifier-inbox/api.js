@@ -25,7 +25,7 @@ export class Api {
     this.abort.abort();
   }
 
-  // The newest page; null if it is unchanged.
+  // Returns the newest page, or null if it is unchanged.
   async newestPage(limit) {
     const version = this.version;
     const response = await this.get(`/v1/inbox?limit=${limit}`, this.etag ? { "If-None-Match": this.etag } : {});
@@ -35,7 +35,7 @@ export class Api {
     return page;
   }
 
-  // The shown rows may no longer match the ETag.
+  // Call it when the shown rows may no longer match the ETag.
   invalidate() {
     this.etag = null;
     this.version += 1;

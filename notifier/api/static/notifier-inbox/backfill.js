@@ -1,4 +1,4 @@
-// Loads missed rows: by cursor pages, or of single subjects by the gap route. Rarely needed.
+// Loads missed rows: older pages by their cursors, or bursts of single subjects. Rarely needed, so loaded on demand.
 
 import { parseJson } from "./api.js";
 import { openedAt } from "./store.js";
@@ -7,7 +7,7 @@ import { MAX_PAGE_SIZE, MAX_ROWS, PAGE_SIZE } from "./timing.js";
 const MAX_ROUNDS = 6; // a page can be empty and still have a next one
 
 // Returns the newest page with the rows behind it: down to the last shown row if `deep`, else until it overlaps the
-// shown rows. It stops at the maximum number of rows.
+// shown rows. It stops at MAX_ROWS rows or after MAX_ROUNDS requests.
 export async function extendPage(api, store, page, { deep, gap, isolated }) {
   const last = store.items.at(-1);
   let { items, next } = page;
@@ -24,7 +24,7 @@ export async function extendPage(api, store, page, { deep, gap, isolated }) {
   return store.hasGap(extended, isolated) ? extended : { ...extended, items: items.filter((item) => openedAt(item) >= openedAt(last)) };
 }
 
-// The time back to which the items are complete.
+// Returns the time back to which the items are complete.
 function oldestTime(items, next) {
   if (next === null) return -Infinity;
   return items.length ? openedAt(items.at(-1)) : Infinity;

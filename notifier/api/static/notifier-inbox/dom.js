@@ -15,7 +15,7 @@ export function el(tag, attributes = {}, ...children) {
 
 export const button = (attributes, ...children) => el("button", { type: "button", ...attributes }, ...children);
 
-// Both change only what differs: an unchanged page changes no node.
+// setHidden and setText change only what differs: an unchanged page changes no node.
 export function setHidden(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;
 }

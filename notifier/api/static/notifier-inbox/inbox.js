@@ -17,7 +17,7 @@ export class Inbox {
   loader = new Loader(this);
   actions = new Actions(this);
   status = { problem: null, busy: false, olderFailed: false };
-  unannounced = 0; // number of new rows
+  unannounced = 0; // number of new rows that a screen reader has not announced
   timers = {};
   abort = new AbortController();
 
@@ -82,7 +82,7 @@ export class Inbox {
     return this.loader.load(show);
   }
 
-  // The end of the list may still be in view, and only a new observation reports it.
+  // Observes the end of the list anew. If it is still in view, only a new observation reports that.
   recheckFooter() {
     this.footerObserver.unobserve(this.view.footer);
     this.footerObserver.observe(this.view.footer);
@@ -92,8 +92,8 @@ export class Inbox {
   onEvent({ type, data, id }) {
     const value = type === "reset" ? {} : parsed(data);
     if (type === "reset") this.loader.onReset(id);
-    else if (value && !this.tracker.hold({ type, value })) this.applyEvent({ type, value });
-    this.loader.onEventApplied(id); // after its effect: an event without effect is requested again
+    else if (value && !this.tracker.holdBack({ type, value })) this.applyEvent({ type, value });
+    this.loader.onEventApplied(id); // last: if the event could not be applied, the stream must resume before it
     this.scheduleRender();
   }
 
@@ -151,12 +151,12 @@ export class Inbox {
     return type === "count" || !known;
   }
 
-  // The user is not reading: at the very top, without pointer and focus.
+  // Whether the user is not reading: the list is at its very top, without pointer and focus, and no rows wait.
   isIdle() {
     return this.view.scroller.scrollTop < 8 && !this.host.matches(":hover, :focus-within") && !this.store.waiting.size;
   }
 
-  // Live rows have no seen token: a page that shows them has one.
+  // Marks the shown rows as seen. No seen token covers rows of the stream, so a page is loaded first if there are any.
   async markSeen() {
     const { store } = this;
     if (store.needsToken && store.hasUnseen() && !store.waiting.size) {
@@ -173,7 +173,7 @@ export class Inbox {
       this.onWriteConfirmed(write);
     } catch {
       this.tracker.endWrite(write);
-      this.sentToken = null; // the next page has the state
+      this.sentToken = null; // the next page shows what is really seen
       this.loader.scheduleLoad(jitter(this.api.pollInterval), true);
     }
   }
@@ -234,7 +234,7 @@ export class Inbox {
     this.scheduleRender();
   }
 
-  // A screen reader announces new rows together, and no growing counts.
+  // Makes a screen reader announce new rows together. It does not announce growing counts.
   announceNew(count) {
     this.unannounced += count;
     if (!this.unannounced || this.announcing) return;
@@ -247,7 +247,7 @@ export class Inbox {
     this.schedule("announce", announce, TIMING.debounce);
   }
 
-  // A busy burst grows a hundred times a second, faster than anyone can read.
+  // Renders soon, and once for many changes: a busy burst grows a hundred times a second.
   scheduleRender() {
     if (this.renderScheduled || this.closed) return;
     this.renderScheduled = true;

@@ -1,4 +1,5 @@
-// Keeps the inbox current by the stream, or by polling while the stream is closed. A hidden tab sends no requests.
+// Keeps the inbox current by the stream, or by polling while the stream is closed. A hidden tab does not poll, and closes
+// its stream after a minute.
 
 import { Stream } from "./stream.js";
 import { TIMING, jitter } from "./timing.js";
@@ -36,7 +37,7 @@ export class LiveUpdates {
     this.stopPolling();
   }
 
-  // The network probably works again.
+  // Call it when the network probably works again.
   reconnect() {
     this.stream.closeIfSilent();
     if (!this.stream.open) this.stream.reconnect();
@@ -56,7 +57,7 @@ export class LiveUpdates {
     }
   }
 
-  // A browser allows six connections per host, for all tabs together.
+  // Closes the stream of a hidden tab later. A browser allows six connections per host, for all tabs together.
   scheduleClose() {
     this.closeTimer = setTimeout(() => this.stream.stop(), TIMING.hiddenTab);
   }
@@ -82,7 +83,7 @@ export class LiveUpdates {
     if (this.pollTimer) this.schedulePoll(Math.max(this.api.pollInterval, error?.retryAfter ?? 0));
   }
 
-  // Any load of the newest page counts as a poll.
+  // Delays the next poll, because any load of the newest page counts as one.
   onPageRequest() {
     this.requestedAt = Date.now();
     if (this.pollTimer) this.schedulePoll(this.api.pollInterval);

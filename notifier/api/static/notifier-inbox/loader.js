@@ -8,10 +8,10 @@ const MAX_ROUNDS = 5; // a page can be empty and still have a next one
 const MAX_GAPS = 3; // subjects; with more, reloading the rows is cheaper
 
 export class Loader {
-  since = null; // id of a page or event up to which nothing is missing
+  since = null; // id of the page or event from which the stream resumes: nothing before it is missing
   resets = 0;
   resolvedResets = 0; // number of resets that a page has resolved
-  isolated = new Set(); // rows after a reset or a gap: others below them may be missing
+  isolated = new Set(); // rows that came after a reset or a gap: rows below them may be missing
   gaps = new Map(); // subject to the `seq` from which bursts may be missing
   deep = false; // the next load also checks the rows behind the newest page
   loadWhenVisible = false;
@@ -29,8 +29,8 @@ export class Loader {
     clearTimeout(this.gapTimer);
   }
 
-  // Loads the newest page. `show` scrolls to it; otherwise new rows may have to wait. One page at a time, so that none
-  // overtakes a later one. Resolves to the error, or null.
+  // Loads the newest page. With `show` its rows are shown at once; otherwise new rows may wait behind the pill. Loads one
+  // page at a time, so that none overtakes a later one. Resolves to the error, or null.
   load(show = false) {
     this.show ||= show;
     if (this.running) return (this.queued ??= this.running.then(() => ((this.queued = null), this.load())));
@@ -58,7 +58,7 @@ export class Loader {
     this.loadWhenVisible = false;
   }
 
-  // Events were missed. The load waits for further resets, up to a limit.
+  // Call it when the stream has missed events. The load waits for further resets, but no longer than a limit.
   onReset(id) {
     this.resets += 1;
     this.resetId = id;
@@ -68,7 +68,7 @@ export class Loader {
     this.scheduleLoad(Math.min(TIMING.debounce * (1 + Math.random()), Math.max(0, this.firstResetAt + TIMING.maxDebounce - Date.now())), true);
   }
 
-  // The stream resumes after this event. Until a page has resolved a reset, events are repeated.
+  // Makes the stream resume after this event. While a reset is pending it resumes before the reset, and events repeat.
   onEventApplied(id) {
     if (!this.resetPending) this.since = id ?? this.since;
   }
@@ -155,7 +155,7 @@ export class Loader {
     }
   }
 
-  // A burst that is not shown has grown: others of its subject may be missing, too.
+  // Call it when a burst that was not shown has grown: other bursts of its subject may be missing, too.
   noteGap({ burst, digest, seq, subject }) {
     this.isolated.add(burst);
     if (this.resetPending || digest) return;

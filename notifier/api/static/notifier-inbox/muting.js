@@ -35,13 +35,13 @@ export class Muting {
     this.update(subject, change, [text, ...undo], undo);
   }
 
-  // Rows that opened before do not return.
+  // Ends the mute or the digest. Bursts that opened before this do not return.
   showAgain(subject, account, change) {
     const { texts } = this;
     this.update(subject, change, [texts.unmuted(account)], [texts.retry, () => this.showAgain(subject, account, change)]);
   }
 
-  // One after the other: on two connections the later could arrive first, and a mute would outlast its end.
+  // Sends one request after the other. On two connections, "unmute" could arrive before "mute", and the mute would stay.
   update(subject, change, toast, onError) {
     this.inbox.actions.showToast(...toast);
     this.lastRequest = this.lastRequest.then(() => this.send(subject, change, onError));
@@ -56,6 +56,6 @@ export class Muting {
       if (!inbox.closed) inbox.actions.showToast(this.texts.uncertain, ...onError); // the server may have received it
     }
     inbox.store.muted.delete(subject);
-    if (!inbox.closed) inbox.load(); // new rows since then
+    if (!inbox.closed) inbox.load(); // rows that opened meanwhile
   }
 }

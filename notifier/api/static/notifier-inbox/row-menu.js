@@ -31,7 +31,7 @@ export class RowMenu {
     this.menu.close();
   }
 
-  // Rows about the user and digests have none.
+  // Returns the choices that concern the row's account. Mentions of the user and digests have none.
   accountChoices({ subject }) {
     const [, name] = /^mention:(.+)$/s.exec(subject) ?? [];
     if (!name) return [];

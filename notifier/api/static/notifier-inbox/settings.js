@@ -114,8 +114,8 @@ export class Settings {
     for (const input of [this.from, this.to]) input.disabled = !this.quiet.checked;
   }
 
-  // Only changed settings are sent, so that changes by other devices are kept. `push` is also sent if the box is
-  // checked by default: saving it asks for alerts.
+  // Returns the changed settings only, so that changes by other devices are kept. `push` is also returned if its box is
+  // checked only by default: saving the form then asks for alerts explicitly.
   changes() {
     const { current } = this;
     const hours = this.quiet.checked ? { from: this.from.value, to: this.to.value } : null;
@@ -150,7 +150,7 @@ export class Settings {
   }
 }
 
-// Nothing depends on a stored UTC yet: suggest the time zone of the browser.
+// Suggests the time zone of the browser, as long as the stored one is UTC, the default, and no setting depends on it.
 function initialTimeZone(current) {
   const { time_zone, quiet_hours } = current;
   return time_zone === "UTC" && !quiet_hours && !usesDigest(current) ? browserTimeZone() : time_zone;

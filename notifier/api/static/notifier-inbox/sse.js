@@ -1,6 +1,6 @@
 // Parser of text/event-stream for fetch, because EventSource can't send an Authorization header.
 
-const MAX_LINE = 1_000_000; // characters; this service never sends such a line
+const MAX_LINE = 1_000_000; // characters; this service never sends a longer line
 
 // Returns a function that accepts chunks of text. `onEvent` receives {type, data, id, retry}; comments are ignored.
 export function eventParser(onEvent) {

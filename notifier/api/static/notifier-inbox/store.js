@@ -11,51 +11,53 @@ export class Store {
   waiting = new Map(); // new rows behind the pill, so that nothing moves while the user reads
   next = undefined; // the cursor of older rows; null at the end, undefined if the search must start from the top
   topMissing = false; // the newest rows are not loaded: the user is far down, or was away for a long time
-  seenToken = null; // covers shown rows, never waiting ones
-  latestToken = null;
-  needsToken = false; // live rows since the last page are not covered by a token yet
+  seenToken = null; // seen token that covers the shown rows, but no waiting ones
+  latestToken = null; // seen token of the latest page
+  needsToken = false; // rows came from the stream since the latest page, and no seen token covers them
   badge = { count: 0, more: false };
   unreadElsewhere = 0; // unread rows on pages that aren't loaded
   highlighted = new Set(); // rows that were unread when the user began to look
-  keptUnread = new Set(); // marked as unread by the user, on any device: seeing them doesn't change that
-  seenRows = new Set();
+  keptUnread = new Set(); // rows that the user marked as unread, on any device: seeing them doesn't change that
+  seenRows = new Set(); // rows that were shown when the user last saw the list
   hidden = new Set();
   muted = new Set(); // subjects with a mute request in flight
   loaded = false;
-  complete = false; // a complete page was applied: only such a page proves what is behind it
+  complete = false; // a page that was not partial has been applied
   partial = false;
 
-  // Whether rows may be missing between the page and the shown rows. `isolated` rows prove nothing.
+  // Whether rows may be missing between the page and the shown rows. If they share a row, none is missing, unless the
+  // shared row is `isolated`: then rows below it may be missing.
   hasGap(page, isolated) {
     const overlaps = page.items.some(({ burst }) => this.has(burst) && !isolated.has(burst));
     return this.items.length > 0 && page.next !== null && !page.partial && !overlaps;
   }
 
-  // Applies the newest page. `changes` happened since its request. New rows wait unless `show`. Returns their number.
+  // Applies the newest page. `changes` happened since its request. New rows wait behind the pill unless `show`. Returns
+  // how many new rows to announce.
   applyNewest(page, { show, changes, isolated }) {
-    const first = !this.complete || !this.items.length; // no known row that the page could overlap
-    const silent = !this.loaded;
+    const nothingToOverlap = !this.complete || !this.items.length; // no known row that the page could overlap
+    const isFirstLoad = !this.loaded;
     const gap = this.hasGap(page, isolated);
     const emptyWithMore = !page.items.length && page.next !== null && !page.partial; // the pill would lead nowhere
     if ((gap || this.topMissing) && !show && !emptyWithMore) return this.postpone(page);
     let added = 0;
-    if (first || gap || this.topMissing) Object.assign(this, { items: [], waiting: new Map(), next: page.next, topMissing: false });
+    if (nothingToOverlap || gap || this.topMissing) Object.assign(this, { items: [], waiting: new Map(), next: page.next, topMissing: false });
     else this.prune(page, changes);
     const last = this.items.at(-1) ?? { opened_at: Infinity };
-    for (const item of page.items.toReversed()) added += this.upsert(withChanges(item, changes), show || first || !(openedAt(item) > openedAt(last)));
+    for (const item of page.items.toReversed()) added += this.upsert(withChanges(item, changes), show || nothingToOverlap || !(openedAt(item) > openedAt(last)));
     const indexes = new Map(page.items.map((item, index) => [item.burst, index]));
     const index = (item) => indexes.get(item.burst) ?? page.items.length;
-    this.items.sort((a, b) => newestFirst(a, b) || index(a) - index(b)); // includes restored rows
+    this.items.sort((a, b) => newestFirst(a, b) || index(a) - index(b)); // also puts restored rows in their place
     this.loaded = true;
     this.complete ||= !page.partial;
     this.partial = page.partial;
     this.setToken(page.seen);
     if (page.badge) this.setBadge(changes.get("count") ?? page.badge);
     this.trim();
-    return silent ? 0 : added;
+    return isFirstLoad ? 0 : added;
   }
 
-  // The newest page does not overlap the shown rows: keep them, and let the pill lead to the page.
+  // Keeps the shown rows, because the newest page does not overlap them. The pill leads to the page.
   postpone(page) {
     this.topMissing = true;
     this.latestToken = page.seen;
@@ -63,7 +65,7 @@ export class Store {
     return 0;
   }
 
-  // A row that the page should contain but does not was hidden on another device, or retracted.
+  // Removes rows that the page should contain but does not: they were hidden on another device, or retracted.
   prune(page, changes) {
     if (page.partial) return;
     const present = new Set([...page.items, ...changes.values()].map(({ burst }) => burst));
@@ -73,7 +75,7 @@ export class Store {
     for (const item of [...this.waiting.values()]) if (!stays(item)) this.waiting.delete(item.burst);
   }
 
-  // Appends an older page. Far down, the newest rows are removed, so that the document stays bounded.
+  // Appends an older page. Removes the newest rows if there are more than MAX_ROWS. Returns how many rows were added.
   append(page, changes) {
     const last = this.items.at(-1);
     const items = page.items.map((item) => withChanges(item, changes));
@@ -110,7 +112,8 @@ export class Store {
     return isNew;
   }
 
-  // A row that just opened or grew. For a known row, only pages and marks decide whether it is unread.
+  // Adds or updates a row that just opened or grew. The event does not decide whether a known row is unread: only pages
+  // and marks do.
   upsertLive(item, show) {
     const known = this.get(item.burst);
     return this.upsert(known ? { ...item, unread: known.unread } : item, show);
@@ -135,7 +138,8 @@ export class Store {
     this.trim();
   }
 
-  // No cursor leads to the removed rows: older rows are searched from the top.
+  // Removes the oldest rows if there are more than MAX_ROWS. No cursor leads to them, so older rows are then searched
+  // from the top.
   trim() {
     if (this.topMissing || this.items.length <= MAX_ROWS) return;
     this.unreadElsewhere += this.items.slice(MAX_ROWS).filter((item) => item.unread).length;
@@ -143,7 +147,8 @@ export class Store {
     this.next = undefined;
   }
 
-  // `index` is the former place of a restored row: only a page knows the order within a second.
+  // Applies the user's mark. `index` is the former place of a row whose hiding is undone: the times of rows don't tell
+  // their order within a second.
   mark(item, mark, index) {
     this.highlighted.delete(item.burst);
     this.keptUnread[mark === "unread" ? "add" : "delete"](item.burst);
@@ -151,7 +156,7 @@ export class Store {
     this.replace(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "none" ? item.unread : mark === "unread" }, index);
   }
 
-  // Applies a mark from any device. A hidden row returns to its place. Returns whether it returned.
+  // Applies a mark from any device. A row that was hidden returns to its place. Returns whether it returned.
   applyMarked(item) {
     const known = this.get(item.burst);
     this.hidden.delete(item.burst);
@@ -162,19 +167,19 @@ export class Store {
     return !known;
   }
 
-  // A row on a page requested after it was hidden was restored on another device.
+  // Shows rows again that another device restored: they were hidden before the page was requested, and are on the page.
   restoreHidden(page, hidden, changes) {
     for (const item of page.items) if (hidden.has(item.burst) && !changes.has(item.burst)) this.applyMarked(item);
   }
 
-  // Undoes a mark that the server rejected.
+  // Undoes a mark whose request failed.
   undoMark(item) {
     this.hidden.delete(item.burst);
     this.keptUnread.delete(item.burst);
     this.replace(item.burst, item);
   }
 
-  // Removes all rows of the subject, also from pages, until the server answers.
+  // Removes all rows of the subject. Also ignores them in pages until the server answers.
   mute(subject) {
     this.muted.add(subject);
     for (const item of [...this.items, ...this.waiting.values()]) if (item.subject === subject) this.replace(item.burst, null);
@@ -208,7 +213,7 @@ export class Store {
     return this.get(burst) !== undefined;
   }
 
-  // A later token would cover rows that were not shown.
+  // Keeps the old seen token while rows wait or are not loaded: the new token would cover rows that were not shown.
   setToken(token) {
     if (token) this.latestToken = token;
     if (token && !this.waiting.size && !this.topMissing) this.seenToken = token;
@@ -217,8 +222,8 @@ export class Store {
   // Marks shown rows as read, but keeps them highlighted until the user leaves. Returns the rows that became read.
   markSeen() {
     const read = this.items.filter(({ unread, burst }) => unread && !this.keptUnread.has(burst)).map(({ burst }) => burst);
-    const shown = new Set(this.items.map(({ burst }) => burst)); // forget removed rows
-    this.seenRows = shown;
+    const shown = new Set(this.items.map(({ burst }) => burst));
+    this.seenRows = shown; // forget removed rows
     this.highlighted = new Set([...this.highlighted, ...read]).intersection(shown);
     this.items = this.items.map((item) => (read.includes(item.burst) ? { ...item, unread: false } : item));
     this.unreadElsewhere = 0;
@@ -239,7 +244,7 @@ export class Store {
     this.unreadElsewhere = Math.max(0, badge.count - this.countUnread());
   }
 
-  // The badge contradicts the rows: another tab or device changed one.
+  // Whether the badge contradicts the rows, because another tab or device changed one.
   isOutdated() {
     return !this.badge.more && !this.topMissing && this.badge.count !== this.countUnread() + this.unreadElsewhere;
   }

@@ -8,9 +8,9 @@ const UNSUPPORTED = [404, 405, 406, 501]; // statuses of a server without the st
 
 export class Stream {
   open = false; // the server has sent something over this connection
-  failures = 0;
-  retry = TIMING.minBackoff;
-  notBefore = 0; // the server asked to wait until then, or has no stream
+  failures = 0; // consecutive connections that failed or ended early
+  retry = TIMING.minBackoff; // backoff after the first failure in milliseconds; the server may set it
+  notBefore = 0; // time before which there is no attempt: the server asked to wait, or has no stream
 
   // `since()` returns the id to resume from. `onOpen()`, `onEvent(event)` and `onClose(error or null)` report events.
   constructor(api, listener) {
@@ -38,7 +38,7 @@ export class Stream {
     return ready;
   }
 
-  // Timers may have stopped while the machine slept.
+  // Closes a connection that was silent for too long. Its timer may have stopped while the machine slept.
   closeIfSilent() {
     if (this.open && Date.now() - this.connection.lastDataAt > TIMING.silence) this.connection.abort();
   }
@@ -50,7 +50,8 @@ export class Stream {
       const error = await this.connect(signal);
       if (signal.aborted) return;
       this.open = false;
-      // If a proxy cuts each stream quickly, reconnecting must not cost more than polling.
+      // A connection that is shorter than the poll interval counts as a failure: if a proxy cuts each stream quickly,
+      // reconnecting must not cost more than polling.
       this.failures = Date.now() - this.connection?.openedAt >= this.api.pollInterval ? 1 : this.failures + 1;
       this.notBefore = Date.now() + jitter(UNSUPPORTED.includes(error?.status) ? TIMING.noStream : (error?.retryAfter ?? 0));
       this.listener.onClose(error);
@@ -98,7 +99,7 @@ export class Stream {
     else this.listener.onEvent(event);
   }
 
-  // Half of it random, so that clients do not reconnect at the same moment.
+  // Returns the delay before the next attempt. Half of it is random, so that clients do not reconnect at the same time.
   backoff() {
     const longest = Math.min(this.retry * 2 ** Math.max(0, this.failures - 1), TIMING.maxBackoff);
     return longest * (0.5 + Math.random() / 2);

@@ -6,7 +6,7 @@ const UNITS = [
   ["hour", 3_600, 3_600],
   ["day", 86_400, 86_400],
 ];
-const MAX_DAYS = 7; // after that, a date is clearer than "23 days ago"
+const MAX_DAYS = 7; // for older times, a date is clearer than "23 days ago"
 
 export class Times {
   constructor(lang, textLang) {
@@ -32,10 +32,10 @@ export class Times {
   }
 }
 
-// Language of times: the element's if set, else the user's. The page's language is that of its texts.
+// Language of times: that of the element if set, else the user's, else that of the page.
 export const languageOf = (element) => firstSupported([element.lang, ...navigator.languages, inherited(element)]);
 
-// Names are joined in the language of the surrounding text.
+// Language in which names are joined: that of the surrounding text.
 export const textLanguageOf = (element) => firstSupported([inherited(element), "en"]);
 
 const inherited = (element) => element.closest("[lang]")?.lang;

@@ -4,10 +4,10 @@
 export const MARK_EVENTS = ["marked", "hidden"]; // events that change whether a row is unread or shown
 
 export class ChangeTracker {
-  pages = new Set(); // one Map per requested page: burst or "count" to its changes since the request
+  pages = new Set(); // a Map for each page that is being loaded: burst or "count" to its changes since the request
   writes = new Map(); // burst or "count" to the latest local write that changes it
 
-  // Call it when a page is requested, and `endPage` with the result when the page was applied or failed.
+  // Call it when a page is requested. Call `endPage` with the result when the page was applied or the request failed.
   beginPage() {
     const changes = new Map();
     for (const [key, write] of this.writes) if (!write.confirmed) changes.set(key, write.changes.get(key));
@@ -23,7 +23,7 @@ export class ChangeTracker {
     for (const changes of this.pages) changes.set(key, { ...changes.get(key), ...change });
   }
 
-  // The store already shows the write. Until `endWrite`, events about the same items are held back.
+  // Call it when the store shows a local write. Until `endWrite`, events about the same items are held back.
   beginWrite(changes) {
     const write = { changes, heldEvents: new Map(), confirmed: false };
     for (const [key, change] of changes) {
@@ -35,13 +35,13 @@ export class ChangeTracker {
     return write;
   }
 
-  // Holds the event back if a write concerns it. Returns whether it does.
-  hold(event) {
+  // Holds the event back if a write concerns the same item. Returns whether the event is held back.
+  holdBack(event) {
     const key = event.type === "count" ? "count" : MARK_EVENTS.includes(event.type) ? event.value.burst : null;
     return Boolean(this.writes.get(key)?.heldEvents.set(key, event));
   }
 
-  // Returns the held events, except those that a later write holds.
+  // Returns the events that the write held back. A later write of an item has taken over the events of the item.
   endWrite(write) {
     const keys = [...write.changes.keys()].filter((key) => this.writes.get(key) === write);
     for (const key of keys) this.writes.delete(key);

@@ -58,7 +58,7 @@ export class View {
     if (anchor) this.scroller.scrollTop += anchor.node.offsetTop - anchor.top;
   }
 
-  // The first visible row that stays: changes above must not move the text that the user reads.
+  // Returns the first visible row that stays, and its position. Changes above must not move what the user reads.
   findAnchor(bursts) {
     const top = this.scroller.scrollTop;
     if (top < 8) return null;
@@ -76,7 +76,7 @@ export class View {
     return row;
   }
 
-  // Focus moves to the neighbor of a removed row.
+  // Removes a row. Its focus moves to a neighbor.
   removeRow(burst, { node }) {
     const neighbor = node.matches(":focus-within") ? (node.nextElementSibling ?? node.previousElementSibling) : null;
     node.remove();
@@ -84,7 +84,7 @@ export class View {
     neighbor?.querySelector(".open").focus();
   }
 
-  // Only the current row is in the tab order.
+  // Makes a row the current one: only this row is in the tab order.
   setCurrent(burst) {
     for (const [key, index] of [[this.current, "-1"], [burst, "0"]]) {
       const row = this.rows.get(key);
@@ -132,7 +132,7 @@ export class View {
     return button({ class: style, onclick: this.handlers.retry }, this.texts.retry);
   }
 
-  // A message at the bottom with an action; null removes it.
+  // Shows a message at the bottom, with an action if there is a label. Null removes the message.
   showToast(text, label, action) {
     this.toast.hidden = !text;
     this.toast.replaceChildren(text ?? "", label ? button({ class: "link", onclick: action }, label) : "");
