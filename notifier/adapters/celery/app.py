@@ -13,7 +13,12 @@ from kombu.connection import Connection
 from kombu.entity import Queue
 from kombu.transport import redis
 
-from notifier.adapters.celery.transport import KEYS_OPTION, TASK_NAME, BrokerKeys, GarbageDeletingTransport
+from notifier.adapters.celery.transport import (
+    EXPECTED_KEY_TYPES_OPTION,
+    TASK_NAME,
+    ExpectedKeyTypes,
+    GarbageDeletingTransport,
+)
 from notifier.config.field import split_url
 from notifier.domain.delivery.scheduling import POOL_CREDITS
 from notifier.domain.delivery.slice import PUSH_STEPS, TIME_SHARE, Pool, Slice
@@ -151,7 +156,7 @@ def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, met
         broker_connection_max_retries=None,
         broker_pool_limit=1,
         broker_transport_options=_transport_options(
-            broker, timeout, BrokerKeys.for_queues(queue_names(pool), metrics.redis_garbage if metrics else None)
+            broker, timeout, ExpectedKeyTypes.for_queues(queue_names(pool), metrics.redis_garbage if metrics else None)
         ),
     )
     return app
@@ -179,11 +184,11 @@ def _queues(broker: str, pool: Pool) -> list[Queue]:
     return [*queues, bulk_queue_class(name, routing_key=name, queue_arguments=arguments)]
 
 
-def _transport_options(broker: str, timeout: float, keys: BrokerKeys) -> dict[str, Any]:
+def _transport_options(broker: str, timeout: float, keys: ExpectedKeyTypes) -> dict[str, Any]:
     if not is_redis(broker):
         return {"read_timeout": timeout, "write_timeout": timeout}
     return {
-        KEYS_OPTION: keys,
+        EXPECTED_KEY_TYPES_OPTION: keys,
         "visibility_timeout": VISIBILITY_TIMEOUT.total_seconds(),
         "socket_timeout": timeout,
         "socket_connect_timeout": PRODUCER_TIMEOUT,

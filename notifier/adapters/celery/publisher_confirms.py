@@ -20,7 +20,7 @@ class ConfirmingPublisher:
         self._channel = producer.channel
         self._published_count = 0
         self._unconfirmed: set[int] = set()
-        self._is_refused = False
+        self._has_rejection = False
         self._channel.confirm_select()
         self._channel.events["basic_ack"].add(self._on_ack)
         self._channel.events["basic_nack"].add(self._on_nack)
@@ -36,13 +36,13 @@ class ConfirmingPublisher:
         self._published_count += count
         publish()
         deadline = monotonic() + timeout
-        while self._unconfirmed and not self._is_refused:
+        while self._unconfirmed and not self._has_rejection:
             self._channel.connection.drain_events(timeout=max(0.001, deadline - monotonic()))
-        if self._is_refused:
+        if self._has_rejection:
             raise OperationalError("The broker rejected a task.")
 
     def _on_ack(self, tag: int, multiple: bool) -> None:
         self._unconfirmed -= {number for number in self._unconfirmed if number <= tag} if multiple else {tag}
 
     def _on_nack(self, tag: int, multiple: bool) -> None:
-        self._is_refused = True
+        self._has_rejection = True

@@ -61,12 +61,12 @@ class Http2Connection:
         self._next_stream = self._peer_stream_limit = 1
         self._unacknowledged_bytes = self._pending_acks = 0
         self._last_received_at, self._pinged_at, self._ping_count = now, 0.0, 0
-        self._awaits_pong = False
+        self._starts_after_pong = False
 
     @property
     def free_streams(self) -> int:
         """Number of requests that may start now."""
-        if self.closing_reason or self._awaits_pong or len(self.out.queued) > MAX_QUEUED_BYTES:
+        if self.closing_reason or self._starts_after_pong or len(self.out.queued) > MAX_QUEUED_BYTES:
             return 0
         return min(self._peer_stream_limit, self._limits.max_streams) - len(self._flights)
 
@@ -101,7 +101,7 @@ class Http2Connection:
         Raises Violation at the first invalid frame; the frames before it have taken effect.
         """
         self._last_received_at = now
-        if not self._awaits_pong:
+        if not self._starts_after_pong:
             self._pinged_at = 0.0
         if not self.out.queued:
             self._pending_acks = 0
@@ -133,7 +133,7 @@ class Http2Connection:
         """
         was_idle = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
         if was_idle and not self._flights and not self._pinged_at:
-            self._awaits_pong = True
+            self._starts_after_pong = True
             self._ping(now)
 
     def cancel_all(self) -> None:
@@ -263,7 +263,7 @@ class Http2Connection:
         if not flags & frames.ACK:
             self._queue_ack(frame(frames.PING, frames.ACK, 0, payload[:8]))
         elif int.from_bytes(payload, "big") == self._ping_count:
-            self._awaits_pong, self._pinged_at = False, 0.0
+            self._starts_after_pong, self._pinged_at = False, 0.0
 
     def _queue_ack(self, acknowledgement: bytes) -> None:
         self._pending_acks += 1

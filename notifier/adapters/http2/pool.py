@@ -30,7 +30,7 @@ class OriginPool:
         self._last_response_at = 0.0
         self._failed_connections = 0
         self._paused_until, self._pause_reason = 0.0, ""
-        self._was_paused = False
+        self._paused_since_check = False
         """Whether the origin was paused after the last check of the waiting requests."""
 
     def fill(self, now: float) -> None:
@@ -142,7 +142,7 @@ class OriginPool:
     def _pause(self, reason: str, now: float) -> None:
         """Pause the origin: open no connection for a while."""
         self._pause_reason, self._paused_until = reason, now + self._limits.pause_after_failure.total_seconds()
-        self._was_paused = True
+        self._paused_since_check = True
 
     def _requeue_resendable(self, connection: SocketConnection) -> Iterator[FinishedRequest]:
         protocol = connection.protocol
@@ -158,7 +158,7 @@ class OriginPool:
 
     def _fail_waiting(self, now: float) -> Iterator[FinishedRequest]:
         """Fail all waiting requests if no connection can be opened, or if no response has arrived for too long."""
-        is_paused, self._was_paused = self._was_paused or now < self._paused_until, False
+        is_paused, self._paused_since_check = self._paused_since_check or now < self._paused_until, False
         if is_paused and not self.connections and not self.pending_connection:
             reason = self._pause_reason
         elif (

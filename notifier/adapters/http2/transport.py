@@ -97,7 +97,7 @@ class Http2Transport:
         return self._limits.max_waiting - sum(len(pool.waiting_requests) for pool in self._pools.values())
 
     def _accept(self, post: Post, now: float) -> None:
-        if (pool := self._pools.get((post.origin, post.isolated))) is None:
+        if (pool := self._pools.get((post.origin, post.needs_own_connection))) is None:
             try:
                 pool = self._create_pool(post)
             except ValueError as error:
@@ -115,8 +115,10 @@ class Http2Transport:
         origin = Origin.parse(post.origin)
         if not (origin.secure or self._allow_plaintext):
             raise ValueError("plain-text HTTP is not allowed here")
-        pool = OriginPool(origin, self._limits, max_connections=1 if post.isolated else self._limits.max_connections)
-        self._pools[post.origin, post.isolated] = pool
+        pool = OriginPool(
+            origin, self._limits, max_connections=1 if post.needs_own_connection else self._limits.max_connections
+        )
+        self._pools[post.origin, post.needs_own_connection] = pool
         return pool
 
     def _tls_context(self) -> ssl.SSLContext:

@@ -12,7 +12,7 @@ from notifier.adapters.imports.layout import (
     UnreadableRow,
     accepted_rows,
     id_fault,
-    is_valid_text_id,
+    is_plainly_valid_text_id,
     parse_bool,
     parse_choice,
     parse_quiet_hours,
@@ -29,7 +29,7 @@ USER = "user"
 
 
 def parse_user(name: str, value: object) -> UserId:
-    if not is_valid_text_id(value) and (fault := id_fault(name, value)):
+    if not is_plainly_valid_text_id(value) and (fault := id_fault(name, value)):
         raise InvalidValue(fault)
     return UserId(str(value))
 
@@ -56,10 +56,10 @@ def _vip(values: Iterable[object]) -> AccountRow:
     return AccountRow(user=parse_user(USER, user_id), flags={Flag.VIP: parse_bool(Flag.VIP, value) is not False})
 
 
-FLAGS = tuple(map(str, Flag))
+FLAG_COLUMNS = tuple(map(str, Flag))
 
 ACCOUNTS: Layout[ImportBatch[AccountRow]] = Layout(
-    row_kind="an account", required=(USER,), optional=FLAGS, read_batch=_accounts
+    row_kind="an account", required=(USER,), optional=FLAG_COLUMNS, read_batch=_accounts
 )
 VIPS: Layout[ImportBatch[AccountRow]] = Layout(
     row_kind="a VIP", required=(USER,), optional=(str(Flag.VIP),), read_batch=_vips
@@ -79,7 +79,7 @@ def follow_rows(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject:
             continue
         if isinstance(row, UnreadableRow):
             reject(number, row.reason)
-        elif not (is_valid_text_id(row[0]) and is_valid_text_id(row[1]) and row[0] != row[1]) and (
+        elif not (is_plainly_valid_text_id(row[0]) and is_plainly_valid_text_id(row[1]) and row[0] != row[1]) and (
             fault := _follow_fault(*row)
         ):
             reject(number, fault)

@@ -67,7 +67,7 @@ class Layout(Generic[T_co]):
         return [name for name in names if name and name not in self.columns]
 
 
-def is_valid_text_id(value: object) -> bool:
+def is_plainly_valid_text_id(value: object) -> bool:
     """Return True for nearly all valid text ids. For False, `id_fault` decides."""
     return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
 

@@ -131,7 +131,7 @@ def _csv_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Itera
         header = [name.strip() for name in next(rows, [])]
         if missing := layout.missing_columns_text(header):
             raise BadImport(
-                f"The header has {', '.join(header) or 'nothing'}; {_required_columns(layout, missing)} required."
+                f"The header has {', '.join(header) or 'nothing'}; {_requirement(layout, missing)} required."
             )
         ignore(layout.ignored(header))
         # A missing column is read from an extra empty value at the end of each row.
@@ -153,7 +153,7 @@ def _ndjson_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> It
         yield number, parse_line(line) if line.strip() else None
 
 
-def _required_columns(layout: Layout[Any], missing: str) -> str:
+def _requirement(layout: Layout[Any], missing: str) -> str:
     """Return all required columns, so that the user doesn't find them one by one."""
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"

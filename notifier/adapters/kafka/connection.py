@@ -117,7 +117,7 @@ class UnreadableBatch(LogUnavailable):
     """The client cannot decode a batch. Its next poll would never return, so it must be replaced."""
 
 
-ERROR_TYPES: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
+LIBRARY_ERRORS: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
     PartitionsLost: (
         CommitFailedError,
         IllegalGenerationError,
@@ -127,14 +127,16 @@ ERROR_TYPES: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
     Fenced: (FencedInstanceIdError,),
     UnreadableBatch: (CorruptRecordError, UnsupportedCodecError),
 }
-TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
+TOO_LARGE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
 def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
     """Return the project's error for a library error: Poison for a record that is too large, otherwise an outage."""
-    if isinstance(error, TOO_LARGE):
+    if isinstance(error, TOO_LARGE_ERRORS):
         return Poison(f"{action}: the record is larger than the log accepts.")
-    outage_type = next((outage for outage, errors in ERROR_TYPES.items() if isinstance(error, errors)), LogUnavailable)
+    outage_type = next(
+        (outage for outage, errors in LIBRARY_ERRORS.items() if isinstance(error, errors)), LogUnavailable
+    )
     return outage_type(f"{action}: {type(error).__name__}.")
 
 

@@ -1,4 +1,4 @@
-"""Event log consumer: buffers records, commits offsets, holds back new partitions."""
+"""Event log consumer: buffers records, commits offsets, withheld back new partitions."""
 
 import logging
 import time
@@ -21,7 +21,7 @@ from notifier.ports.event_log import Logged
 
 LOGGER = logging.getLogger("notifier.kafka")
 
-MAX_BUFFERED = 10_000
+MAX_BUFFERED_RECORDS = 10_000
 """Maximum records buffered while the group's commits are unknown.
 
 With more, the membership is replaced and the records are read again.
@@ -66,9 +66,9 @@ class KafkaLogConsumer:
             self._leave_to_rejoin("the topic was deleted and recreated")
             return []
         try:
-            self._update_held_partitions()
+            self._update_withheld_partitions()
         finally:
-            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED:
+            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED_RECORDS:
                 self.close()
         if self._unloaded_partitions:
             return []
@@ -87,13 +87,13 @@ class KafkaLogConsumer:
             {number: offset for number, offset in offsets.items() if offset > self._committed.get(number, offset)}
         )
 
-    def owns_polled(self) -> bool:
+    def still_owns_polled_records(self) -> bool:
         if self._topic_was_recreated():
             self._leave_to_rejoin("the topic was deleted and recreated")
         # Repeat the current commits: that changes nothing, and brokers accept it only from the current owner. Held
         # partitions are left out, because they have no commit yet.
         return self._commit(
-            {number: offset for number, offset in self._committed.items() if number not in self._growth.holds}
+            {number: offset for number, offset in self._committed.items() if number not in self._growth.withheld}
         )
 
     def lag(self) -> int:
@@ -162,7 +162,7 @@ class KafkaLogConsumer:
 
         While a partition is held, its records cause a lag, so no stall is assumed.
         """
-        held = self._growth.holds.keys() & self._committed.keys()
+        held = self._growth.withheld.keys() & self._committed.keys()
         now, is_stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not held
         self._watchdog.on_lag_checked(now, is_stalled=is_stalled)
         if self._watchdog.stall_is_over_limit(now):
@@ -264,30 +264,30 @@ class KafkaLogConsumer:
 
     # New partitions of a grown topic: held until the older records of their keys are processed.
 
-    def _update_held_partitions(self) -> None:
+    def _update_withheld_partitions(self) -> None:
         """Release the held partitions that are due, and discard the buffered records of all held partitions.
 
         The discarded records are read again after the release of their partition.
         """
         self._load_commits()
-        held = self._growth.holds.keys() & self._committed.keys()
+        held = self._growth.withheld.keys() & self._committed.keys()
         if held and self._monotonic() >= self._release_checked_at + RELEASE_CHECK_INTERVAL:
             self._release_checked_at = self._monotonic()
             self._release(held)
-        for number in self._growth.holds.keys() & self._buffer.keys():
+        for number in self._growth.withheld.keys() & self._buffer.keys():
             del self._buffer[number]
 
     def _release(self, held: Iterable[int]) -> None:
         assert self._membership is not None
         bounds = self._membership.bounds({*held, *self._growth.older_partitions()})
-        readable = self._growth.check_holds(self._membership.commits(), bounds, self._monotonic())
+        readable = self._growth.newly_readable(self._membership.commits(), bounds, self._monotonic())
         for number in set(readable) & set(held):
             first = bounds[number][0]
             # Commit first: a partition with a commit is held by no later owner.
             if not self._commit({number: first}):
                 return
             self._membership.seek(number, first)
-            del self._growth.holds[number]
+            del self._growth.withheld[number]
             self._buffer.pop(number, None)
             LOGGER.info("consumer %s reads new partition %s/%d", self._member.instance_id, self._member.stream, number)
 

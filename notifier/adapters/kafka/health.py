@@ -19,7 +19,7 @@ from notifier.domain.errors import Environment, LogUnavailable
 BROKER_TIMEOUT_MS = 2_000
 """Timeout of one broker's answer."""
 ACCESS_ERRORS = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
-MIN_INSYNC = "min.insync.replicas"
+MIN_INSYNC_OPTION = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,4 +121,4 @@ def _topic_statuses(access: Access, admin: KafkaAdminClient) -> Iterator[tuple[s
 
 def _min_insync(admin: KafkaAdminClient, topic: str) -> int:
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-    return int(admin.describe_configs([resource], config_filter="all")["topic"][topic][MIN_INSYNC]["value"])
+    return int(admin.describe_configs([resource], config_filter="all")["topic"][topic][MIN_INSYNC_OPTION]["value"])

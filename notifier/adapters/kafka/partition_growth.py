@@ -29,7 +29,7 @@ def any_committed(commits: Commits) -> bool:
 
 
 @dataclass(slots=True)
-class PartitionHold:
+class WithheldPartition:
     """Hold on one new partition, which is not read until the hold ends."""
 
     older_count: int
@@ -60,27 +60,27 @@ class PartitionHold:
 class PartitionGrowth:
     """Holds of all new partitions as known to one consumer, including those assigned to other members."""
 
-    holds: dict[int, PartitionHold] = field(default_factory=dict)
+    withheld: dict[int, WithheldPartition] = field(default_factory=dict)
 
     def update(self, commits: Commits, now: float) -> None:
         """Hold exactly the partitions without a commit. The group must have committed before (`any_committed`)."""
         new = {number for number, commit in commits.items() if commit is None}
-        for number in self.holds.keys() - new:
-            del self.holds[number]
-        added = new - self.holds.keys()
+        for number in self.withheld.keys() - new:
+            del self.withheld[number]
+        added = new - self.withheld.keys()
         for number in added:
-            self.holds[number] = PartitionHold(older_count=min(added), detected_at=now)
+            self.withheld[number] = WithheldPartition(older_count=min(added), detected_at=now)
 
     def older_partitions(self) -> Collection[int]:
-        return range(max((hold.older_count for hold in self.holds.values()), default=0))
+        return range(max((hold.older_count for hold in self.withheld.values()), default=0))
 
-    def check_holds(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
-        """Return the held partitions that may be read now; the caller deletes their holds.
+    def newly_readable(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
+        """Return the held partitions that may be read now; the caller deletes their withheld.
 
         A check after PRODUCER_SWITCH_SECONDS notes the end offsets of the older partitions, for later checks.
         """
-        readable = [number for number, hold in self.holds.items() if hold.is_over(commits, bounds)]
-        for hold in self.holds.values():
+        readable = [number for number, hold in self.withheld.items() if hold.is_over(commits, bounds)]
+        for hold in self.withheld.values():
             if hold.older_ends is None and hold.producers_have_switched(now):
                 hold.older_ends = {number: bounds[number][1] for number in range(hold.older_count)}
         return readable

@@ -56,7 +56,7 @@ class CasHashes:
             results = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
             answers |= {cell: answer for cell, (_, answer) in results.items()}
             changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in results.items() if new}
-            remaining = self._set_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
+            remaining = self._set_if_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not remaining:
                 return answers
         raise CacheUnavailable("Other processes keep changing the value.")
@@ -79,7 +79,7 @@ class CasHashes:
             self._client.garbage.add(kind_of(cell.hash))
         return value or b""
 
-    def _set_unchanged(self, changes: Mapping[HashCell, tuple[bytes, bytes]]) -> Sequence[HashCell]:
+    def _set_if_unchanged(self, changes: Mapping[HashCell, tuple[bytes, bytes]]) -> Sequence[HashCell]:
         """Set the unchanged cells, and return those that a concurrent writer has changed."""
         if not changes:
             return []

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from notifier.adapters.redis.address import Host
 from notifier.adapters.redis.cluster import AsyncClusterClient, SlotMap
 from notifier.adapters.redis.connect import AsyncClient
-from notifier.adapters.redis.kept_connection import CommandWords, PersistentConnection
+from notifier.adapters.redis.persistent_connection import CommandWords, PersistentConnection
 
 
 class LookupConnection(Protocol):

@@ -13,8 +13,8 @@ from redis.exceptions import MaxConnectionsError, RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from notifier.adapters.redis.kept_connection import PersistentConnection, SharedConnection
 from notifier.adapters.redis.keys import GarbageCount
+from notifier.adapters.redis.persistent_connection import PersistentConnection, SharedConnection
 from notifier.domain.errors import CacheUnavailable
 
 # Circuit breaker for a Redis server that hangs. It also translates Redis errors to CacheUnavailable.

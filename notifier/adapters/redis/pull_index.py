@@ -43,11 +43,11 @@ COMPARISONS_PER_SWEEP = 60
 MIN_SPAN = timedelta(minutes=1)
 """Shortest time that a sweep leaves in a part, even if the part has too many lists."""
 
-UNSETTLED_FRACTION_MS = 0.5
+PROVISIONAL_FRACTION_MS = 0.5
 """Fraction of a millisecond that marks a list as unsettled.
 
 A rebuild adds it to the time since when a list is complete; all other such times are whole milliseconds.
-At the end of the rebuild `settle_lists.lua` finds and settles the marked lists.
+At the end of the rebuild `finalize_lists.lua` finds and settles the marked lists.
 """
 
 Run = list[Burst]
@@ -75,7 +75,7 @@ class RedisPullIndex:
         self._nonces = nonces
         self._merge_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "merge_lists")
         self._comparison_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "record_comparison")
-        self._settle_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "settle_lists")
+        self._finalize_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "finalize_lists")
         self._epochs: dict[int, bytes] = {}
         self._unsent: dict[BurstKey, Burst] = {}
         self._has_lost_bursts = False
@@ -105,7 +105,7 @@ class RedisPullIndex:
         return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))
 
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        epochs, is_whole = self._plant_epochs(), True
+        epochs, is_whole = self._planted_epochs(), True
         # Each script checks the epoch again, because readers may use each list as soon as it is written.
         for page in pages:
             with self._lock:
@@ -115,17 +115,17 @@ class RedisPullIndex:
             _require_complete(any(merged) or not merged)
         _require_complete(is_whole)
         self._write_proofs(epochs, to_ms(since), as_of)
-        is_settled = [self._settle_part(part) for part in range(PART_COUNT)]
-        _require_complete(all(is_settled))
+        is_final = [self._finalize_part(part) for part in range(PART_COUNT)]
+        _require_complete(all(is_final))
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
-        self._write_proofs(self._plant_epochs(), "", as_of)
+        self._write_proofs(self._planted_epochs(), "", as_of)
         self._comparison_count += 1
         sweeps, remainder = divmod(self._comparison_count, COMPARISONS_PER_SWEEP)
         if remainder == 0:
             self._sweep(sweeps % PART_COUNT, since, as_of)
 
-    def _plant_epochs(self) -> Mapping[int, bytes]:
+    def _planted_epochs(self) -> Mapping[int, bytes]:
         """Return the epoch of each part as stored there. The first call plants the missing ones."""
         if not self._epochs:
             self.generation()
@@ -216,23 +216,23 @@ class RedisPullIndex:
             )
             with self._lock:
                 run_calls(self._client, [comparison])
-            _require_complete(self._settle_part(part))
+            _require_complete(self._finalize_part(part))
             with self._lock:
                 [list_count] = run_calls(self._client, [Command("hlen", part_key(part))])
             if list_count <= MAX_LISTS_PER_PART or span <= MIN_SPAN:
                 return
             span /= 2
 
-    def _settle_part(self, part: int) -> bool:
-        """Settle all lists of the part (`settle_lists.lua`). Return False if the part is no longer complete."""
+    def _finalize_part(self, part: int) -> bool:
+        """Settle all lists of the part (`finalize_lists.lua`). Return False if the part is no longer complete."""
         cursor = -1
         while cursor != 0:
             with self._lock:
                 scan = Command("hscan", part_key(part), (max(cursor, 0),), {"count": LISTS_PER_ROUND_TRIP})
                 [(cursor, page)] = run_calls(self._client, [scan])
                 subjects = tuple(field for field in page if field not in _PROOF_FIELDS)
-                [is_settled] = run_calls(self._client, [ScriptCall(self._settle_script, part_key(part), subjects)])
-            if not is_settled:
+                [is_final] = run_calls(self._client, [ScriptCall(self._finalize_script, part_key(part), subjects)])
+            if not is_final:
                 return False
         return True
 
@@ -259,7 +259,7 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):
         subject = run[0].key.subject
-        since_ms = 0.0 if run[0].key.seq == 1 else to_ms(page[-1].opened_at) + UNSETTLED_FRACTION_MS
+        since_ms = 0.0 if run[0].key.seq == 1 else to_ms(page[-1].opened_at) + PROVISIONAL_FRACTION_MS
         newest[subject] = (run, to_ms(run[0].opened_at) if subject in newest else since_ms)
     return iter(newest.values())
 

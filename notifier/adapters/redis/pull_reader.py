@@ -101,7 +101,7 @@ def proven_since(part_since: bytes | None) -> float:
     return inf if part_since is None else float(part_since)
 
 
-MAX_PULLED_POSITIONS = 512
+MAX_POSITIONS = 512
 """Maximum positions in one result, enough for dozens of pages.
 
 Without a limit, a user who follows the hundreds of busiest subjects would get tens of thousands.
@@ -188,11 +188,11 @@ def _merge(lists: StoredLists) -> PulledPositions:
         return PulledPositions(positions=(), complete_since=None)
     # Sort by time only: comparing thousands of keys costs more than all other steps.
     newest = sorted(_positions_since(lists, since), key=itemgetter(0), reverse=True)
-    if len(newest) > MAX_PULLED_POSITIONS:
-        since = newest[MAX_PULLED_POSITIONS][0] + 1  # later than the newest position that is left out
+    if len(newest) > MAX_POSITIONS:
+        since = newest[MAX_POSITIONS][0] + 1  # later than the newest position that is left out
     positions = [
         InboxPosition(from_ms(opened_at), BurstKey(subject, seq))
-        for opened_at, subject, seq in newest[:MAX_PULLED_POSITIONS]
+        for opened_at, subject, seq in newest[:MAX_POSITIONS]
         if opened_at >= since
     ]
     return PulledPositions(positions=tuple(sorted(positions, reverse=True)), complete_since=from_ms(since))

@@ -11,9 +11,9 @@ from redis.exceptions import ResponseError
 from notifier.adapters.redis.calls import Command
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
-from notifier.adapters.redis.kept_connection import CommandWords
 from notifier.adapters.redis.keys import KeyKind, LuaScript
 from notifier.adapters.redis.lookups import lookup_connection
+from notifier.adapters.redis.persistent_connection import CommandWords
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
@@ -79,7 +79,7 @@ class RedisViewerVersionWriter:
         with self._client.guarded(), self._client.pipeline(transaction=False) as pipe:
             for call in calls:
                 pipe.eval(*call)
-            _count_garbage(self._client, pipe.execute())
+            _checked_answers(self._client, pipe.execute())
 
 
 class RedisViewerVersionReader:
@@ -176,13 +176,13 @@ class RedisViewerVersionReader:
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
         with self._client.guarded():
             if self._client.shared is not None:
-                return _count_garbage(
+                return _checked_answers(
                     self._client, await self._client.shared.execute([("eval", *call) for call in calls])
                 )
             async with self._client.pipeline(transaction=False) as pipe:
                 for call in calls:
                     pipe.eval(*call)
-                return _count_garbage(self._client, await pipe.execute())
+                return _checked_answers(self._client, await pipe.execute())
 
 
 def _with_checksum(value: bytes) -> bytes:
@@ -214,12 +214,12 @@ def is_cluster_client(client: object) -> bool:
     return isinstance(client, ClusterClient | AsyncClusterClient)
 
 
-Group = Sequence[Scope]
+ScopeGroup = Sequence[Scope]
 """Scopes whose keys one command can reach."""
 
 
-def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[Group]:
-    """Group the scopes: by hash tag in a cluster, otherwise into one group."""
+def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[ScopeGroup]:
+    """ScopeGroup the scopes: by hash tag in a cluster, otherwise into one group."""
     if not is_cluster:
         return [[*scopes]] if scopes else []
     groups = defaultdict[str, list[Scope]](list)
@@ -228,23 +228,23 @@ def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[Group]:
     return [*groups.values()]
 
 
-def _begin_calls(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
+def _begin_calls(groups: Iterable[ScopeGroup], change: str) -> Iterable[Sequence[Any]]:
     return (_call(_BEGIN_CHANGE, group, change, PLACEHOLDER_TTL) for group in groups)
 
 
-def _finish_calls(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
+def _finish_calls(groups: Iterable[ScopeGroup], change: str) -> Iterable[Sequence[Any]]:
     return (_call(_FINISH_CHANGE, group, change, PLACEHOLDER_TTL) for group in groups)
 
 
-def _insert_calls(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
+def _insert_calls(groups: Iterable[ScopeGroup], version: str) -> Iterable[Sequence[Any]]:
     return (_call(_INSERT_VERSIONS, group, version, VERSION_TTL) for group in groups)
 
 
-def _call(script: LuaScript, group: Group, name: str, ttl: timedelta) -> Sequence[Any]:
+def _call(script: LuaScript, group: ScopeGroup, name: str, ttl: timedelta) -> Sequence[Any]:
     return script.text, len(group), *map(version_key, group), name, ttl // _MILLISECOND
 
 
-def _count_garbage(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
+def _checked_answers(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
     """Count the garbage that the scripts replaced, and return their answers. Raises the first error."""
     for answer in answers:
         if isinstance(answer, Exception):
@@ -254,7 +254,7 @@ def _count_garbage(client: RedisClient | AsyncClient, answers: list[Any]) -> lis
 
 
 def _read_versions(
-    groups: Sequence[Group], answers: Sequence[Sequence[object]]
+    groups: Sequence[ScopeGroup], answers: Sequence[Sequence[object]]
 ) -> tuple[Mapping[Scope, str], Collection[Scope]]:
     """Return the versions of scopes, and the scopes that are being changed.
 

@@ -73,7 +73,7 @@ class QueryThreads:
         self._lock = threading.Lock()
         self._numbers = count()
         self._threads: dict[int, threading.Thread] = {}
-        self._query_limits: dict[int, float] = {}
+        self._stall_times: dict[int, float] = {}
         """Time limit of the current query, by thread. A thread that still runs it after that time is stalled."""
 
     def append(self, pending: PendingQuery) -> None:
@@ -82,7 +82,7 @@ class QueryThreads:
             while len(self._threads) < self._worker_count:
                 self._start(self._run_worker)
             now = time.monotonic()
-            if len(self._threads) < self._max_threads and all(limit < now for limit in self._query_limits.values()):
+            if len(self._threads) < self._max_threads and all(limit < now for limit in self._stall_times.values()):
                 self._start(self._run_helper)
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class QueryThreads:
 
     def _start(self, run: Callable[[int], None]) -> None:
         number = next(self._numbers)
-        self._query_limits[number] = math.inf
+        self._stall_times[number] = math.inf
         self._threads[number] = threading.Thread(target=run, args=(number,), name=f"sqlite-{number}", daemon=True)
         self._threads[number].start()
 
@@ -129,16 +129,16 @@ class QueryThreads:
                 if (pending := self._queue.get_nowait()) is not None:
                     return pending
                 self.close()  # pass the end of the queue on to the other threads
-            del self._threads[number], self._query_limits[number]
+            del self._threads[number], self._stall_times[number]
             return None
 
     def _run_query(self, number: int, pending: PendingQuery, undelivered: "_UndeliveredResults") -> None:
         now = time.monotonic()
         if undelivered.oldest_at < now - MAX_RESULT_DELAY.total_seconds():
             undelivered.send()
-        self._query_limits[number] = now + self._stall_seconds
+        self._stall_times[number] = now + self._stall_seconds
         pending.run()
-        self._query_limits[number] = math.inf
+        self._stall_times[number] = math.inf
         undelivered.add(pending)
 
 
@@ -165,10 +165,10 @@ class _UndeliveredResults:
         self.oldest_at = math.inf
 
 
-THREADS = 1
+READER_THREADS = 1
 """Worker threads for reads. Threads contend for the GIL at each row: four run a third as many queries as one."""
 
-HELPERS = 3
+MAX_HELPER_THREADS = 3
 """Maximum number of extra threads. They run queries while all other threads are stalled."""
 
 HELPERS_START_AFTER = timedelta(milliseconds=200)
@@ -181,10 +181,10 @@ stall for 50 ms, and helpers that aren't needed slow down all threads.
 RESULTS_PER_WAKEUP = 4
 """Results per wake-up of the event loop. More would delay the first of them, and save hardly anything."""
 
-WRITERS = 2
+WRITER_THREADS = 2
 """Threads for writes. A file has one writer at a time; while that one waits for the disk, the other is ready."""
 
-DEADLINE = timedelta(seconds=2)
+QUERY_DEADLINE = timedelta(seconds=2)
 """Longest time that a user who opens the inbox waits for a query."""
 
 MAX_IN_FLIGHT = 1_000
@@ -200,9 +200,9 @@ class SqliteReader:
     def __init__(
         self,
         *,
-        threads: int = THREADS,
-        helpers: int = HELPERS,
-        deadline: timedelta = DEADLINE,
+        threads: int = READER_THREADS,
+        helpers: int = MAX_HELPER_THREADS,
+        deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
         helpers_start_after: timedelta = HELPERS_START_AFTER,
         results_per_wakeup: int = RESULTS_PER_WAKEUP,
@@ -239,7 +239,7 @@ class SqliteWriter(SqliteReader):
     """Runs writes in separate threads: a write that waits for a locked file delays no read."""
 
     def __init__(
-        self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, max_in_flight: int = MAX_IN_FLIGHT
+        self, *, threads: int = WRITER_THREADS, deadline: timedelta = QUERY_DEADLINE, max_in_flight: int = MAX_IN_FLIGHT
     ) -> None:
         # Deliver each result at once: the next write may wait for the file until after the deadline of this one.
         super().__init__(

@@ -124,7 +124,7 @@ class Database:
                 connection = self._connection()
                 # Take the write lock at once: a transaction that begins as a read could be refused halfway.
                 _execute_when_unlocked(connection, "BEGIN IMMEDIATE", time.monotonic() + self._lock_timeout_seconds)
-                with self._drop_connection_on_error(), _transaction(connection):
+                with self._drop_connection_on_caller_error(), _transaction(connection):
                     yield connection
         finally:
             turn.release()
@@ -139,7 +139,7 @@ class Database:
         with self._translate_errors():
             connection = self._connection()
             connection.execute("BEGIN")
-            with self._drop_connection_on_error(), _transaction(connection):
+            with self._drop_connection_on_caller_error(), _transaction(connection):
                 yield connection
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ class Database:
             connection.close()
 
     @contextmanager
-    def _drop_connection_on_error(self) -> Iterator[None]:
+    def _drop_connection_on_caller_error(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error:

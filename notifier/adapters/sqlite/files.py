@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.migrate import migrate, pending
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey
 
-INBOX_FILES = 8
+INBOX_FILE_COUNT = 8
 """Number of inbox files. Bulk delivery is spread over them, so that several workers write at once."""
 
 
@@ -35,12 +35,12 @@ class Files:
             log=Database(folder / "log.db", unavailable_error=LogUnavailable),
             core=Database(folder / "core.db"),
             inboxes=tuple(
-                Database(folder / f"inbox-{i:02}.db", synchronous=Synchronous.NORMAL) for i in range(INBOX_FILES)
+                Database(folder / f"inbox-{i:02}.db", synchronous=Synchronous.NORMAL) for i in range(INBOX_FILE_COUNT)
             ),
         )
 
     def inbox(self, shard: int) -> Database:
-        return self.inboxes[shard % INBOX_FILES]
+        return self.inboxes[shard % INBOX_FILE_COUNT]
 
     def migrate(self) -> int:
         """Create the folder, migrate all files, and return the number of applied steps.

@@ -147,7 +147,7 @@ class _ApnsRequests:
                 ("apns-id", notification_id(self.alert, device.id)),
             ),
             body=self._body(language_of(device.locale)),
-            isolated=self.apns.suspects.is_suspect(device, now),
+            needs_own_connection=self.apns.suspects.is_suspect(device, now),
             device=device,
             bearer=bearer,
         )

@@ -23,7 +23,7 @@ _PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
-class _File(msgspec.Struct):
+class _ServiceAccountFile(msgspec.Struct):
     """Required fields of a service account file. Other fields are ignored."""
 
     type: str
@@ -85,12 +85,12 @@ class ServiceAccount:
         )
 
 
-def _parse_file(text: bytes) -> _File:
+def _parse_file(text: bytes) -> _ServiceAccountFile:
     # Drop the cause and its message: they may quote the file.
     try:
-        return msgspec.json.decode(text, type=_File)
+        return msgspec.json.decode(text, type=_ServiceAccountFile)
     except (msgspec.ValidationError, RecursionError):
-        names = ", ".join(_File.__struct_fields__)
+        names = ", ".join(_ServiceAccountFile.__struct_fields__)
         raise BadSetting(f"The service account of FCM must contain {names}, all as text.") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadSetting("The service account of FCM is not valid JSON.") from None

@@ -18,7 +18,7 @@ from notifier.domain.push.alert import Alert
 
 RECORD_SIZE = 4096
 """Record size that every receiver must accept (RFC 8291, 4). A message is a single, shorter record."""
-OVERHEAD = 86 + 1 + 16
+OVERHEAD_BYTES = 86 + 1 + 16
 """Bytes of a body in addition to its content: header with the sender's public key, delimiter, tag."""
 KEY_BYTES, SECRET_BYTES, SALT_BYTES = 65, 16, 16
 """Sizes in bytes of the uncompressed public key, the authentication secret, and the salt of each message."""
@@ -37,8 +37,8 @@ def encrypt(content: bytes, *, length: int, key: bytes, secret: bytes, pair: Mes
     shared = pair.private.exchange(ECDH(), EllipticCurvePublicKey.from_encoded_point(SECP256R1(), key))
     input_key = _expand(_hmac(secret, shared), b"WebPush: info\0" + key + pair.public)
     record_key = _hmac(salt, input_key)
-    encryption_key = _expand(record_key, b"Content-Encoding: aes128gcm\0")[:16]
-    nonce = _expand(record_key, b"Content-Encoding: nonce\0")[:12]
+    encryption_key = _expand(record_key, b"WebPushContent-Encoding: aes128gcm\0")[:16]
+    nonce = _expand(record_key, b"WebPushContent-Encoding: nonce\0")[:12]
     record = AESGCM(encryption_key).encrypt(nonce, (content + _LAST_RECORD_DELIMITER).ljust(length + 1, b"\0"), None)
     return salt + pack(">IB", RECORD_SIZE, len(pair.public)) + pair.public + record
 
@@ -51,7 +51,7 @@ def _hmac(key: bytes, message: bytes) -> bytes:
     return digest(key, message, "sha256")
 
 
-# Content of an alert for the browser's service worker, padded so that its length reveals nothing.
+# WebPushContent of an alert for the browser's service worker, padded so that its length reveals nothing.
 
 PADDING_STEP = 512
 """Contents are padded to a multiple of this many bytes.
@@ -68,20 +68,20 @@ characters, the maximum length, fit in any alphabet.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class WebPushContent:
     text: bytes
     length: int
     """Padded length."""
 
 
-def build_content(alert: Alert, language: str) -> Content:
+def build_content(alert: Alert, language: str) -> WebPushContent:
     """Return the JSON for `event.data.json()`: a title, and a tag that makes a resent alert replace itself."""
     text = shortened_to_fit(
         alert.text_in(language),
         lambda title: {"title": title, "tag": alert.collapse_id, "lang": language},
         max_bytes=MAX_CONTENT_BYTES,
     )
-    return Content(text=text, length=-(-len(text) // PADDING_STEP) * PADDING_STEP)
+    return WebPushContent(text=text, length=-(-len(text) // PADDING_STEP) * PADDING_STEP)
 
 
 def build_topic(alert: Alert) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, receipt_without_reply, send_requests
-from notifier.adapters.push.webpush.encryption import SALT_BYTES, Content, build_content, build_topic, encrypt
+from notifier.adapters.push.webpush.encryption import SALT_BYTES, WebPushContent, build_content, build_topic, encrypt
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
 from notifier.domain.push.alert import Alert
@@ -19,7 +19,7 @@ from notifier.ports.push import NoReply, Reply, Transport
 
 MAX_TTL = timedelta(days=30)
 """Maximum TTL: Mozilla's limit; other push services store nothing for longer."""
-IMMEDIATE, DEFERRABLE = "high", "normal"
+URGENCY_IMMEDIATE, URGENCY_DEFERRABLE = "high", "normal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class _WebPushRequests:
     web: WebPushSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
-    contents: dict[str, Content] = field(default_factory=dict)
+    contents: dict[str, WebPushContent] = field(default_factory=dict)
     """Contents by language."""
 
     def prepare(self) -> Receipt | None:
@@ -87,12 +87,12 @@ class _WebPushRequests:
             return receipt_without_reply(answer, now, chance)
         return receipt_of(answer, request.origin, self.web.reputation, now, chance)
 
-    def _content(self, language: str) -> Content:
+    def _content(self, language: str) -> WebPushContent:
         if language not in self.contents:
             self.contents[language] = build_content(self.alert, language)
         return self.contents[language]
 
-    def _encrypted(self, content: Content, subscription: WebSubscription) -> bytes:
+    def _encrypted(self, content: WebPushContent, subscription: WebSubscription) -> bytes:
         pair, salt = self.web.pair(), self.web.salt(SALT_BYTES)
         return encrypt(
             content.text, length=content.length, key=subscription.key, secret=subscription.secret, pair=pair, salt=salt
@@ -104,7 +104,7 @@ def _common_headers(alert: Alert) -> tuple[tuple[str, str], ...]:
         ("content-encoding", "aes128gcm"),
         ("content-type", "application/octet-stream"),
         ("topic", build_topic(alert)),
-        ("urgency", IMMEDIATE if alert.is_urgent else DEFERRABLE),
+        ("urgency", URGENCY_IMMEDIATE if alert.is_urgent else URGENCY_DEFERRABLE),
     )
 
 

@@ -10,7 +10,7 @@
 --
 -- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
 -- that opened at or after `since`. A rebuild sends its pages newest first, and `since` is the end of the page, with a
--- fraction of a millisecond. A page with older bursts of the subject, or settle_lists.lua at the end, moves it further back.
+-- fraction of a millisecond. A page with older bursts of the subject, or finalize_lists.lua at the end, moves it further back.
 -- opened_at rises with seq. A burst may be reopened at a later time, never at an earlier one, so the later value wins.
 
 local kept = tonumber(ARGV[1])

@@ -143,14 +143,14 @@ class SqliteHeads:
 
     def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         with self._db.write() as c:
-            return [_swap(c, head) for head in heads]
+            return [_compare_and_set(c, head) for head in heads]
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
         with self._db.read() as c:
             return [Subject.parse(subject) for (subject,) in c.execute(_SELECT_UNPUBLISHED, (limit,))]
 
 
-def _swap(c: sqlite3.Connection, head: Head) -> bool:
+def _compare_and_set(c: sqlite3.Connection, head: Head) -> bool:
     subject = str(head.subject)
     row = (head.version, head.nonce, head.is_published, pack(head), subject)
     swapped = c.execute(_INSERT_HEAD, row) if head.version == 1 else c.execute(_UPDATE_HEAD, (*row, head.version))

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypt
+from notifier.adapters.push.webpush.encryption import OVERHEAD_BYTES, encrypt
 from notifier.adapters.push.webpush.vapid import MessageKeyPair
 from notifier.devkit.fake_providers.browser import decrypt
 
@@ -53,7 +53,7 @@ def test_fake_browser_decrypts_the_rfc_example() -> None:
 def test_content_is_decrypted_and_only_padded_length_is_visible(content: bytes, padding: int) -> None:
     length = len(content) + padding
     message = encrypted_for_browser(content, length)
-    assert len(message) == length + OVERHEAD
+    assert len(message) == length + OVERHEAD_BYTES
     assert decrypt(message, BROWSER, SECRET) == content
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import (
     MAX_CONTENT_BYTES,
-    OVERHEAD,
+    OVERHEAD_BYTES,
     PADDING_STEP,
-    Content,
+    WebPushContent,
     build_content,
     build_topic,
 )
@@ -27,7 +27,7 @@ FIREFOX_ANDROID_LIMIT = 2744
 LANGUAGES = st.sampled_from(sorted(PHRASES_BY_LANGUAGE))
 
 
-def content_for(opener: str, language: str = "en") -> Content:
+def content_for(opener: str, language: str = "en") -> WebPushContent:
     return build_content(replace(ALERT, content=MentionAlert(opener=UserId(opener))), language)
 
 
@@ -58,7 +58,7 @@ def test_payload_fits_every_browser(opener: str, language: str) -> None:
     payload = content_for(opener, language)
     assert len(payload.text) <= payload.length <= MAX_CONTENT_BYTES
     assert payload.length % PADDING_STEP == 0
-    assert payload.length + OVERHEAD <= FIREFOX_ANDROID_LIMIT
+    assert payload.length + OVERHEAD_BYTES <= FIREFOX_ANDROID_LIMIT
     assert json.loads(payload.text)["tag"] == ALERT.collapse_id
 
 
