@@ -1,6 +1,6 @@
-"""Directory that caches numbers in both directions.
+"""Directory that caches the numbers of users, and the users of numbers.
 
-Numbers never change, so a cached number is never stale.
+A number never changes, so a cached one is never stale.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -11,7 +11,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Directory, DirectoryEntry
 
 MAX_GENERATION_ENTRIES = 131_072
-"""Maximum number of entries in one generation. The two generations of both directions take about 60 MB at most."""
+"""Maximum number of entries in one generation. The two generations of both caches take about 60 MB at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")

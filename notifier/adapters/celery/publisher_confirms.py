@@ -11,9 +11,9 @@ Producer = Any
 
 
 class ConfirmingPublisher:
-    """Publisher with confirms on its own channel. After an error its owner discards it.
+    """Publisher with confirms on its own channel. The caller discards the publisher after an error.
 
-    It waits once for a whole batch. Kombu's `confirm_publish` waits for each task: 1 ms on an idle disk.
+    `send` waits once for a whole batch. Kombu's `confirm_publish` would wait for each task: 1 ms on an idle disk.
     """
 
     def __init__(self, producer: Producer) -> None:
@@ -28,7 +28,7 @@ class ConfirmingPublisher:
     def send(self, count: int, publish: Callable[[], None], timeout: float) -> None:
         """Call `publish`, which sends `count` tasks, and return when a majority of the queue's nodes has them.
 
-        Raises OperationalError if a task is refused, and OSError if the confirms take longer than `timeout` seconds.
+        Raises OperationalError if the broker rejects a task, and OSError without all confirms after `timeout` seconds.
         """
         # RabbitMQ numbers the messages of a channel from 1. Note the numbers before publishing: the first confirms
         # arrive while the last tasks are sent.

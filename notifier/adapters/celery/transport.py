@@ -23,13 +23,13 @@ Untyped = Callable[..., Any]
 """Function of kombu, which has no types."""
 
 EXPECTED_KEY_TYPES_OPTION = "expected_key_types"
-"""Name of the transport option that holds the ExpectedKeyTypes."""
+"""Name of the transport option whose value is the ExpectedKeyTypes."""
 
 UNACKED_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
 """Keys in which kombu records the tasks that workers have not acknowledged yet, with their Redis types."""
 
 UNACKED_MUTEX_KEY = "unacked_mutex"
-"""Lock of the worker that restores tasks."""
+"""Lock that a worker takes while it restores tasks."""
 NO_TTL = -1
 """Answer of PTTL for a key that never expires."""
 
@@ -143,8 +143,8 @@ class GarbageDeletingChannel(redis.Channel):
 
     @property
     def expected_key_types(self) -> ExpectedKeyTypes:
-        keys: ExpectedKeyTypes = self.connection.client.transport_options[EXPECTED_KEY_TYPES_OPTION]
-        return keys
+        types: ExpectedKeyTypes = self.connection.client.transport_options[EXPECTED_KEY_TYPES_OPTION]
+        return types
 
     def delete_garbage(self) -> None:
         with self.conn_or_acquire() as client:
@@ -185,7 +185,10 @@ class GarbageDeletingTransport(redis.Transport):
 
 
 def is_task(raw: Any, message: Any) -> bool:
-    """Return whether a message looks like a task sent by CeleryQueue. No other message may reach a worker."""
+    """Return whether a message looks like a task sent by CeleryQueue. No other message may reach a worker.
+
+    Raises any error for a message without the parts of a task.
+    """
     if (raw["content-type"], raw["content-encoding"]) != ("application/json", "utf-8"):
         return False
     (name,), keyword_arguments, _ = message.decode()

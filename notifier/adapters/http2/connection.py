@@ -14,9 +14,9 @@ from notifier.adapters.http2.request import MAX_BODY_BYTES, UNSENT, FinishedRequ
 from notifier.adapters.http2.send_buffer import SendBuffer, checked_window
 
 CONNECTION_WINDOW = 1 << 24
-"""Receive window of all streams together. It is large, because responses are read as soon as they arrive.
+"""Receive window of all streams together, in bytes. Each stream keeps the default window.
 
-Each stream keeps the default window of 64 KiB.
+A large window costs no memory, because responses are read as soon as they arrive.
 """
 CONNECTION_PREFACE = (
     frames.PREFACE
@@ -62,6 +62,7 @@ class Http2Connection:
         self._unacknowledged_bytes = self._pending_acks = 0
         self._last_received_at, self._pinged_at, self._ping_count = now, 0.0, 0
         self._starts_after_pong = False
+        """Whether no request may start before the last PING is acknowledged."""
 
     @property
     def free_streams(self) -> int:
@@ -101,7 +102,7 @@ class Http2Connection:
         Raises Violation at the first invalid frame; the frames before it have taken effect.
         """
         self._last_received_at = now
-        if not self._starts_after_pong:
+        if not self._starts_after_pong:  # then any data proves that the connection is alive
             self._pinged_at = 0.0
         if not self.out.queued:
             self._pending_acks = 0
@@ -284,7 +285,7 @@ class Http2Connection:
         raise Violation(frames.PROTOCOL_ERROR, "unexpected push promise")
 
     def _find_flight(self, stream: int) -> RequestInFlight | None:
-        """Return the request of a stream, or None if this side has already ended it.
+        """Return the request of a stream, or None if it has ended.
 
         Raises Violation for a stream that was never started.
         """

@@ -12,19 +12,22 @@ from notifier.ports.push import Post
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http2Limits:
     max_connections: int = 2
-    """Maximum connections to one origin. Its isolated requests (`Post.isolated`) get one more.
+    """Maximum connections to one origin. Requests with `Post.needs_own_connection` share one more.
 
     FCM allows 100 streams per connection. At 50 ms per response that is 2,000 requests a second; 10,000 a second take
     six connections.
     """
     max_total_connections: int = 64
-    """Maximum connections to all origins; Web Push has many. Idle connections are closed to make room."""
+    """Maximum connections to all origins. Web Push has many origins. Idle connections are closed to make room."""
     max_streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
     max_waiting: int = 256
-    """Maximum number of requests, to all origins, that wait for a stream. With fewer, no origin delays another."""
+    """Maximum number of requests, to all origins, that wait for a stream. At this number, no request is accepted."""
     answer_timeout: timedelta = timedelta(seconds=10)
-    """Timeout of a request from its start. Google asks clients to wait at least 10 s before a retry."""
+    """Timeout of a request from its start. Waiting requests fail if no response arrives for this long.
+
+    Google asks clients to wait at least 10 s before a retry.
+    """
     open_timeout: timedelta = timedelta(seconds=10)
     """Timeout of DNS look-up, connect and TLS handshake together."""
     max_stream_wait: timedelta = timedelta(milliseconds=50)

@@ -29,6 +29,7 @@ class RequestInFlight:
     """Bytes of the body that the peer's window for this stream still admits."""
     unsent_body: bytes = b""
     """Part of the body that the peer's windows do not admit yet."""
+    # The response so far.
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""

@@ -6,7 +6,7 @@ from notifier.adapters.http2.request import RequestInFlight
 
 
 class SendBuffer:
-    """Bytes to send on one connection, and requests whose bodies wait for a window."""
+    """Bytes to send on one connection, and requests whose bodies wait until the peer widens a flow-control window."""
 
     __slots__ = ("_blocked", "_connection_window", "bytes_sent", "initial_window", "max_frame_size", "queued")
 

@@ -18,7 +18,7 @@ from notifier.ports.push import NoReply, Post, Reply
 CHECK_INTERVAL = 0.05
 """Seconds between two checks for timeouts."""
 MAX_ACCEPTED_PER_STEP = 64
-"""Maximum number of requests taken from the source between two polls. The source may have to compute each request."""
+"""Maximum number of requests taken from the source between two polls. Some sources take long to build a request."""
 
 
 class Http2Transport:
@@ -162,7 +162,7 @@ class Http2Transport:
         return bool(idle_pools)
 
     def _poll(self, seconds: float) -> None:
-        """Wait until a socket is readable or writable, and read from the readable ones."""
+        """Wait for at most `seconds` until a socket is readable or writable, and read from the readable ones."""
         poller, connections = poll(), dict[int, SocketConnection]()
         poller.register(self._lookups.wakeup_socket, POLLIN)
         for pool in self._pools.values():

@@ -26,6 +26,7 @@ from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges
 
 USER = "user"
+"""Column of the user, in all files but that of follows."""
 
 
 def parse_user(name: str, value: object) -> UserId:
@@ -108,6 +109,7 @@ FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
 # Preferences of a user: for one account, or for everything.
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
+"""Names of the columns."""
 
 _ACCOUNT_WIDE_VOLUMES = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 

@@ -20,11 +20,11 @@ from notifier.domain.errors import BadImport, Environment
 # NDJSON: each line is an object.
 
 MAX_IGNORED_NAMES = 64
-"""Maximum number of ignored names that the decoder learns and reports. Further ones are ignored silently."""
+"""Once the decoder knows this many ignored names, it ignores all others without a report."""
 
 
 class LineParser:
-    """Parser of NDJSON lines. It reports each ignored member once."""
+    """Parser of NDJSON lines. It reports each ignored field once."""
 
     def __init__(self, layout: Layout[Any], ignore: Ignore) -> None:
         self._layout, self._ignore = layout, ignore
@@ -47,7 +47,7 @@ class LineParser:
     def _decode_line(self, line: str) -> Any:
         """Decode a line.
 
-        An unknown member leads to a new decoder that skips it, so later lines with that member are as fast as others.
+        If the line has an unknown field, create a decoder that skips it: later lines with it are as fast as others.
         """
         try:
             return self._decode(line)
@@ -55,7 +55,7 @@ class LineParser:
             if not (unknown_names := self._unknown_names(line)):
                 raise
         self._ignored += unknown_names
-        self._ignore(self._layout.ignored(unknown_names))
+        self._ignore(self._layout.ignored_columns(unknown_names))
         self._decode = self._create_decoder()
         return self._decode(line)
 
@@ -92,6 +92,8 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReader(Generic[T]):
+    """Reader of one CSV or NDJSON file."""
+
     file: BinaryIO
     """Decompressed stream."""
     form: Form
@@ -133,7 +135,7 @@ def _csv_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Itera
             raise BadImport(
                 f"The header has {', '.join(header) or 'nothing'}; {_requirement(layout, missing)} required."
             )
-        ignore(layout.ignored(header))
+        ignore(layout.ignored_columns(header))
         # A missing column is read from an extra empty value at the end of each row.
         positions = [header.index(name) if name in header else -1 for name in layout.columns]
         pick_columns, last_position = itemgetter(*positions), max(positions)
@@ -154,7 +156,7 @@ def _ndjson_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> It
 
 
 def _requirement(layout: Layout[Any], missing: str) -> str:
-    """Return all required columns, so that the user doesn't find them one by one."""
+    """Return `a and b are`, with all required columns, so that the user doesn't find them one by one."""
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
     return f"{' and '.join(layout.required)} {'is' if len(layout.required) == 1 else 'are'}"
@@ -165,11 +167,11 @@ def _requirement(layout: Layout[Any], missing: str) -> str:
 EXTRA_NEEDED = 'Parquet and zstd need an extra: pip install "notifier[import]".'
 
 GZIP_MAGIC, ZSTD_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-"""First bytes of the files."""
+"""First bytes of each kind of file."""
 
 
 def decompressed(file: BinaryIO) -> BinaryIO:
-    """Return the decompressed stream. The first bytes tell the compression; other files are read as they are.
+    """Return the decompressed stream of a gzip or zstd file, which its first bytes show, and any other file as it is.
 
     Raises Environment without the import extra, and BadImport for Parquet, which has no lines.
     """

@@ -48,8 +48,8 @@ class Access:
     instance: str = ""
     """Static group instance id: a restarted process gets its own partitions back at once.
 
-    Only one process at a time may use an id. If it is empty, the `owner` of the subscription takes its place, which may
-    change with each start.
+    Only one process at a time may use an id. If it is empty, the subscription's `owner` is used instead. An owner may
+    get a new name with each start.
     """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -68,7 +68,7 @@ class Access:
         }
 
     def admin_options(self) -> dict[str, Any]:
-        """Return the options that admin clients know."""
+        """Return `options()` without the one that admin clients reject."""
         return {name: value for name, value in self.options().items() if name != "allow_auto_create_topics"}
 
     def topic(self, stream: str) -> str:
@@ -80,7 +80,10 @@ class Access:
 
 
 def security(*, user: str, password: str, mechanism: str, ca: str) -> Mapping[str, Any]:
-    """Return the options for SASL and TLS; empty values switch them off. Raises BadSetting."""
+    """Return the options for SASL and TLS. Without a `user` there is no SASL, and without a `ca` no TLS.
+
+    Raises BadSetting.
+    """
     if ca:
         try:
             ssl.create_default_context(cafile=ca)
@@ -114,7 +117,7 @@ class Fenced(LogUnavailable):
 
 
 class UnreadableBatch(LogUnavailable):
-    """The client cannot decode a batch. Its next poll would never return, so it must be replaced."""
+    """The client cannot decode a batch. Replace the client: its next poll would never return."""
 
 
 LIBRARY_ERRORS: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {

@@ -1,8 +1,8 @@
 """Decide when consumers may read the partitions added to a topic.
 
-When a topic grows, some keys move to new partitions. A new partition is held, which means not read, until the older
+When a topic grows, some keys move to new partitions. A new partition is withheld: nothing reads it until the older
 records of its keys are processed. A group commits all partitions when it starts. So a partition without a commit is
-new, even after rebalances. It gets its first commit when it is released.
+new, even after rebalances. Its first commit releases it for all members of the group.
 """
 
 from collections.abc import Collection, Mapping
@@ -30,13 +30,13 @@ def any_committed(commits: Commits) -> bool:
 
 @dataclass(slots=True)
 class WithheldPartition:
-    """Hold on one new partition, which is not read until the hold ends."""
+    """A new partition that is not read yet."""
 
     older_count: int
     """Number of partitions that existed before this one was added. They have the lower numbers."""
     detected_at: float
     older_ends: Mapping[int, int] | None = None
-    """End offsets of the older partitions, noted once no producer sends moved keys there; None before.
+    """End offsets of the older partitions; None until no producer sends moved keys there.
 
     All records before these offsets must be committed before this partition is read.
     """
@@ -44,7 +44,7 @@ class WithheldPartition:
     def producers_have_switched(self, now: float) -> bool:
         return now >= self.detected_at + PRODUCER_SWITCH_SECONDS
 
-    def is_over(self, commits: Commits, bounds: Bounds) -> bool:
+    def is_readable(self, commits: Commits, bounds: Bounds) -> bool:
         """Return whether all older partitions are committed up to their ends.
 
         An older partition whose records expired unread also counts as done.
@@ -58,12 +58,13 @@ class WithheldPartition:
 
 @dataclass(slots=True)
 class PartitionGrowth:
-    """Holds of all new partitions as known to one consumer, including those assigned to other members."""
+    """Withheld partitions as known to one consumer, including those assigned to other members."""
 
     withheld: dict[int, WithheldPartition] = field(default_factory=dict)
+    """Withheld partitions by number."""
 
-    def update(self, commits: Commits, now: float) -> None:
-        """Hold exactly the partitions without a commit. The group must have committed before (`any_committed`)."""
+    def withhold_new(self, commits: Commits, now: float) -> None:
+        """Withhold exactly the partitions without a commit. The group must have committed before (`any_committed`)."""
         new = {number for number, commit in commits.items() if commit is None}
         for number in self.withheld.keys() - new:
             del self.withheld[number]
@@ -72,15 +73,16 @@ class PartitionGrowth:
             self.withheld[number] = WithheldPartition(older_count=min(added), detected_at=now)
 
     def older_partitions(self) -> Collection[int]:
-        return range(max((hold.older_count for hold in self.withheld.values()), default=0))
+        """Return every partition that is older than a withheld one."""
+        return range(max((partition.older_count for partition in self.withheld.values()), default=0))
 
     def newly_readable(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
-        """Return the held partitions that may be read now; the caller deletes their withheld.
+        """Return the withheld partitions that may be read now; the caller removes them from `withheld`.
 
-        A check after PRODUCER_SWITCH_SECONDS notes the end offsets of the older partitions, for later checks.
+        The first call after PRODUCER_SWITCH_SECONDS notes the end offsets of the older partitions, for later calls.
         """
-        readable = [number for number, hold in self.withheld.items() if hold.is_over(commits, bounds)]
-        for hold in self.withheld.values():
-            if hold.older_ends is None and hold.producers_have_switched(now):
-                hold.older_ends = {number: bounds[number][1] for number in range(hold.older_count)}
+        readable = [number for number, partition in self.withheld.items() if partition.is_readable(commits, bounds)]
+        for partition in self.withheld.values():
+            if partition.older_ends is None and partition.producers_have_switched(now):
+                partition.older_ends = {number: bounds[number][1] for number in range(partition.older_count)}
         return readable

@@ -95,7 +95,7 @@ class LazyProvider:
         return self._provider
 
 
-# Public test credentials: only the fakes accept them, and they protect nothing.
+# Test credentials that anyone may know: only the fakes accept them, and they protect nothing.
 
 APPLE_KEY_ID, APPLE_TEAM_ID = "KEY1234567", "TEAM123456"
 GOOGLE_PROJECT, GOOGLE_EMAIL = "made-up", "sender@made-up.iam.gserviceaccount.com"

@@ -47,8 +47,8 @@ class CasHashes:
     def change(self, cells: Collection[HashCell], rule: UpdateRule[T]) -> Mapping[HashCell, T]:
         """Apply the rule to each cell independently, and return its results.
 
-        This takes two round trips, and two more after each conflict with a concurrent change. The rule sees a cell with
-        garbage as empty, and its new value replaces the garbage. Raises CacheUnavailable.
+        This takes two round trips (one if the rule changes no cell), and two more after each conflict with a concurrent
+        change. A cell with garbage counts as empty, and a new value replaces the garbage. Raises CacheUnavailable.
         """
         answers, remaining = dict[HashCell, T](), cells
         for _ in range(MAX_ATTEMPTS):
@@ -80,7 +80,7 @@ class CasHashes:
         return value or b""
 
     def _set_if_unchanged(self, changes: Mapping[HashCell, tuple[bytes, bytes]]) -> Sequence[HashCell]:
-        """Set the unchanged cells, and return those that a concurrent writer has changed."""
+        """Set each cell that still has the value that was read. Return the cells that another writer has changed."""
         if not changes:
             return []
         fields = _by_hash(changes)

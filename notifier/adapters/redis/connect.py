@@ -121,7 +121,7 @@ def _single_server_client_async(url: str) -> AsyncClient:
 def _primary_client(address: MultiHostAddress) -> RedisClient:
     """Return a client of the primary that the sentinels name.
 
-    Each new connection asks a sentinel for the primary, so a connection broken by a failover finds the new one.
+    Each new connection asks a sentinel for the primary. So the first connection after a failover is to the new primary.
     """
     options = timeout_options() | address.options
     sentinel = redis.sentinel.Sentinel(address.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # the library has no types here

@@ -69,8 +69,8 @@ class RedisBreaker:
             if not self._is_open:
                 return
             if self._now() < self._retry_at:
-                raise CacheUnavailable("Redis did not answer a moment ago; the next attempt is pending.")
-            # This is the trial call. Other calls keep failing until its result is known.
+                raise CacheUnavailable("Redis did not answer a moment ago; it is tried again within a second.")
+            # This is the trial call. Other calls fail until its result is known, but at most for OPEN_SECONDS.
             self._retry_at = self._now() + OPEN_SECONDS
 
     def _open_circuit(self) -> None:

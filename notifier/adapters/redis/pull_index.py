@@ -44,10 +44,10 @@ MIN_SPAN = timedelta(minutes=1)
 """Shortest time that a sweep leaves in a part, even if the part has too many lists."""
 
 PROVISIONAL_FRACTION_MS = 0.5
-"""Fraction of a millisecond that marks a list as unsettled.
+"""Fraction of a millisecond that shows that a list's `since` (when it is complete from) is provisional.
 
-A rebuild adds it to the time since when a list is complete; all other such times are whole milliseconds.
-At the end of the rebuild `finalize_lists.lua` finds and settles the marked lists.
+A rebuild adds the fraction to `since`, because a later page may move `since` back. All other times are whole
+milliseconds. At the end of the rebuild `finalize_lists.lua` finds these lists, and sets their final `since`.
 """
 
 Run = list[Burst]
@@ -59,15 +59,14 @@ _PROOF_FIELDS = (EPOCH.encode(), SINCE.encode(), AS_OF.encode())
 class RedisPullIndex:
     """Thread-safe writer of the pull index.
 
-    Every burst is written to the store before it is announced, so the store knows what Redis missed. A failed
-    announcement invalidates the index until the next comparison with the store writes `as_of` again. A full server
-    refuses writes but not deletes, so the writer deletes `as_of` there. If the server hangs or can't be reached,
-    `as_of` soon is older than MAX_COMPARISON_AGE. A process compares only after it has announced what the store holds.
+    Every burst is written to the store before it is announced, so a comparison with the store finds what Redis missed.
+    A failed announcement invalidates the index until the next comparison. For that, the writer deletes `as_of`, which
+    even a full server permits. If the server hangs or can't be reached, `as_of` soon is older than MAX_COMPARISON_AGE.
 
     A part that holds garbage is deleted as a whole.
 
-    The bursts of a failed announcement are buffered, and sent first at the next call of any method. Without the buffer
-    the lists would have gaps. A gap invalidates its part until the next rebuild, which costs time but loses nothing.
+    The bursts of a failed announcement are buffered, and sent with the next call. Without the buffer the lists would
+    have gaps. A gap invalidates its part until the next rebuild, which costs time but loses nothing.
     """
 
     def __init__(self, client: RedisClient, nonces: Nonces) -> None:
@@ -126,7 +125,7 @@ class RedisPullIndex:
             self._sweep(sweeps % PART_COUNT, since, as_of)
 
     def _planted_epochs(self) -> Mapping[int, bytes]:
-        """Return the epoch of each part as stored there. The first call plants the missing ones."""
+        """Return the epoch of each part as `generation` last read it. If it was never called, call it."""
         if not self._epochs:
             self.generation()
         return self._epochs
@@ -224,7 +223,7 @@ class RedisPullIndex:
             span /= 2
 
     def _finalize_part(self, part: int) -> bool:
-        """Settle all lists of the part (`finalize_lists.lua`). Return False if the part is no longer complete."""
+        """Run `finalize_lists.lua` on all lists of the part. Return False if the part is no longer complete."""
         cursor = -1
         while cursor != 0:
             with self._lock:
@@ -266,7 +265,7 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
 
 def _require_complete(is_whole: bool) -> None:
     if not is_whole:
-        raise CacheUnavailable("The pull index was flushed, or had a gap or garbage, while it was rebuilt.")
+        raise CacheUnavailable("The pull index was flushed, or had a gap or garbage.")
 
 
 def _next_key(run: Run) -> BurstKey:

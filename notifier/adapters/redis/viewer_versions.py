@@ -1,4 +1,4 @@
-"""Versions of viewers' facts and the burst stream in Redis, one round trip per look-up."""
+"""Versions of viewers' facts, and the burst stream, in Redis."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -146,7 +146,7 @@ class RedisViewerVersionReader:
     def _read_remembered(
         self, users: Collection[UserId], answers: Sequence[object]
     ) -> Mapping[UserId, RememberedViewer]:
-        """Return the valid viewers. Garbage counts as absent; the next reader overwrites it."""
+        """Return the valid viewers. Garbage counts as absent; the next call of `remember` overwrites it."""
         viewers = dict[UserId, RememberedViewer]()
         for user, value in zip(users, answers, strict=True):
             if value is None:
@@ -219,7 +219,7 @@ ScopeGroup = Sequence[Scope]
 
 
 def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[ScopeGroup]:
-    """ScopeGroup the scopes: by hash tag in a cluster, otherwise into one group."""
+    """Group the scopes: by hash tag in a cluster, otherwise into one group."""
     if not is_cluster:
         return [[*scopes]] if scopes else []
     groups = defaultdict[str, list[Scope]](list)
@@ -245,7 +245,7 @@ def _call(script: LuaScript, group: ScopeGroup, name: str, ttl: timedelta) -> Se
 
 
 def _checked_answers(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
-    """Count the garbage that the scripts replaced, and return their answers. Raises the first error."""
+    """Return the answers of version scripts, and count the garbage that they replaced. Raises the first error."""
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer

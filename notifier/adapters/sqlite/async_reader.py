@@ -16,10 +16,10 @@ from weakref import finalize
 from notifier.bounded_executor import InFlightLimit
 from notifier.mailbox import Mailbox, Mailboxes
 
-# Queue of queries for the threads. Workers run the queries; helpers run them while all workers are stalled.
+# Threads that run queries from one queue. A helper starts when all other threads are stalled.
 
-MAX_RESULT_DELAY = timedelta(milliseconds=5)
-"""Maximum delay of a result. Older results are delivered before the next query, which may hang."""
+MAX_UNDELIVERED_AGE = timedelta(milliseconds=5)
+"""Age of a result from which it is delivered before its thread starts another query, which may hang."""
 
 
 class PendingQuery:
@@ -74,7 +74,7 @@ class QueryThreads:
         self._numbers = count()
         self._threads: dict[int, threading.Thread] = {}
         self._stall_times: dict[int, float] = {}
-        """Time limit of the current query, by thread. A thread that still runs it after that time is stalled."""
+        """Time from which a thread counts as stalled, by thread; infinite while it runs no query."""
 
     def append(self, pending: PendingQuery) -> None:
         with self._lock:
@@ -82,7 +82,9 @@ class QueryThreads:
             while len(self._threads) < self._worker_count:
                 self._start(self._run_worker)
             now = time.monotonic()
-            if len(self._threads) < self._max_threads and all(limit < now for limit in self._stall_times.values()):
+            if len(self._threads) < self._max_threads and all(
+                stall_time < now for stall_time in self._stall_times.values()
+            ):
                 self._start(self._run_helper)
 
     def close(self) -> None:
@@ -134,7 +136,7 @@ class QueryThreads:
 
     def _run_query(self, number: int, pending: PendingQuery, undelivered: "_UndeliveredResults") -> None:
         now = time.monotonic()
-        if undelivered.oldest_at < now - MAX_RESULT_DELAY.total_seconds():
+        if undelivered.oldest_at < now - MAX_UNDELIVERED_AGE.total_seconds():
             undelivered.send()
         self._stall_times[number] = now + self._stall_seconds
         pending.run()
@@ -166,10 +168,10 @@ class _UndeliveredResults:
 
 
 READER_THREADS = 1
-"""Worker threads for reads. Threads contend for the GIL at each row: four run a third as many queries as one."""
+"""Number of reading threads. Threads contend for the GIL at each row: four run a third as many queries as one."""
 
 MAX_HELPER_THREADS = 3
-"""Maximum number of extra threads. They run queries while all other threads are stalled."""
+"""Maximum number of helpers, which run queries while all other threads are stalled."""
 
 HELPERS_START_AFTER = timedelta(milliseconds=200)
 """Duration of a query after which its thread counts as stalled.
@@ -179,13 +181,13 @@ stall for 50 ms, and helpers that aren't needed slow down all threads.
 """
 
 RESULTS_PER_WAKEUP = 4
-"""Results per wake-up of the event loop. More would delay the first of them, and save hardly anything."""
+"""Results for which the event loop is woken once. A higher number would delay the first one, and save no time."""
 
 WRITER_THREADS = 2
-"""Threads for writes. A file has one writer at a time; while that one waits for the disk, the other is ready."""
+"""Number of threads for writes. A file has one writer at a time. While it waits for the disk, the other gets ready."""
 
 QUERY_DEADLINE = timedelta(seconds=2)
-"""Longest time that a user who opens the inbox waits for a query."""
+"""Longest time that a caller waits for a query, such as a user who opens the inbox."""
 
 MAX_IN_FLIGHT = 1_000
 """Maximum number of queries in flight. At a millisecond each, the last of them waits for half of the deadline."""
@@ -215,7 +217,7 @@ class SqliteReader:
     async def __call__(self, query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result. Raises StoreUnavailable at the deadline; a query that writes may still take effect.
 
-        A query that is still queued at the deadline never runs. If too many queries are in flight, it is rejected at
+        A query that is still queued at the deadline never runs. If too many queries are in flight, the call fails at
         once.
         """
         return await self._limit.run(1, self._run_query, partial(query, *args, **kwargs))

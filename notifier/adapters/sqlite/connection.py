@@ -53,7 +53,7 @@ _FILE_ERRORS = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
 }
-"""After these errors the connection may refer to a file that no longer exists. The next use opens a new connection."""
+"""After these errors the connection is closed: its file may no longer exist. The next use opens a new connection."""
 
 _TRANSIENT_ERRORS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM}
 
@@ -118,7 +118,7 @@ class Database:
         # Threads of one process queue on this lock: it wakes the next thread at once, while SQLite's busy handler
         # sleeps.
         if not turn.acquire(timeout=self._lock_timeout_seconds):
-            raise self._unavailable_error(f"{self.path.name} is held by another thread.")
+            raise self._unavailable_error(f"{self.path.name} is locked by another thread.")
         try:
             with self._translate_errors():
                 connection = self._connection()

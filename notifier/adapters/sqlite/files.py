@@ -25,7 +25,7 @@ class Files:
     """Files of inbox rows and audience snapshots.
 
     A snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or rows and their
-    snapshot, but never the snapshot alone. What is lost is written again, and the pull path needs neither.
+    snapshot, but never the snapshot alone. The rows and snapshots are then written again. The pull path needs none.
     """
 
     @classmethod
@@ -45,7 +45,7 @@ class Files:
     def migrate(self) -> int:
         """Create the folder, migrate all files, and return the number of applied steps.
 
-        Safe if two processes do it at once. Raises SchemaNewer or SchemaChanged.
+        Two processes may do this at the same time. Raises SchemaNewer or SchemaChanged.
         """
         self.core.path.parent.mkdir(parents=True, exist_ok=True)
         steps = migrate(self.log, "log") + migrate(self.core, "core")

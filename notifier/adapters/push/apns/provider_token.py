@@ -54,7 +54,8 @@ class ProviderTokens:
     """Token source of one process. It has no state that other processes would need."""
 
     key: AppleKey
-    _signed: tuple[datetime, str] | None = None
+    _last_signed: tuple[datetime, str] | None = None
+    """Issue time and text of the last signed token."""
     _renewed_at: datetime | None = None
     """Issue time of the last token that was not issued at a multiple of ISSUE_INTERVAL."""
 
@@ -65,15 +66,15 @@ class ProviderTokens:
             if renewed_at is not None and timedelta() <= now - renewed_at < ISSUE_INTERVAL
             else _last_issue_time(now)
         )
-        if self._signed is None or self._signed[0] != issued_at:
-            self._signed = (issued_at, self.key.token(issued_at))
-        return self._signed[1]
+        if self._last_signed is None or self._last_signed[0] != issued_at:
+            self._last_signed = (issued_at, self.key.token(issued_at))
+        return self._last_signed[1]
 
     def renew(self, refused_token: str, now: datetime) -> bool:
-        """Return whether there is a newer token to try after ExpiredProviderToken.
+        """Renew a token that Apple refused as expired. Return whether there is another token to try.
 
-        Apple rejects a token as expired if this machine's clock is late by more than half an hour. The new token is
-        issued now instead of at a multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
+        Apple does that if this machine's clock is behind by more than half an hour. The new token is issued now instead
+        of at a multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
         """
         if self.current(now) != refused_token:
             return True

@@ -29,14 +29,14 @@ from notifier.ports.push import NoReply, Reply, Transport
 SUSPECT_AGE = timedelta(hours=1)
 """Age up to which a registration is suspect.
 
-The first alert reveals an address that was wrong from the start: of the other environment, of another app, or hostile.
-Active users get an alert within this time. Apps register at each start, so a longer time would make too many devices
-suspect.
+An address may be wrong from the start, such as one of the other environment or of another app. The first alert shows
+that, and active users get one within this time. Apps register at each start, so a longer time would make too many
+devices suspect.
 """
 MAX_REMEMBERED_DEVICES = 65_536
 """Maximum number of devices whose last response is remembered, some 10 MB.
 
-A forgotten device may use the wrong connection once.
+A forgotten suspect may use the connection of the other devices once.
 """
 
 
@@ -44,7 +44,7 @@ A forgotten device may use the wrong connection once.
 class SuspectDevices:
     """Suspect devices according to the responses that this process received.
 
-    The state may be lost without harm: suspects get their alerts like all other devices.
+    It only decides about connections: suspects get their alerts like all other devices.
     """
 
     capacity: int = MAX_REMEMBERED_DEVICES

@@ -2,7 +2,7 @@
 
 A token is valid for an hour. After half an hour, a request for a new token is sent among the messages, and its response
 is not passed on to the caller. The old token stays valid in the meantime. So renewals need no thread and no pause.
-Messages wait only for the first token, and for a new one after an idle hour.
+Messages wait for a token only if none is valid: at the start, after an idle hour, and after Google refused one.
 """
 
 import re

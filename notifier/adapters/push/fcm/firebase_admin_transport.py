@@ -95,7 +95,7 @@ class FirebaseAdminTransport:
     refused_token: str | None = None
     """Token that Google refused. `ensure` replaces it, although it has not expired.
 
-    The library keeps the refused token until then, because without any token each thread would request one.
+    The refused token stays in the library until it is replaced: without any token, each thread would request one.
     """
     _last_reply: _LastReply = field(default_factory=_LastReply)
 

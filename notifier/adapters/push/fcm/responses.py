@@ -32,7 +32,7 @@ _FIELD = re.compile(r"message(\.[a-z_]{1,40}){0,6}")
 
 INVALID_TARGETS: Mapping[str, str] = {
     "UNREGISTERED": "",
-    "SENDER_ID_MISMATCH": "the token belongs to another project; many at once mean that the service account does.",
+    "SENDER_ID_MISMATCH": "the token belongs to another project; if many do, the service account is the wrong one.",
 }
 """Codes for which the device is dropped: it is gone, or this project may not send to it."""
 CONFIGURATION_ERRORS: Mapping[str, str] = {
@@ -45,8 +45,8 @@ CONFIGURATION_ERRORS: Mapping[str, str] = {
 DEVICE_GROUPS: Mapping[str, str] = {"THIRD_PARTY_AUTH_ERROR": "third-party"}
 """Codes that affect only a group of devices, with the name of the group.
 
-Firebase reaches Apple devices and browsers with keys that the project has for them; Android needs none. A registered
-iPhone token must not stop all alerts.
+Firebase reaches Apple devices and browsers with keys that the project has for them; Android needs none. If such a key
+is missing, an iPhone's error must not stop the alerts of Android devices.
 """
 
 

@@ -26,8 +26,10 @@ _LAST_RECORD_DELIMITER = b"\x02"
 """Delimiter after the content of the last record. Any number of zero bytes may follow as padding."""
 
 
-def encrypt(content: bytes, *, length: int, key: bytes, secret: bytes, pair: MessageKeyPair, salt: bytes) -> bytes:
-    """Return the encrypted body of a message, with the content padded to `length`. Raises ValueError for invalid keys.
+def encrypt(
+    content: bytes, *, padded_length: int, key: bytes, secret: bytes, pair: MessageKeyPair, salt: bytes
+) -> bytes:
+    """Return the encrypted body of a message. Raises ValueError for invalid keys of the browser.
 
     `pair` must only be used for this message. Parsed browser keys are not cached: parsing takes 6 µs, and with millions
     of browsers a cached key would be evicted before its next use.
@@ -37,9 +39,11 @@ def encrypt(content: bytes, *, length: int, key: bytes, secret: bytes, pair: Mes
     shared = pair.private.exchange(ECDH(), EllipticCurvePublicKey.from_encoded_point(SECP256R1(), key))
     input_key = _expand(_hmac(secret, shared), b"WebPush: info\0" + key + pair.public)
     record_key = _hmac(salt, input_key)
-    encryption_key = _expand(record_key, b"WebPushContent-Encoding: aes128gcm\0")[:16]
-    nonce = _expand(record_key, b"WebPushContent-Encoding: nonce\0")[:12]
-    record = AESGCM(encryption_key).encrypt(nonce, (content + _LAST_RECORD_DELIMITER).ljust(length + 1, b"\0"), None)
+    encryption_key = _expand(record_key, b"Content-Encoding: aes128gcm\0")[:16]
+    nonce = _expand(record_key, b"Content-Encoding: nonce\0")[:12]
+    record = AESGCM(encryption_key).encrypt(
+        nonce, (content + _LAST_RECORD_DELIMITER).ljust(padded_length + 1, b"\0"), None
+    )
     return salt + pack(">IB", RECORD_SIZE, len(pair.public)) + pair.public + record
 
 
@@ -51,7 +55,7 @@ def _hmac(key: bytes, message: bytes) -> bytes:
     return digest(key, message, "sha256")
 
 
-# WebPushContent of an alert for the browser's service worker, padded so that its length reveals nothing.
+# Content of an alert for the browser's service worker, padded so that its length reveals nothing.
 
 PADDING_STEP = 512
 """Contents are padded to a multiple of this many bytes.
@@ -69,19 +73,18 @@ characters, the maximum length, fit in any alphabet.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPushContent:
-    text: bytes
-    length: int
-    """Padded length."""
+    json: bytes
+    padded_length: int
 
 
 def build_content(alert: Alert, language: str) -> WebPushContent:
     """Return the JSON for `event.data.json()`: a title, and a tag that makes a resent alert replace itself."""
-    text = shortened_to_fit(
+    json = shortened_to_fit(
         alert.text_in(language),
         lambda title: {"title": title, "tag": alert.collapse_id, "lang": language},
         max_bytes=MAX_CONTENT_BYTES,
     )
-    return WebPushContent(text=text, length=-(-len(text) // PADDING_STEP) * PADDING_STEP)
+    return WebPushContent(json=json, padded_length=-(-len(json) // PADDING_STEP) * PADDING_STEP)
 
 
 def build_topic(alert: Alert) -> str:

@@ -17,7 +17,7 @@ BAD_TOKEN: Mapping[str, str] = {
     "BadVapidPublicKey": "badvapidpublickey",  # Apple
     "InvalidJwt": "invalid jwt",  # Google
 }
-"""Refusals that blame the sender, and no subscription. A phrase in the body identifies each reason."""
+"""Refusals that blame the sender, not the subscription: each reason, and the phrase in the body that identifies it."""
 OTHER_KEY: Mapping[str, str] = {
     "VapidPkHashMismatch": "vapidpkhashmismatch",  # Apple
     "OtherKey": "do not correspond to the credentials",  # Google
@@ -38,6 +38,7 @@ _MAX_SEARCHED_BYTES = 4096
 
 
 def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, chance: float) -> Receipt:
+    """Return the receipt for a response of the push service at `origin`, and record it in the key's reputation."""
     if 200 <= reply.status < 300:
         reputation.on_accepted(origin)
         return Accepted()

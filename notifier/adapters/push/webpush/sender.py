@@ -34,10 +34,10 @@ class WebPushSender:
     services: PushServices
     clock: Clock
     chance: Chance
-    pair: Callable[[], MessageKeyPair] = MessageKeyPair.new
-    """Source of a new key pair for each message."""
-    salt: Callable[[int], bytes] = os.urandom
-    """Source of random bytes, for the salt of each message."""
+    new_key_pair: Callable[[], MessageKeyPair] = MessageKeyPair.new
+    """Returns a new key pair for each message."""
+    random_bytes: Callable[[int], bytes] = os.urandom
+    """Returns random bytes for the salt of each message."""
     reputation: KeyReputation = field(default_factory=KeyReputation)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
@@ -93,9 +93,14 @@ class _WebPushRequests:
         return self.contents[language]
 
     def _encrypted(self, content: WebPushContent, subscription: WebSubscription) -> bytes:
-        pair, salt = self.web.pair(), self.web.salt(SALT_BYTES)
+        pair, salt = self.web.new_key_pair(), self.web.random_bytes(SALT_BYTES)
         return encrypt(
-            content.text, length=content.length, key=subscription.key, secret=subscription.secret, pair=pair, salt=salt
+            content.json,
+            padded_length=content.padded_length,
+            key=subscription.key,
+            secret=subscription.secret,
+            pair=pair,
+            salt=salt,
         )
 
 

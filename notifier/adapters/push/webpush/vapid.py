@@ -17,7 +17,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.device import MAX_DEVICES
 
 START_INTERVAL = timedelta(hours=6)
-"""Tokens begin and end at multiples of this interval. So all processes send the same token, and each signs it once."""
+"""Tokens begin and end at multiples of this interval, so a process signs few tokens for each origin."""
 TOKEN_LIFETIME = timedelta(hours=12)
 """Lifetime of a token, from the last multiple of START_INTERVAL.
 

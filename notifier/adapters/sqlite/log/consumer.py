@@ -52,7 +52,7 @@ class PartitionShare:
     until: int
     """Expiry of the leases, in milliseconds."""
     is_complete: bool
-    """False while other consumers still own partitions that belong to its share."""
+    """False while other consumers still own partitions that belong to this share."""
 
 
 def take_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapping[str, int], now: int) -> PartitionShare:
@@ -136,7 +136,7 @@ class SqliteConsumer:
         self._epochs: dict[str, int] = {}
         """Epochs of the owned partitions, in the order in which they are read next."""
         self._polled: dict[str, int] = {}
-        """Offset of the last record that `poll` returned, by partition; at first, that of the last committed record."""
+        """Last offset that `poll` returned, by partition; before the first record, the committed offset."""
         self._leased_until = self._renew_at = 0
         self._pause = FIRST_PAUSE
 

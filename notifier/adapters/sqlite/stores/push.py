@@ -144,7 +144,7 @@ def _never_alerted(c: sqlite3.Connection, parameters: Parameters) -> Iterator[Me
 
 
 def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Collection[Member]:
-    """Return the members who follow by a block that was imported after the opening.
+    """Return the members who follow by the row of their whole block, and since a time after the opening.
 
     Members whose own rows say that they followed before are left out.
     """

@@ -36,7 +36,7 @@ MESSAGE = plain(
 
 
 def encrypted_for_browser(content: bytes, length: int, *, key: bytes = KEY, secret: bytes = SECRET) -> bytes:
-    return encrypt(content, length=length, key=key, secret=secret, pair=MessageKeyPair.of(SENDER), salt=SALT)
+    return encrypt(content, padded_length=length, key=key, secret=secret, pair=MessageKeyPair.of(SENDER), salt=SALT)
 
 
 def test_encryption_reproduces_the_rfc_example() -> None:
@@ -108,5 +108,5 @@ def test_generated_key_pairs_are_unique_and_usable() -> None:
     pair = MessageKeyPair.new()
     assert len(pair.public) == 65
     assert MessageKeyPair.new().public != pair.public
-    message = encrypt(PLAINTEXT, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
+    message = encrypt(PLAINTEXT, padded_length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
     assert decrypt(message, BROWSER, SECRET) == PLAINTEXT
