@@ -27,7 +27,8 @@ from notifier.metrics import Metrics
 REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
 """Redis database of each pool. Database 0 is for all other data.
 
-Kombu records all unacknowledged tasks of a database under the same keys, whatever their queue.
+Kombu records all unacknowledged tasks of a database under the same keys, whatever their queue. With a database of its
+own, only a pool's own workers restore its tasks.
 """
 
 VISIBILITY_TIMEOUT = 5 * TIME_SHARE
@@ -58,7 +59,7 @@ WORKER_TIMEOUT = 5.0
 
 
 class PatientConnection(Connection):
-    """Connection that tries to connect at least once a second, and that deletes garbage from Redis.
+    """Connection that waits at most a second between attempts to connect, and that deletes garbage from Redis.
 
     Kombu's default interval grows to half a minute, but P0 work must start within one second.
     """

@@ -28,7 +28,8 @@ class ConfirmingPublisher:
     def send(self, count: int, publish: Callable[[], None], timeout: float) -> None:
         """Call `publish`, which sends `count` tasks, and return when a majority of the queue's nodes has them.
 
-        Raises OperationalError if the broker rejects a task, and OSError without all confirms after `timeout` seconds.
+        Raises OperationalError if the broker rejects a task. Raises OSError if confirms are missing after `timeout`
+        seconds.
         """
         # RabbitMQ numbers the messages of a channel from 1. Note the numbers before publishing: the first confirms
         # arrive while the last tasks are sent.

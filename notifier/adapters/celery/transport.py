@@ -26,7 +26,7 @@ EXPECTED_KEY_TYPES_OPTION = "expected_key_types"
 """Name of the transport option whose value is the ExpectedKeyTypes."""
 
 UNACKED_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
-"""Keys in which kombu records the tasks that workers have not acknowledged yet, with their Redis types."""
+"""Keys that kombu uses for tasks that workers have not acknowledged yet, with their Redis types."""
 
 UNACKED_MUTEX_KEY = "unacked_mutex"
 """Lock that a worker takes while it restores tasks."""

@@ -10,7 +10,7 @@ from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, Decoder, encode_field, encode_fields
 from notifier.adapters.http2.limits import Http2Limits
-from notifier.adapters.http2.request import MAX_BODY_BYTES, UNSENT, FinishedRequest, RequestInFlight, parse_response
+from notifier.adapters.http2.request import MAX_BODY_BYTES, NOT_QUEUED, FinishedRequest, RequestInFlight, parse_response
 from notifier.adapters.http2.send_buffer import SendBuffer, checked_window
 
 CONNECTION_WINDOW = 1 << 24
@@ -102,14 +102,16 @@ class Http2Connection:
         Raises Violation at the first invalid frame; the frames before it have taken effect.
         """
         self._last_received_at = now
-        if not self._starts_after_pong:  # then any data proves that the connection is alive
+        if (
+            not self._starts_after_pong
+        ):  # any data answers an ordinary PING, because it proves that the connection is alive
             self._pinged_at = 0.0
         if not self.out.queued:
             self._pending_acks = 0
         for received in self._reader.feed(data):
             kind, flags, stream, payload = received
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._header_blocks.is_open:
-                if (block := self._header_blocks.take(received)) is not None:
+                if (block := self._header_blocks.add(received)) is not None:
                     self._on_headers(*block)
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, flags, stream, payload)
@@ -199,7 +201,9 @@ class Http2Connection:
     def _fail(self, flight: RequestInFlight, reason: str, code: int = frames.CANCEL) -> None:
         """Fail a request. A request that was not queued completely certainly did not arrive."""
         self._reset(flight, code)
-        self.finished.append((flight, flight.reply_or_failure(reason, may_have_arrived=flight.end_offset != UNSENT)))
+        self.finished.append(
+            (flight, flight.reply_or_failure(reason, may_have_arrived=flight.end_offset != NOT_QUEUED))
+        )
 
     def _return_unprocessed(self, flights: Iterable[RequestInFlight], *, others_progressed: bool) -> None:
         """Return unprocessed requests for a resend on another connection.
@@ -218,7 +222,7 @@ class Http2Connection:
 
     def _remove(self, flight: RequestInFlight) -> None:
         del self._flights[flight.stream]
-        self.out.drop(flight)
+        self.out.forget_unqueued_body(flight)
 
     def _on_reset(self, flags: int, stream: int, payload: bytes) -> None:
         code = frames.read_uint32(payload)

@@ -151,7 +151,7 @@ class HeaderBlockAssembler:
         self._block_start: tuple[int, int] | None = None
         self._block = b""
 
-    def take(self, frame_: Frame) -> tuple[int, int, bytes] | None:
+    def add(self, frame_: Frame) -> tuple[int, int, bytes] | None:
         """Add a frame. Return the stream, the flags of the first frame and the block once it is complete, else None.
 
         Raises Violation for a frame that is not allowed here, or a block of more than MAX_BYTES.

@@ -52,7 +52,7 @@ class Http2Limits:
 
 # Origin such as `https://api.push.apple.com`: host to look up, port, and the headers that all its requests share.
 
-PORTS = {"https": 443, "http": 80}
+DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ class Origin:
     def parse(cls, text: str) -> Self:
         """Parse an origin. Raises ValueError."""
         parts = urlsplit(text)
-        host, port = parts.hostname, parts.port or PORTS.get(parts.scheme, 0)
-        if parts.scheme not in PORTS or not (host and text.isascii() and text.isprintable()):
+        host, port = parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+        if parts.scheme not in DEFAULT_PORTS or not (host and text.isascii() and text.isprintable()):
             raise ValueError(f"not an origin: {text[:80]!r}")
         if (
             parts.path
@@ -79,7 +79,7 @@ class Origin:
         ):
             raise ValueError(f"not only an origin: {text[:80]!r}")
         bracketed_host = f"[{host}]" if ":" in host else host
-        authority = bracketed_host if port == PORTS[parts.scheme] else f"{bracketed_host}:{port}"
+        authority = bracketed_host if port == DEFAULT_PORTS[parts.scheme] else f"{bracketed_host}:{port}"
         encoded_headers = encode_fields([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])
         return cls(host=host, port=port, secure=parts.scheme == "https", encoded_headers=encoded_headers)
 

@@ -36,7 +36,7 @@ class OriginPool:
         self._paused_since_check = False
         """Whether a pause has begun since the last call of `_fail_waiting`."""
 
-    def fill(self, now: float) -> None:
+    def start_waiting_requests(self, now: float) -> None:
         """Start waiting requests on the first connections that have free streams, so that the others stay idle."""
         for connection in self.connections:
             while self.waiting_requests and connection.protocol.free_streams > 0:

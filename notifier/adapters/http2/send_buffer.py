@@ -29,7 +29,7 @@ class SendBuffer:
         else:
             self._record_end(flight)
 
-    def drop(self, flight: RequestInFlight) -> None:
+    def forget_unqueued_body(self, flight: RequestInFlight) -> None:
         """Forget the part of the body that is not queued yet."""
         self._blocked.pop(flight.stream, None)
 

@@ -131,7 +131,7 @@ class Http2Transport:
         now = self._monotonic()
         for pool in self._pools.values():
             self._open_connection(pool, now)
-            pool.fill(now)
+            pool.start_waiting_requests(now)
             for connection in pool.connections:
                 connection.write()
         self._poll(CHECK_INTERVAL if wait else 0.0)

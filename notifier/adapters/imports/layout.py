@@ -15,7 +15,7 @@ Reject = Callable[[int, str], None]
 """Called with the number of a rejected row (in a text file, of its line), counted from 1, and the reason."""
 
 
-Ignore = Callable[[Iterable[str]], object]
+ReportIgnored = Callable[[Iterable[str]], object]
 """Called with the names of columns that are not read, which may be none."""
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, Generic, TypeVar
 
 import numpy as np
 
-from notifier.adapters.imports.layout import Ignore, Layout, Reject
+from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.adapters.imports.text_files import EXTRA_NEEDED, Form, TextReader, decompressed
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follow_import import HALF_KEY_BITS, Keys, merge_limit, merge_runs
@@ -38,16 +38,22 @@ class Source(Generic[T]):
 
 @contextmanager
 def open_source(
-    file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, batch_rows: int, *, ignore: Ignore = list
+    file: Path | BinaryIO,
+    form: str,
+    layout: Layout[T],
+    reject: Reject,
+    batch_rows: int,
+    *,
+    report_ignored: ReportIgnored = list,
 ) -> Iterator[Source[T]]:
     """Open a source. Raises BadImport, and Environment without the import extra."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
-        yield _parquet_source(file, layout, reject, batch_rows, ignore)
+        yield _parquet_source(file, layout, reject, batch_rows, report_ignored)
         return
     make_reader = partial(
-        TextReader, form=Form(form), layout=layout, reject=reject, batch_rows=batch_rows, ignore=ignore
+        TextReader, form=Form(form), layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
     )
     if isinstance(file, Path):
         with file.open("rb") as raw:
@@ -69,12 +75,16 @@ def form_of(name: str) -> str:
     raise BadImport(f"The form of {name} is unknown; name it .csv, .ndjson or .parquet, or set --form.")
 
 
-def _parquet_source(file: Path, layout: Layout[T], reject: Reject, batch_rows: int, ignore: Ignore) -> Source[T]:
+def _parquet_source(
+    file: Path, layout: Layout[T], reject: Reject, batch_rows: int, report_ignored: ReportIgnored
+) -> Source[T]:
     try:
         from notifier.adapters.imports.parquet import ParquetReader, count_rows
     except ImportError:
         raise Environment(EXTRA_NEEDED) from None
-    reader = ParquetReader(file=file, layout=layout, reject=reject, batch_rows=batch_rows, ignore=ignore)
+    reader = ParquetReader(
+        file=file, layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
+    )
     return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 
 
@@ -91,8 +101,8 @@ END_KEY = 1 << 2 * HALF_KEY_BITS
 RUNS_PER_MERGE = 64
 """Number of runs in one size group that are merged into one.
 
-Merging keeps the number of open files small. The merged run is in a larger size group, so a key is copied once for
-each group.
+Merging keeps the number of open files small. The merged run is in a larger size group, so a key is copied at
+most once for each group.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
 """Bits of the size that a size group spans. For example, all runs of 2^23 to 2^29 bytes are in one group."""
@@ -114,7 +124,7 @@ class SpilledEdges:
         self._write_keys(f"{rows_read}.run", [keys])
         for group in self._runs_to_merge():
             # The merged run replaces the last run of the group. After a crash before the deletion of the others, their
-            # keys exist twice, and the next merge removes the duplicates.
+            # keys exist twice, until a later merge removes the duplicates.
             *obsolete, last = sorted(group, key=lambda path: int(path.stem))
             self._write_keys(last.name, (keys for keys, _ in self._merged_chunks(_open_runs(group), done_below=0)))
             for path in obsolete:

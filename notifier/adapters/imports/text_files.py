@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Generic, TypeVar, cast
 
 import msgspec
 
-from notifier.adapters.imports.layout import Ignore, Layout, ParsedRow, Reject, UnreadableRow
+from notifier.adapters.imports.layout import Layout, ParsedRow, Reject, ReportIgnored, UnreadableRow
 from notifier.domain.errors import BadImport, Environment
 
 # NDJSON: each line is an object.
@@ -26,8 +26,8 @@ MAX_IGNORED_NAMES = 64
 class LineParser:
     """Parser of NDJSON lines. It reports each ignored field once."""
 
-    def __init__(self, layout: Layout[Any], ignore: Ignore) -> None:
-        self._layout, self._ignore = layout, ignore
+    def __init__(self, layout: Layout[Any], report_ignored: ReportIgnored) -> None:
+        self._layout, self._report_ignored = layout, report_ignored
         self._ignored = list[str]()
         self._decode = self._create_decoder()
 
@@ -55,7 +55,7 @@ class LineParser:
             if not (unknown_names := self._unknown_names(line)):
                 raise
         self._ignored += unknown_names
-        self._ignore(self._layout.ignored_columns(unknown_names))
+        self._report_ignored(self._layout.ignored_columns(unknown_names))
         self._decode = self._create_decoder()
         return self._decode(line)
 
@@ -100,12 +100,14 @@ class TextReader(Generic[T]):
     layout: Layout[T]
     reject: Reject
     batch_rows: int
-    ignore: Ignore
+    report_ignored: ReportIgnored
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
         """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is invalid."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        lines = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(_checked_lines(text), self.layout, self.ignore)
+        lines = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(
+            _checked_lines(text), self.layout, self.report_ignored
+        )
         try:
             rows_done = sum(1 for _ in islice(lines, rows_read))
             while batch := list(islice(lines, self.batch_rows)):
@@ -127,7 +129,9 @@ def _checked_lines(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _csv_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
+def _csv_rows(
+    text: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
+) -> Iterator[tuple[int, ParsedRow]]:
     rows = csv.reader(text)
     try:
         header = [name.strip() for name in next(rows, [])]
@@ -135,7 +139,7 @@ def _csv_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Itera
             raise BadImport(
                 f"The header has {', '.join(header) or 'nothing'}; {_requirement(layout, missing)} required."
             )
-        ignore(layout.ignored_columns(header))
+        report_ignored(layout.ignored_columns(header))
         # A missing column is read from an extra empty value at the end of each row.
         positions = [header.index(name) if name in header else -1 for name in layout.columns]
         pick_columns, last_position = itemgetter(*positions), max(positions)
@@ -149,8 +153,10 @@ def _csv_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Itera
         raise BadImport(f"Line {rows.line_num} is not valid CSV: {error}.") from error
 
 
-def _ndjson_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
-    parse_line = LineParser(layout, ignore)
+def _ndjson_rows(
+    text: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
+) -> Iterator[tuple[int, ParsedRow]]:
+    parse_line = LineParser(layout, report_ignored)
     for number, line in enumerate(text, 1):
         yield number, parse_line(line) if line.strip() else None
 

@@ -30,7 +30,7 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 APPEND_TIMEOUT = timedelta(seconds=3)
-"""Time limit for an append (for each part of a large one). After it the tweet service gets an error, and retries."""
+"""Time limit for an append (for each part of a large one). An append that takes longer fails; its caller retries."""
 METADATA_MAX_AGE = timedelta(seconds=3)
 """Maximum age of a client's metadata. Every producer and consumer detects new partitions within this time."""
 LEASE = timedelta(seconds=5)

@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError
 
 from notifier.adapters.kafka.connection import METADATA_MAX_AGE, Access, admin_client, translated
-from notifier.adapters.kafka.partition_growth import Bounds, Commits, any_committed
+from notifier.adapters.kafka.partition_growth import Commits, OffsetBounds, any_committed
 from notifier.adapters.kafka.topics import incarnation_of, to_logged, topic_incarnation
 from notifier.adapters.kafka.workarounds import (
     MIN_POLL_TO_JOIN,
@@ -129,7 +129,7 @@ class GroupMembership:
                 commits |= new_commits
             return commits
 
-    def bounds(self, partitions: Iterable[int]) -> Bounds:
+    def bounds(self, partitions: Iterable[int]) -> OffsetBounds:
         """Return the first offset and the end offset (last + 1) of each partition."""
         topic_partitions = self._topic_partitions(partitions)
         with translated("Reading the partitions' offsets failed"):

@@ -17,7 +17,7 @@ In that time a producer detects the new partitions (METADATA_MAX_AGE), and its e
 (APPEND_TIMEOUT). One second is a margin.
 """
 
-Bounds = Mapping[int, tuple[int, int]]
+OffsetBounds = Mapping[int, tuple[int, int]]
 """First offset and end offset (last + 1) of each partition."""
 Commits = Mapping[int, int | None]
 """Committed offset of each partition, None without a commit."""
@@ -44,7 +44,7 @@ class WithheldPartition:
     def producers_have_switched(self, now: float) -> bool:
         return now >= self.detected_at + PRODUCER_SWITCH_SECONDS
 
-    def is_readable(self, commits: Commits, bounds: Bounds) -> bool:
+    def is_readable(self, commits: Commits, bounds: OffsetBounds) -> bool:
         """Return whether all older partitions are committed up to their ends.
 
         An older partition whose records expired unread also counts as done.
@@ -76,7 +76,7 @@ class PartitionGrowth:
         """Return every partition that is older than a withheld one."""
         return range(max((partition.older_count for partition in self.withheld.values()), default=0))
 
-    def newly_readable(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
+    def newly_readable(self, commits: Commits, bounds: OffsetBounds, now: float) -> Collection[int]:
         """Return the withheld partitions that may be read now; the caller removes them from `withheld`.
 
         The first call after PRODUCER_SWITCH_SECONDS notes the end offsets of the older partitions, for later calls.

@@ -80,7 +80,10 @@ class CasHashes:
         return value or b""
 
     def _set_if_unchanged(self, changes: Mapping[HashCell, tuple[bytes, bytes]]) -> Sequence[HashCell]:
-        """Set each cell that still has the value that was read. Return the cells that another writer has changed."""
+        """Set each unchanged cell, and return the others.
+
+        `changes` has the expected and the new value of each cell.
+        """
         if not changes:
             return []
         fields = _by_hash(changes)

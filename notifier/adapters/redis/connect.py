@@ -149,8 +149,8 @@ class RedisServer:
     name: str
     """`redis` or `valkey`."""
     version: str
-    policy: str
-    """Eviction policy (`maxmemory-policy`)."""
+    eviction_policy: str
+    """Value of `maxmemory-policy`."""
     clock_lead: float
     """Seconds that the server's clock is ahead of ours; 0 if the round trip can explain the difference."""
 
@@ -170,6 +170,6 @@ def server_status(url: str) -> RedisServer:
     return RedisServer(
         name=str(info.get("server_name", "redis")),
         version=str(info.get("valkey_version", info.get("redis_version", "0"))),
-        policy=str(info.get("maxmemory_policy", "")),
+        eviction_policy=str(info.get("maxmemory_policy", "")),
         clock_lead=server_time - min(max(server_time, before), after),
     )

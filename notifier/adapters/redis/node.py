@@ -28,7 +28,7 @@ A healthy server needs a millisecond, and every caller tolerates a failure.
 OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a call without an answer.
 
-A hung server costs a process one timeout per second, and not one for each event, burst and batch.
+A hung server costs a client at most one timeout a second, and not one for each call.
 """
 
 OUTAGE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
@@ -92,7 +92,7 @@ class RedisClient(redis.Redis):
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
-    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, not a server's error."""
+    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, not an outage error."""
 
     async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:

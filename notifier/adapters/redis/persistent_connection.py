@@ -18,7 +18,7 @@ CommandWords = tuple[Any, ...]
 
 
 class PersistentConnection:
-    """Connection to one server, or to the primary that sentinels name. The pool only creates it."""
+    """Connection to one server, or to the primary that sentinels name. The pool creates it, but does not manage it."""
 
     def __init__(self, pool: "redis.asyncio.ConnectionPool", timeout: float) -> None:
         self._pool = pool

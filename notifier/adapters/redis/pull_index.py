@@ -31,10 +31,9 @@ LISTS_PER_ROUND_TRIP = 500
 """Maximum number of lists in one round trip. A running script blocks all other clients of the server."""
 
 MAX_LISTS_PER_PART = 20_000
-"""Lists in a part after a sweep.
+"""Maximum number of lists in a part after a sweep. A sweep drops old lists until the number is below it.
 
-With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB. A part with more lists
-covers a shorter time after its sweep.
+With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB.
 """
 
 COMPARISONS_PER_SWEEP = 60

@@ -35,7 +35,7 @@ A subject with a fan-out budget opens at most 30 public bursts a day, so a full 
 """
 
 EPOCH = "epoch"
-"""Field with a nonce that is planted in every part. If it is absent or another one later, the part has lost data."""
+"""Field with a nonce that is planted in every part. If it is absent or has changed, the part has lost data."""
 
 SINCE = "since"
 """Field with the time, in milliseconds, since when the part is complete, also for subjects without a list."""

@@ -30,7 +30,7 @@ from notifier.ports.inbox_versions import (
 )
 from notifier.ports.live_bus import MissedUpdates
 
-STREAM = KeyKind.BURST_STREAM.key()
+BURST_STREAM_KEY = KeyKind.BURST_STREAM.key()
 """Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node."""
 STREAM_LENGTH = 4_000
 """Entries kept in the stream, about 4 MB. Older ones are gone: a process that needs them reloads from the store."""
@@ -51,7 +51,7 @@ _CHECKSUM_BYTES = 4
 def stream_entry(live_message: Burst | MissedUpdates) -> Command:
     """Return the command that appends a live message to the stream of published bursts."""
     fields = {_MISSED: b""} if isinstance(live_message, MissedUpdates) else {_BURST: pack(live_message)}
-    return Command("xadd", STREAM, (fields,), {"maxlen": STREAM_LENGTH, "approximate": True})
+    return Command("xadd", BURST_STREAM_KEY, (fields,), {"maxlen": STREAM_LENGTH, "approximate": True})
 
 
 def version_key(scope: Scope) -> str:
@@ -96,17 +96,17 @@ class RedisViewerVersionReader:
         groups = _grouped(scopes, is_cluster=self._is_cluster)
         commands: list[CommandWords] = [("mget", *map(version_key, group)) for group in groups]
         commands += [("get", viewer_key(user)) for user in users]
-        newest_entry_command = ("xrevrange", STREAM, "+", "-", "COUNT", 1)
+        newest_entry_command = ("xrevrange", BURST_STREAM_KEY, "+", "-", "COUNT", 1)
         commands.append(
             newest_entry_command
             if after is None
-            else ("xrange", STREAM, after.partition("/")[0], "+", "COUNT", MAX_STREAM_ENTRIES + 1)
+            else ("xrange", BURST_STREAM_KEY, after.partition("/")[0], "+", "COUNT", MAX_STREAM_ENTRIES + 1)
         )
         with self._client.guarded():
             *answers, entries = await self._lookup_connection.execute(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
                 self._client.garbage.add(KeyKind.BURST_STREAM)
-                await self._client.delete(STREAM)  # the key holds garbage: publishers create the stream again
+                await self._client.delete(BURST_STREAM_KEY)  # the key holds garbage: publishers create the stream again
             for answer in (*answers, entries):
                 if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
                     raise answer
@@ -114,7 +114,7 @@ class RedisViewerVersionReader:
                 raise entries
             remembered = self._read_remembered(users, answers[len(groups) :])
             if after is None and not entries:
-                entries = [(await self._client.xadd(STREAM, {_ANCHOR: b""}), (_ANCHOR, b""))]
+                entries = [(await self._client.xadd(BURST_STREAM_KEY, {_ANCHOR: b""}), (_ANCHOR, b""))]
         bursts, position = ((), _position(entries[-1])) if after is None else _read_stream(entries, after)
         versions, changing = _read_versions(groups, answers[: len(groups)])
         return VersionLookup(

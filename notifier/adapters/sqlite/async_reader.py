@@ -181,7 +181,7 @@ stall for 50 ms, and helpers that aren't needed slow down all threads.
 """
 
 RESULTS_PER_WAKEUP = 4
-"""Results for which the event loop is woken once. A higher number would delay the first one, and save no time."""
+"""Results per wake-up of the event loop. A higher number would delay the first result, and save hardly anything."""
 
 WRITER_THREADS = 2
 """Number of threads for writes. A file has one writer at a time. While it waits for the disk, the other gets ready."""

@@ -64,7 +64,7 @@ class Synchronous(StrEnum):
     FULL = "FULL"
     """Commits survive a power cut."""
     NORMAL = "NORMAL"
-    """A power cut may undo the latest commits. It never undoes a commit without all later ones."""
+    """A power cut may undo the latest commits. If it undoes a commit, it also undoes all later ones."""
 
 
 class _Connection(sqlite3.Connection):
@@ -82,7 +82,7 @@ class _ProcessState:
 
 
 class Database:
-    """SQLite file with one connection per thread. It recovers from every error without a restart of the process.
+    """SQLite file with one connection per thread. After an error, its next use opens a new connection if needed.
 
     Close the database before a fork: the child has no file locks, but its copy of a connection would rely on them.
     """

@@ -25,7 +25,8 @@ class Files:
     """Files of inbox rows and audience snapshots.
 
     A snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or rows and their
-    snapshot, but never the snapshot alone. The rows and snapshots are then written again. The pull path needs none.
+    snapshot, but never the snapshot alone. What it undid is written again. The pull path reads neither
+    rows nor snapshots.
     """
 
     @classmethod
@@ -63,12 +64,12 @@ class Files:
 
 # Long statements, each in its own file under queries/, and their parameter for a list of bursts.
 
-_QUERIES = Path(__file__).parent / "queries"
+_QUERIES_FOLDER = Path(__file__).parent / "queries"
 
 
 def load_statement(name: str) -> str:
     """Return the text of `queries/<name>.sql`."""
-    return (_QUERIES / f"{name}.sql").read_text()
+    return (_QUERIES_FOLDER / f"{name}.sql").read_text()
 
 
 def keys_as_json(keys: Iterable[BurstKey]) -> str:

@@ -11,7 +11,7 @@ from typing import Self
 from notifier.adapters.sqlite.connection import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
-FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
+MIGRATIONS_FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
 """Folder of the migrations in the package: a link to the top-level folder, or, in a wheel, a folder of its own."""
 
 _CREATE_MIGRATIONS_TABLE = """
@@ -51,7 +51,7 @@ class SqliteMigration:
                 statement = ""
 
 
-def migrate(db: Database, kind: str, folder: Path = FOLDER) -> int:
+def migrate(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> int:
     """Apply the missing steps and return their number.
 
     Each step checks in its own transaction whether it is applied, so that two processes may start at once. Raises
@@ -61,7 +61,7 @@ def migrate(db: Database, kind: str, folder: Path = FOLDER) -> int:
     return sum(_apply_if_missing(db, migrations, migration) for migration in migrations)
 
 
-def pending(db: Database, kind: str, folder: Path = FOLDER) -> list[str]:
+def pending(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> list[str]:
     """Return the names of the steps that `migrate` would apply. Creates the table `migrations` if it is missing."""
     migrations = _read_migrations(folder / kind)
     with db.write() as c:

@@ -17,7 +17,7 @@ Apple accepts a token for an hour, and a new one at most every 20 minutes.
 """
 MIN_TOKEN_INTERVAL = timedelta(minutes=20)
 """Minimum time between two tokens: Apple's limit."""
-_APPLE_ID = re.compile(r"[A-Z0-9]{10}")
+_APPLE_ID_PATTERN = re.compile(r"[A-Z0-9]{10}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class AppleKey:
     def read(cls, pem: bytes, *, key_id: str, team_id: str) -> Self:
         """Parse and check the key. Raises BadSetting."""
         for name, value in (("key id", key_id), ("team id", team_id)):
-            if not _APPLE_ID.fullmatch(value):
+            if not _APPLE_ID_PATTERN.fullmatch(value):
                 # Do not quote the value: it may be the key in the wrong setting.
                 raise BadSetting(
                     f"The {name} of APNs must be ten capital letters and digits; the configured value is not."
@@ -73,8 +73,8 @@ class ProviderTokens:
     def renew(self, refused_token: str, now: datetime) -> bool:
         """Renew a token that Apple refused as expired. Return whether there is another token to try.
 
-        Apple does that if this machine's clock is behind by more than half an hour. The new token is issued now instead
-        of at a multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
+        Apple refuses it if this machine's clock is behind by more than half an hour. The new token is issued now
+        instead of at a multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
         """
         if self.current(now) != refused_token:
             return True

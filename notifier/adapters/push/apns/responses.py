@@ -19,7 +19,7 @@ INVALID_TOKEN_REASONS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredTok
 A token of the other environment also gets BadDeviceToken.
 """
 DEVICE_LIMIT_REASON = "TooManyRequests"
-"""Rate limit of a single device. Other devices are not affected."""
+"""Reason for the rate limit of a single device. Other devices are not affected."""
 RETRYABLE_REASONS = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", DEVICE_LIMIT_REASON}
 CONFIGURATION_ERRORS: Mapping[str, str] = {
     EXPIRED_PROVIDER_TOKEN: "Apple rejects even a new provider token as expired: this machine's clock is behind.",

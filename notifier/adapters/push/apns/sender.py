@@ -82,9 +82,9 @@ ORIGINS: Mapping[ApnsEnvironment, str] = {
 }
 PRIORITY_IMMEDIATE, PRIORITY_POWER_SAVING = "10", "5"
 MAX_COLLAPSE_ID_BYTES = 64
-_TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
+_TOKEN_PATTERN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
 """Device token in hexadecimal, safe in a path. Apple's tokens have 32 bytes today, and may grow to 100."""
-_TOPIC = re.compile(r"[A-Za-z0-9.-]{1,155}")
+_TOPIC_PATTERN = re.compile(r"[A-Za-z0-9.-]{1,155}")
 """App topic, safe in a header. The maximum length is that of a bundle id."""
 
 
@@ -131,7 +131,7 @@ class _ApnsRequests:
         if not isinstance(address, AppleToken):
             raise TypeError(f"not an Apple device: {type(address).__name__}")
         # Never send an invalid token or topic: both become part of the request unescaped.
-        if not _TOKEN.fullmatch(address.token) or not _TOPIC.fullmatch(address.topic):
+        if not _TOKEN_PATTERN.fullmatch(address.token) or not _TOPIC_PATTERN.fullmatch(address.topic):
             return DropToken(reason="BadDeviceToken")
         if self.apns.topics and address.topic not in self.apns.topics:
             return DropToken(reason="TopicDisallowed")

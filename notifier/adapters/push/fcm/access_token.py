@@ -27,7 +27,7 @@ RENEWAL_RETRY_INTERVAL = timedelta(minutes=1)
 """Time between two renewal requests while no new token has arrived. Meanwhile the old token is used."""
 KNOWN_PHRASES = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
 """Phrases of Google's error messages that help to find the cause."""
-_TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
+_TOKEN_PATTERN = re.compile(r"[\x21-\x7e]{1,4096}")
 """Access token, safe in a header."""
 
 
@@ -121,7 +121,7 @@ class AccessTokens:
 def _parse_token(reply: Reply, now: datetime) -> _AccessToken | None:
     body = parse_object(reply.body)
     token, lifetime_seconds = body.get("access_token"), body.get("expires_in")
-    if reply.status != 200 or not isinstance(token, str) or not _TOKEN.fullmatch(token):
+    if reply.status != 200 or not isinstance(token, str) or not _TOKEN_PATTERN.fullmatch(token):
         return None
     if not isinstance(lifetime_seconds, int) or not 0 < lifetime_seconds < 10**6:
         return None

@@ -18,7 +18,7 @@ SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ASSERTION_LIFETIME = timedelta(hours=1)
 """Lifetime of the signed assertion that requests a token: Google's maximum."""
-_PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
+_PROJECT_PATTERN = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
 """Project id, safe in a path."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 """Hosts of a `token_uri` that may be plain HTTP."""
@@ -52,7 +52,7 @@ class ServiceAccount:
         file = _parse_file(text)
         if file.type != "service_account":
             raise BadSetting("The service account of FCM must have the type service_account.")
-        if not _PROJECT.fullmatch(file.project_id):
+        if not _PROJECT_PATTERN.fullmatch(file.project_id):
             raise BadSetting("The service account of FCM has no valid project_id.")
         key_name = "The private_key in the service account of FCM"
         pem = file.private_key.encode("utf-8", "replace")

@@ -28,8 +28,8 @@ MAX_CACHED_TOKENS = 256
 """Maximum number of cached tokens, one per origin. There are four push services; Windows uses some dozens of names."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_MAIL = re.compile(r"mailto:[^\s<>@:?&#]+@([^\s<>@:?&#]+)", re.ASCII)
-_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
+_MAIL_PATTERN = re.compile(r"mailto:[^\s<>@:?&#]+@([^\s<>@:?&#]+)", re.ASCII)
+_HOST_PATTERN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 _UNREACHABLE_DOMAINS = ("local", "localhost", "internal", "invalid", "test", "example")
 """Top-level domains that are not reachable from elsewhere (RFC 2606, 6762): Apple answers them with BadJwtToken."""
 
@@ -76,7 +76,7 @@ class Vapid:
 
 
 def _is_reachable(subject: str) -> bool:
-    if address_match := _MAIL.fullmatch(subject):
+    if address_match := _MAIL_PATTERN.fullmatch(subject):
         return _is_host(address_match[1])
     try:
         parts = urlsplit(subject)
@@ -88,7 +88,7 @@ def _is_reachable(subject: str) -> bool:
 
 def _is_host(text: str) -> bool:
     host = text.lower()
-    return bool(_HOST.fullmatch(host)) and host.rpartition(".")[2] not in _UNREACHABLE_DOMAINS
+    return bool(_HOST_PATTERN.fullmatch(host)) and host.rpartition(".")[2] not in _UNREACHABLE_DOMAINS
 
 
 # Ephemeral key pairs, one for each message. Two messages must not share a pair, because the pair determines the

@@ -34,7 +34,7 @@ _PUT_REFUSAL = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject,
 _SELECT_KNOWN_ID = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
 
 MAX_TIME = (1 << 63) - 1
-"""Greater than every time that SQLite can store."""
+"""Greater than every stored time: the largest integer in SQLite."""
 
 OutcomeRow = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""

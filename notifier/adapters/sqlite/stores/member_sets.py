@@ -1,6 +1,7 @@
 """Stores member sets and active-set entries in core.db.
 
-A member set is a bitmap for each owner, shard and kind. One statement reads what an audience snapshot needs.
+A member set is a bitmap for each owner, shard and kind. One statement reads a subject's sets and the account-wide sets
+of a shard.
 """
 
 import json
