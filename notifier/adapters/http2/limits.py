@@ -14,8 +14,7 @@ class Http2Limits:
     max_connections: int = 2
     """Maximum connections to one origin. Requests with `Post.needs_own_connection` share one more.
 
-    FCM allows 100 streams per connection. At 50 ms per response that is 2,000 requests a second; 10,000 a second take
-    six connections.
+    FCM allows 100 streams per connection. With 50 ms per response, a connection carries 2,000 requests a second.
     """
     max_total_connections: int = 64
     """Maximum connections to all origins. Web Push has many origins. Idle connections are closed to make room."""

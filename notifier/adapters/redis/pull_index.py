@@ -75,8 +75,11 @@ class RedisPullIndex:
         self._comparison_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "record_comparison")
         self._finalize_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "finalize_lists")
         self._epochs: dict[int, bytes] = {}
+        """Stored epoch of each part, as the last call of `generation` read it."""
         self._unsent: dict[BurstKey, Burst] = {}
+        """Bursts whose announcement failed."""
         self._has_lost_bursts = False
+        """Whether too many bursts were unsent, and Redis still has the index that lacks them."""
         self._comparison_count = 0
         self._lock = Lock()
 
@@ -87,11 +90,11 @@ class RedisPullIndex:
     def generation(self) -> str | None:
         with self._lock:
             self._announce_unsent()
-            proofs, discards = self._read_proofs()
+            proofs, discards = self._plant_and_read_proofs()
             if discards:
                 # Parts with garbage are deleted now. Plant new epochs at once, so that a rebuild can begin without
                 # another call.
-                proofs, _ = self._read_proofs()
+                proofs, _ = self._plant_and_read_proofs()
             epochs = [proof[EPOCH] for proof in proofs]
             # Keep each epoch as its part stores it, with the checksum: scripts compare the stored bytes.
             # b"" stands for a missing epoch; no part stores it.
@@ -103,15 +106,15 @@ class RedisPullIndex:
         return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))
 
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        epochs, is_whole = self._planted_epochs(), True
+        epochs, is_complete = self._planted_epochs(), True
         # Each script checks the epoch again, because readers may use each list as soon as it is written.
         for page in pages:
             with self._lock:
                 merged = self._merge_runs(_newest_runs(page), epochs)
             # Continue while any part succeeds: one rebuild then finds the garbage of all parts.
-            is_whole &= all(merged)
+            is_complete &= all(merged)
             _require_complete(any(merged) or not merged)
-        _require_complete(is_whole)
+        _require_complete(is_complete)
         self._write_proofs(epochs, to_ms(since), as_of)
         is_final = [self._finalize_part(part) for part in range(PART_COUNT)]
         _require_complete(all(is_final))
@@ -161,7 +164,7 @@ class RedisPullIndex:
             self._announce_unsent()
             _require_complete(all(run_calls(self._client, calls)))
 
-    def _read_proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
+    def _plant_and_read_proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
         """Read the epoch and the `since` of each part, after planting an epoch where there is none.
 
         The second result tells whether any part was deleted because it held garbage.
@@ -262,8 +265,8 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     return iter(newest.values())
 
 
-def _require_complete(is_whole: bool) -> None:
-    if not is_whole:
+def _require_complete(is_complete: bool) -> None:
+    if not is_complete:
         raise CacheUnavailable("The pull index was flushed, or had a gap or garbage.")
 
 

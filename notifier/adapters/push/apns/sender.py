@@ -107,7 +107,7 @@ class ApnsSender:
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         return send_requests(
-            self.transport, _ApnsRequests(apns=self, alert=alert, headers=_headers(alert, self.clock.now())), devices
+            self.transport, _ApnsRequests(sender=self, alert=alert, headers=_headers(alert, self.clock.now())), devices
         )
 
 
@@ -115,7 +115,7 @@ class ApnsSender:
 class _ApnsRequests:
     """Requests of one alert to Apple devices."""
 
-    apns: ApnsSender
+    sender: ApnsSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
     """Headers of all requests."""
@@ -133,12 +133,12 @@ class _ApnsRequests:
         # Never send an invalid token or topic: both become part of the request unescaped.
         if not _TOKEN_PATTERN.fullmatch(address.token) or not _TOPIC_PATTERN.fullmatch(address.topic):
             return DropToken(reason="BadDeviceToken")
-        if self.apns.topics and address.topic not in self.apns.topics:
+        if self.sender.topics and address.topic not in self.sender.topics:
             return DropToken(reason="TopicDisallowed")
-        now = self.apns.clock.now()
-        bearer = self.apns.tokens.current(now)
+        now = self.sender.clock.now()
+        bearer = self.sender.tokens.current(now)
         return PushRequest(
-            origin=self.apns.origins[address.environment],
+            origin=self.sender.origins[address.environment],
             path=f"/3/device/{address.token}",
             headers=(
                 *self.headers,
@@ -147,7 +147,7 @@ class _ApnsRequests:
                 ("apns-id", notification_id(self.alert, device.id)),
             ),
             body=self._body(language_of(device.locale)),
-            needs_own_connection=self.apns.suspects.is_suspect(device, now),
+            needs_own_connection=self.sender.suspects.is_suspect(device, now),
             device=device,
             bearer=bearer,
         )
@@ -156,15 +156,15 @@ class _ApnsRequests:
         return (
             isinstance(answer, Reply)
             and is_expired(answer)
-            and self.apns.tokens.renew(request.bearer, self.apns.clock.now())
+            and self.sender.tokens.renew(request.bearer, self.sender.clock.now())
         )
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
-        now = self.apns.clock.now()
+        now = self.sender.clock.now()
         if isinstance(answer, NoReply):
-            return receipt_without_reply(answer, now, self.apns.chance())
-        receipt = receipt_of(answer, now, self.apns.chance())
-        self.apns.suspects.record(request.device, receipt, now)
+            return receipt_without_reply(answer, now, self.sender.chance())
+        receipt = receipt_of(answer, now, self.sender.chance())
+        self.sender.suspects.record(request.device, receipt, now)
         return receipt
 
     def _body(self, language: str) -> bytes:

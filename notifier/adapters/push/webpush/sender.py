@@ -42,7 +42,7 @@ class WebPushSender:
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         return send_requests(
-            self.transport, _WebPushRequests(web=self, alert=alert, headers=_common_headers(alert)), devices
+            self.transport, _WebPushRequests(sender=self, alert=alert, headers=_common_headers(alert)), devices
         )
 
 
@@ -50,7 +50,7 @@ class WebPushSender:
 class _WebPushRequests:
     """Requests of one alert to browsers."""
 
-    web: WebPushSender
+    sender: WebPushSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
     contents: dict[str, WebPushContent] = field(default_factory=dict)
@@ -66,12 +66,12 @@ class _WebPushRequests:
             raise TypeError(f"not a browser device: {type(subscription).__name__}")
         content = self._content(language_of(device.locale))
         try:
-            endpoint = self.web.services.endpoint(subscription.endpoint)
+            endpoint = self.sender.services.endpoint(subscription.endpoint)
             body = self._encrypted(content, subscription)
         except ValueError as error:
             return DropToken(reason=f"the subscription is unusable: {error}")
-        now = self.web.clock.now()
-        authorization = self.web.vapid.authorization(endpoint.origin, now)
+        now = self.sender.clock.now()
+        authorization = self.sender.vapid.authorization(endpoint.origin, now)
         headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))
         return PushRequest(
             origin=endpoint.line, path=endpoint.path, headers=headers, body=body, device=device, bearer=authorization
@@ -82,10 +82,10 @@ class _WebPushRequests:
         return False
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
-        now, chance = self.web.clock.now(), self.web.chance()
+        now, chance = self.sender.clock.now(), self.sender.chance()
         if isinstance(answer, NoReply):
             return receipt_without_reply(answer, now, chance)
-        return receipt_of(answer, request.origin, self.web.reputation, now, chance)
+        return receipt_of(answer, request.origin, self.sender.reputation, now, chance)
 
     def _content(self, language: str) -> WebPushContent:
         if language not in self.contents:
@@ -93,7 +93,7 @@ class _WebPushRequests:
         return self.contents[language]
 
     def _encrypted(self, content: WebPushContent, subscription: WebSubscription) -> bytes:
-        pair, salt = self.web.new_key_pair(), self.web.random_bytes(SALT_BYTES)
+        pair, salt = self.sender.new_key_pair(), self.sender.random_bytes(SALT_BYTES)
         return encrypt(
             content.json,
             padded_length=content.padded_length,

@@ -63,9 +63,8 @@ class Vapid:
         cached_start, header = self._headers.get(origin, (None, ""))
         if cached_start != start:
             header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public}"
-            if (
-                len(self._headers) >= MAX_CACHED_TOKENS
-            ):  # there are fewer push services: a client registers invented names
+            if len(self._headers) >= MAX_CACHED_TOKENS:
+                # Push services have fewer origins, so clients have registered invented ones.
                 self._headers.clear()
             self._headers[origin] = start, header
         return header
@@ -172,8 +171,8 @@ class MessageKeyPairs:
 #
 # Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
 # of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong evidence.
-# Two facts are strong enough: a service that never accepted our key refuses and blames the key; or there are more
-# consecutive refusals than one user may have browsers.
+# The evidence is strong enough in two cases: a service that has never accepted our key refuses it and blames the key; or there
+# are more consecutive refusals than one user may have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""
@@ -181,7 +180,7 @@ MAX_ACCEPTING_ORIGINS = 256
 
 @dataclass(slots=True)
 class KeyReputation:
-    """Reputation of the VAPID key in one process."""
+    """Responses to the VAPID key, as this process received them."""
 
     accepting_origins: set[str] = field(default_factory=set)
     """Origins that have accepted the key."""
