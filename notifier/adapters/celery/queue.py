@@ -29,8 +29,8 @@ from notifier.metrics import Metrics
 OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a timeout.
 
-Without the circuit breaker, each call to a hung broker would wait for a timeout. A recovered broker is detected within
-this time.
+Without the circuit breaker, each call to a hung broker would wait for a timeout. The first call after this time shows
+whether the broker has recovered.
 """
 
 MIN_TIMEOUT_SECONDS = 0.25
@@ -106,7 +106,7 @@ class CeleryQueue:
 
 
 class PoolQueue:
-    """Connection to the queues of one pool on Redis. ConfirmedPoolQueue is the one for RabbitMQ."""
+    """Connection to the queues of one pool on Redis. The subclass ConfirmedPoolQueue is for RabbitMQ."""
 
     def __init__(self, broker: str, pool: Pool, breaker: BrokerBreaker, metrics: Metrics | None) -> None:
         self._app: Celery = application(broker, pool, timeout=PRODUCER_TIMEOUT, metrics=metrics)

@@ -102,9 +102,8 @@ class Http2Connection:
         Raises Violation at the first invalid frame; the frames before it have taken effect.
         """
         self._last_received_at = now
-        if (
-            not self._starts_after_pong
-        ):  # any data answers an ordinary PING, because it proves that the connection is alive
+        # Any data answers an ordinary PING, because it proves that the connection is alive.
+        if not self._starts_after_pong:
             self._pinged_at = 0.0
         if not self.out.queued:
             self._pending_acks = 0

@@ -30,7 +30,10 @@ ParsedRow = Sequence[object] | UnreadableRow | None
 """Values of the layout's columns in order, None for a missing value. The row of an empty line is None."""
 
 BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
-"""Converts a batch. The arguments are numbered rows, the number of rows read with them, and a callback for rejects."""
+"""Converts a batch.
+
+The arguments are the numbered rows, the number of rows read so far (with these), and a callback for rejects.
+"""
 
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
 """Converts a batch of a table as a whole, or returns None if each row needs a check of its own.

@@ -40,7 +40,7 @@ COMPARISONS_PER_SWEEP = 60
 """Comparisons per sweep of one part. With one comparison a second, all parts are swept within about half an hour."""
 
 MIN_SPAN = timedelta(minutes=1)
-"""Shortest time that a sweep leaves in a part, even if the part has too many lists."""
+"""Once a part covers at most this time, a sweep does not shorten it further, even if the part has too many lists."""
 
 PROVISIONAL_FRACTION_MS = 0.5
 """Fraction of a millisecond that shows that a list's `since` (when it is complete from) is provisional.

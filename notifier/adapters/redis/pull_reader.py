@@ -108,6 +108,7 @@ Without a limit, a user who follows the hundreds of busiest subjects would get t
 """
 
 Fields = Mapping[str, bytes | None]
+"""Values of a part by field; None for an absent field."""
 StoredLists = Mapping[Subject, StoredSubjectList | float]
 """List of each subject, or, for a subject without a list, the time in milliseconds since when its part is complete."""
 

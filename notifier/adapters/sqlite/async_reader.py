@@ -23,6 +23,8 @@ MAX_UNDELIVERED_AGE = timedelta(milliseconds=5)
 
 
 class PendingQuery:
+    """A query from its call until its result is delivered."""
+
     def __init__(self, query: Callable[[], Any], mailbox: Mailbox) -> None:
         self.future: asyncio.Future[Any] = mailbox.loop.create_future()
         """Belongs to the event loop. Other threads only check whether it is done."""
@@ -151,7 +153,7 @@ class _UndeliveredResults:
         self._results_per_wakeup = per_wakeup
         self._mailboxes: list[Mailbox] = []
         self.oldest_at = math.inf
-        """Time of the oldest result that is kept."""
+        """Time of the oldest undelivered result; infinite if there is none."""
 
     def add(self, pending: PendingQuery) -> None:
         if not self._mailboxes:

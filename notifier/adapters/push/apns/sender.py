@@ -44,7 +44,7 @@ A forgotten suspect may use the connection of the other devices once.
 class SuspectDevices:
     """Suspect devices according to the responses that this process received.
 
-    It only decides about connections: suspects get their alerts like all other devices.
+    Suspicion only decides which connection a request uses: suspects get their alerts like all other devices.
     """
 
     capacity: int = MAX_REMEMBERED_DEVICES

@@ -54,7 +54,8 @@ class AccessTokens:
     _token: _AccessToken | None = None
     _failure: Receipt | None = None
     """Receipt of the last token request that failed."""
-    _next_request_at: datetime | None = None
+    _next_renewal_at: datetime | None = None
+    """Time before which no further renewal is requested."""
 
     def ensure(self) -> Receipt | None:
         """Fetch a token if there is no valid one. Call before messages are built.
@@ -97,7 +98,7 @@ class AccessTokens:
             if (
                 self._token is not None
                 and now >= self._token.renew_at
-                and (not self._next_request_at or now >= self._next_request_at)
+                and (not self._next_renewal_at or now >= self._next_renewal_at)
             ):
                 yield self._token_request(now)
             yield post
@@ -105,7 +106,7 @@ class AccessTokens:
     def _token_request(self, now: datetime) -> _TokenRequest:
         # Set before sending. If the caller stops the exchange before the response, the request is repeated
         # after the interval.
-        self._next_request_at = now + RENEWAL_RETRY_INTERVAL
+        self._next_renewal_at = now + RENEWAL_RETRY_INTERVAL
         post = self.account.token_request(now)
         return _TokenRequest(origin=post.origin, path=post.path, headers=post.headers, body=post.body)
 

@@ -20,7 +20,7 @@ from notifier.domain.bursts.burst import RETENTION
 RANGES_PER_READ = 256
 """Ranges checked at a time, in about 2 ms."""
 ROWS_PER_DELETE = 2_000
-"""About as many rows or snapshots are deleted per transaction, in about 10 ms, so that deliveries hardly wait."""
+"""A transaction deletes about this many rows or snapshots, in about 10 ms, so that deliveries hardly wait."""
 
 _FIND_EXPIRED_RANGES = load_statement("find_expired_ranges")
 _DELETE_EXPIRED_SNAPSHOTS = load_statement("delete_expired_snapshots")
