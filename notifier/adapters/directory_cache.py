@@ -59,9 +59,9 @@ class TwoGenerationCache(Generic[K, V]):
     Thread-safe: at worst, concurrent calls load the same key twice.
     """
 
-    def __init__(self, load: Callable[[Collection[K]], Mapping[K, V]], size: int) -> None:
+    def __init__(self, load: Callable[[Collection[K]], Mapping[K, V]], capacity: int) -> None:
         self._load = load
-        self._size = size
+        self._capacity = capacity
         self._new: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
@@ -77,7 +77,7 @@ class TwoGenerationCache(Generic[K, V]):
         return {**from_new, **from_old, **loaded}
 
     def _store(self, entries: Mapping[K, V]) -> None:
-        if len(self._new) + len(entries) > self._size:
+        if len(self._new) + len(entries) > self._capacity:
             self._old, self._new = self._new, {}
-        # If one load exceeds the whole size, keep its last entries.
-        self._new.update(list(entries.items())[-self._size :])
+        # If one load exceeds the capacity, keep its last entries.
+        self._new.update(list(entries.items())[-self._capacity :])

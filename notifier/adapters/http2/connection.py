@@ -247,7 +247,7 @@ class Http2Connection:
             elif setting == frames.MAX_FRAME_SIZE:
                 self.out.max_frame_size = max(value, frames.DEFAULT_FRAME_SIZE)
         self._queue_ack(frame(frames.SETTINGS, frames.ACK, 0))
-        self.out.send_blocked_bodies()
+        self.out.queue_blocked_bodies()
 
     def _set_initial_window(self, window: int) -> None:
         """Change the initial window of all streams, including active ones, whose window may become negative."""

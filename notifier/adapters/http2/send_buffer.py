@@ -41,9 +41,9 @@ class SendBuffer:
 
     def widen_connection_window(self, increment: int) -> None:
         self._connection_window = checked_window(self._connection_window + increment)
-        self.send_blocked_bodies()
+        self.queue_blocked_bodies()
 
-    def send_blocked_bodies(self) -> None:
+    def queue_blocked_bodies(self) -> None:
         for flight in [*self._blocked.values()]:
             if self._connection_window <= 0:
                 return

@@ -73,7 +73,7 @@ FOLLOW_COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
 SELF_FOLLOW = "An account can't follow itself."
 
 
-def follow_rows(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> FollowEdges:
+def _follow_edges(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> FollowEdges:
     followers, followed = list[UserId](), list[UserId]()
     for number, row in parsed:
         if row is None:
@@ -102,7 +102,7 @@ def _load_bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
 
 
 FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
-    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=follow_rows, bulk_reader=_load_bulk_reader
+    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=_follow_edges, bulk_reader=_load_bulk_reader
 )
 
 

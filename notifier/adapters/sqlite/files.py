@@ -20,7 +20,9 @@ class Files:
     """All SQLite files of one data folder."""
 
     log: Database
+    """Event log."""
     core: Database
+    """All data of the store that is not in an inbox file."""
     inboxes: tuple[Database, ...]
     """Files of inbox rows and audience snapshots.
 
