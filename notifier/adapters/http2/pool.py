@@ -45,9 +45,9 @@ class OriginPool:
     def needs_connection(self, now: float) -> bool:
         """Return whether the waiting requests need another connection.
 
-        They need one if no connection is usable, or if the oldest request has waited for `max_stream_wait`. The result
-        is False while a connection is being opened, a peer has not announced its stream limit, the origin is paused, or
-        the pool has its maximum of connections.
+        They need one if no connection is usable, or if the oldest request has waited for `max_stream_wait`. They
+        have to wait while a connection is being opened, or a peer has not announced its stream limit. The same holds if
+        the origin is paused, or the pool has its maximum of connections.
         """
         if (
             not self.waiting_requests

@@ -48,7 +48,7 @@ class Access:
     instance: str = ""
     """Static group instance id: a restarted process gets its own partitions back at once.
 
-    Only one process at a time may use an id. If it is empty, the subscription's `owner` is used instead. An owner may
+    Only one process at a time may use an id. If it is empty, the subscription's owner is used instead. An owner may
     get a new name with each start.
     """
     lease: timedelta = LEASE
