@@ -37,7 +37,7 @@ class RedisActivity:
 
 
 class RedisActiveHours:
-    """Synchronous writer and reader of activity, for the activity indexer and the roll-up."""
+    """Synchronous writer and reader of activity."""
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client

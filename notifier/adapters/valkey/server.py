@@ -36,7 +36,7 @@ def valkey_binary() -> Path:
         raise NoValkey(str(error)) from error
 
 
-# Minimal protocol for health checks and shutdown, without a client library.
+# Minimal protocol for single commands, without a client library.
 
 
 def free_port(host: str) -> int:

@@ -1,4 +1,4 @@
-"""Reads all files page by page.
+"""Reads the whole store page by page.
 
 Long reads would delay checkpoints of the write-ahead log.
 """
@@ -70,7 +70,7 @@ class SqliteArchive:
         return map(_stored_row, chain.from_iterable(rows))
 
     def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[ArchivedRow]:
-        # A restamp moves the opening time of a burst, maybe after rows were written. Read the rows of both times.
+        # A restamp moves the opening time of a burst, maybe after rows were written. Read rows of the old times, too.
         opening_times = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
         opening_times += [unpack(Burst, blob).opened_at for (blob,) in _fetch_all(self._core, _SELECT_BURST, *key)]

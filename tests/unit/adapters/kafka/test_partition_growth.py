@@ -1,4 +1,4 @@
-"""New partitions of a grown topic are held until the older partitions are read."""
+"""New partitions of a grown topic are withheld until the older partitions are read."""
 
 from notifier.adapters.kafka.partition_growth import PRODUCER_SWITCH_SECONDS, PartitionGrowth, any_committed
 
@@ -20,7 +20,7 @@ def test_group_without_any_commit_is_recognized() -> None:
     assert any_committed({0: 0, 1: None})
 
 
-def test_no_partition_is_held_if_all_have_commits() -> None:
+def test_no_partition_is_withheld_if_all_have_commits() -> None:
     growth = PartitionGrowth()
     growth.withhold_new(INITIAL, now=0.0)
     assert not growth.withheld
@@ -42,7 +42,7 @@ def test_no_partition_is_released_before_all_producers_switch() -> None:
         [],
         [],
     ]
-    assert all(hold.older_ends is None for hold in growth.withheld.values())
+    assert all(partition.older_ends is None for partition in growth.withheld.values())
 
 
 def test_expired_unread_records_do_not_delay_release() -> None:
@@ -55,7 +55,7 @@ def test_repeated_update_keeps_recorded_end_offsets() -> None:
     assert sorted(growth.newly_readable({**GROWN, 0: 8}, BOUNDS, PRODUCER_SWITCH_SECONDS + 2)) == [2, 3]
 
 
-def test_partition_released_by_another_consumer_is_not_held() -> None:
+def test_partition_released_by_another_consumer_is_not_withheld() -> None:
     growth = settled()
     growth.withhold_new({**GROWN, 2: 0}, now=PRODUCER_SWITCH_SECONDS + 1)
     assert list(growth.withheld) == [3]
