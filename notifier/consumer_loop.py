@@ -56,7 +56,7 @@ class StreamProcessor:
         Raises LaneStopped while the processing lane is stopped. If this call stopped the lane, `unprocessed` begins
         with the record whose dead letter would exceed the limit.
         """
-        if self.unprocessed and not self.consumer.owns_polled():
+        if self.unprocessed and not self.consumer.still_owns_polled_records():
             self.unprocessed = ()
         self.unprocessed = self.unprocessed or self.consumer.poll(BATCH_SIZE, wait)
         stop = self.guard.check()
@@ -141,7 +141,7 @@ def build_stream_processor(system: System, stream: str) -> StreamProcessor:
     return StreamProcessor(
         name=group,
         consumer=consumer,
-        stage=build_stage(system, stream, consumer.owns_polled),
+        stage=build_stage(system, stream, consumer.still_owns_polled_records),
         dead_letters=ports.dead_letters,
         guard=build_lane_guards(system).guard_for(stream),
         clock=ports.clock,

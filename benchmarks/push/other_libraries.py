@@ -12,7 +12,7 @@ from benchmarks.push.our_senders import SUBJECT, TOPIC, Place
 from notifier.domain.push.alert import ALERT_TTL, Alert
 from notifier.domain.push.device import Address
 from notifier.ports.push import Post, Provider, Reply, Transport
-from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
+from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem, service_account
 
 READ = 16
 """Our messages to browsers that pywebpush's libraries decrypt before anything is measured."""
@@ -50,7 +50,7 @@ def _shown(alert: Alert) -> Mapping[str, Any]:
 
 def _aioapns(place: Place, alert: Alert) -> Mapping[str, Any]:
     at = urlsplit(place.origin)
-    who = {"key": pem(apple_key()).decode(), "key_id": KEY_ID, "team_id": TEAM_ID, "topic": TOPIC}
+    who = {"key": pem(apple_key()).decode(), "key_id": APPLE_KEY_ID, "team_id": APPLE_TEAM_ID, "topic": TOPIC}
     return {"host": at.hostname, "port": at.port, "authority": str(place.authority), "who": who, **_shown(alert)}
 
 

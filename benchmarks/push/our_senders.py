@@ -20,7 +20,7 @@ from notifier.domain.push.device import Address, ApnsEnvironment, AppleToken, De
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted
 from notifier.ports.push import Post, Provider, Reply, Transport
-from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
+from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem, service_account
 
 AGO = timedelta(days=30)
 """Age of the devices' registrations."""
@@ -67,7 +67,7 @@ _JSON = {"content-type": "application/json; charset=UTF-8"}
 
 
 def apns(place: Place, transport: Transport) -> Provider:
-    key = AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID)
+    key = AppleKey.read(pem(apple_key()), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID)
     origins = dict.fromkeys(ApnsEnvironment, place.origin)
     return ApnsSender(
         transport=transport, tokens=ProviderTokens(key), clock=clock, chance=random.random, origins=origins

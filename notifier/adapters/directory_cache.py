@@ -1,6 +1,6 @@
-"""Directory that caches numbers in both directions.
+"""Directory that caches the numbers of users, and the users of numbers.
 
-Numbers never change, so a cached number is never stale.
+A number never changes, so a cached one is never stale.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -10,8 +10,8 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Directory, DirectoryEntry
 
-CACHED_NUMBERS = 131_072
-"""Maximum number of entries in one generation. The two generations of both directions take about 60 MB at most."""
+MAX_GENERATION_ENTRIES = 131_072
+"""Maximum number of entries in one generation. The two generations of both caches take about 60 MB at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -20,7 +20,7 @@ V = TypeVar("V")
 class CachedDirectory:
     """Cache of assigned numbers. Each other query goes to the directory, because its answer may change."""
 
-    def __init__(self, directory: Directory, capacity: int = CACHED_NUMBERS) -> None:
+    def __init__(self, directory: Directory, capacity: int = MAX_GENERATION_ENTRIES) -> None:
         self._directory = directory
         self._numbers = TwoGenerationCache(directory.assign_numbers, capacity)
         self._users = TwoGenerationCache(directory.users, capacity)
@@ -59,9 +59,9 @@ class TwoGenerationCache(Generic[K, V]):
     Thread-safe: at worst, concurrent calls load the same key twice.
     """
 
-    def __init__(self, load: Callable[[Collection[K]], Mapping[K, V]], size: int) -> None:
+    def __init__(self, load: Callable[[Collection[K]], Mapping[K, V]], capacity: int) -> None:
         self._load = load
-        self._size = size
+        self._capacity = capacity
         self._new: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
@@ -73,11 +73,11 @@ class TwoGenerationCache(Generic[K, V]):
         from_old = {key: old[key] for key in keys if key in old}
         missing = [key for key in keys if key not in from_new and key not in from_old]
         loaded = self._load(missing) if missing else {}
-        self._keep({**from_old, **loaded})
+        self._store({**from_old, **loaded})
         return {**from_new, **from_old, **loaded}
 
-    def _keep(self, entries: Mapping[K, V]) -> None:
-        if len(self._new) + len(entries) > self._size:
+    def _store(self, entries: Mapping[K, V]) -> None:
+        if len(self._new) + len(entries) > self._capacity:
             self._old, self._new = self._new, {}
-        # If one load exceeds the whole size, keep its last entries.
-        self._new.update(list(entries.items())[-self._size :])
+        # If one load exceeds the capacity, keep its last entries.
+        self._new.update(list(entries.items())[-self._capacity :])

@@ -50,7 +50,7 @@ class Consumer(Protocol):
         """
         ...
 
-    def owns_polled(self) -> bool:
+    def still_owns_polled_records(self) -> bool:
         """Ask the log whether this consumer still owns every polled record that it has not committed.
 
         After False, the log delivers all of these records again, to the current owner of each partition. Raises

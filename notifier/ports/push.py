@@ -163,7 +163,7 @@ class Post:
     headers: Sequence[tuple[str, str]]
     """Lowercase names, without pseudo-headers."""
     body: bytes
-    isolated: bool = False
+    needs_own_connection: bool = False
     """Use a separate connection: a provider that rejects this request may throttle the connection it arrived on."""
 
 

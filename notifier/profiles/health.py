@@ -322,18 +322,18 @@ def inspect_redis(name: str, server: redis.RedisServer, *, holds_tasks: bool) ->
     )
     yield clock_inspection(name, server.clock_lead)
     if holds_tasks:
-        evicts_keys = server.policy != "noeviction"
+        evicts_keys = server.eviction_policy != "noeviction"
         yield Inspection(
             name=f"{name} policy",
             level="fail" if evicts_keys else "ok",
-            detail=f"{server.policy or 'unknown'}.",
+            detail=f"{server.eviction_policy or 'unknown'}.",
             remedy=(
                 "Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file: a full "
                 "server must reject tasks, not lose them."
             )
             if evicts_keys
             else "",
-            value=server.policy,
+            value=server.eviction_policy,
             limit="noeviction",
         )
 

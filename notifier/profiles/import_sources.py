@@ -5,7 +5,7 @@ process that has imported their code, and must not inherit that thread.
 """
 
 from notifier.adapters.imports.datasets import ACCOUNTS, FOLLOWS, PREFERENCES, VIPS
-from notifier.adapters.imports.layout import Ignore, Layout
+from notifier.adapters.imports.layout import Layout, ReportIgnored
 from notifier.adapters.imports.source import Source, SpilledEdges, form_of, open_source
 
 __all__ = [
@@ -13,8 +13,8 @@ __all__ = [
     "FOLLOWS",
     "PREFERENCES",
     "VIPS",
-    "Ignore",
     "Layout",
+    "ReportIgnored",
     "Source",
     "SpilledEdges",
     "form_of",

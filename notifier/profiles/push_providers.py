@@ -183,7 +183,7 @@ class _ProviderFactory:
     def _web(self, vapid: Vapid, services: PushServices, transport: Transport, resources: ExitStack) -> Provider:
         pairs = resources.enter_context(closing(MessageKeyPairs()))
         return WebPushSender(
-            transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, pair=pairs
+            transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, new_key_pair=pairs
         )
 
     def _transport(self, *origins: str, resources: ExitStack) -> Transport:

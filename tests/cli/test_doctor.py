@@ -33,7 +33,7 @@ from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver_mention
 from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
-from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
+from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem
 
 MINUTE = timedelta(minutes=1)
 
@@ -189,23 +189,23 @@ def test_configured_fake_that_is_down_is_a_warning_with_remedy() -> None:
 def test_invalid_credentials_fail_only_their_platform(tmp_path: Path) -> None:
     key = tmp_path / "AuthKey.p8"
     key.write_text("no key")
-    findings = _push_findings(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))
+    findings = _push_findings(apns=ApnsSettings(key=str(key), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID))
     assert [finding.level for finding in findings.values()] == [Level.FAIL, Level.OK, Level.OK]
     assert "is not PEM" in findings["push apns"].detail
     key.write_bytes(pem(apple_key()))
     [apns, *_] = _push_findings(
-        apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID, topics="com.example.app")
+        apns=ApnsSettings(key=str(key), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID, topics="com.example.app")
     ).values()
-    assert apns.detail == f"With key {KEY_ID} of team {TEAM_ID}."
+    assert apns.detail == f"With key {APPLE_KEY_ID} of team {APPLE_TEAM_ID}."
     assert apns.level is Level.OK
 
 
 def test_apple_key_without_app_topics_is_a_warning(tmp_path: Path) -> None:
     key = tmp_path / "AuthKey.p8"
     key.write_bytes(pem(apple_key()))
-    finding = _push_findings(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))["push apns"]
+    finding = _push_findings(apns=ApnsSettings(key=str(key), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID))["push apns"]
     assert (finding.level, finding.remedy) == (Level.WARN, "List your apps in NOTIFIER_PUSH_APNS_TOPICS.")
-    assert finding.detail.startswith(f"With key {KEY_ID} of team {TEAM_ID}. Devices of any app")
+    assert finding.detail.startswith(f"With key {APPLE_KEY_ID} of team {APPLE_TEAM_ID}. Devices of any app")
 
 
 def _push_findings(**sections: Any) -> Mapping[str, DoctorFinding]:

@@ -39,8 +39,8 @@ class ConsumerProcess:
     def commit(self, positions: Mapping[str, int]) -> None:
         self._request("commit", dict(positions))
 
-    def owns_polled(self) -> bool:
-        return bool(self._request("owns_polled"))
+    def still_owns_polled_records(self) -> bool:
+        return bool(self._request("still_owns_polled_records"))
 
     def lag(self) -> int:
         return int(self._request("lag"))

@@ -10,7 +10,7 @@ from redis import Redis
 
 from notifier.adapters.celery.app import queue_names, redis_broker_urls
 from notifier.adapters.celery.queue import OPEN_SECONDS, CeleryQueue
-from notifier.adapters.celery.transport import MUTEX_KEY, BrokerKeys
+from notifier.adapters.celery.transport import UNACKED_MUTEX_KEY, ExpectedKeyTypes
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
@@ -80,7 +80,7 @@ def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None
 
 
 def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
-    keys = BrokerKeys.for_queues(queue_names(broker.pool), broker.metrics.redis_garbage)
+    keys = ExpectedKeyTypes.for_queues(queue_names(broker.pool), broker.metrics.redis_garbage)
     for name, expected_type in keys.types.items():
         for description, garble in replacements(broker.database, name):
             before = broker.garbage_count()
@@ -88,7 +88,7 @@ def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
             keys.delete_garbage(broker.database)
             type_ = broker.database.type(name)
             # A mutex without a TTL is garbage, too.
-            kept = description.partition(":")[0] == expected_type and name != MUTEX_KEY
+            kept = description.partition(":")[0] == expected_type and name != UNACKED_MUTEX_KEY
             assert (type_, broker.garbage_count() - before) == (
                 (expected_type.encode(), 0) if kept else (b"none", 1)
             ), (name, description)
@@ -96,6 +96,6 @@ def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
 
 
 def test_mutex_with_ttl_is_kept(broker: Broker) -> None:
-    broker.database.set(MUTEX_KEY, "a worker", ex=300)
-    BrokerKeys.for_queues(queue_names(broker.pool), None).delete_garbage(broker.database)
-    assert broker.database.get(MUTEX_KEY) == b"a worker"
+    broker.database.set(UNACKED_MUTEX_KEY, "a worker", ex=300)
+    ExpectedKeyTypes.for_queues(queue_names(broker.pool), None).delete_garbage(broker.database)
+    assert broker.database.get(UNACKED_MUTEX_KEY) == b"a worker"

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.redis.connect import connect_async
-from notifier.adapters.redis.viewer_versions import MAX_STREAM_ENTRIES, STREAM, RedisViewerVersionReader
+from notifier.adapters.redis.viewer_versions import BURST_STREAM_KEY, MAX_STREAM_ENTRIES, RedisViewerVersionReader
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.inbox_versions import BurstStreamPosition
 from notifier.ports.live_bus import MissedUpdates
@@ -58,7 +58,7 @@ def test_reader_far_behind_gets_gap(valkey: Valkey) -> None:
             before = await reader.look_up((), None)
             pipe = valkey.client.pipeline(transaction=False)
             for _ in range(MAX_STREAM_ENTRIES + 1):
-                pipe.xadd(STREAM, {"a": ""})
+                pipe.xadd(BURST_STREAM_KEY, {"a": ""})
             pipe.execute()
             return (await reader.look_up((), before.position)).published
 
@@ -70,14 +70,14 @@ def test_unreadable_entry_is_gap(valkey: Valkey, fields: dict[str, bytes]) -> No
     async def read() -> object:
         async with reader_of(valkey) as reader:
             before = await reader.look_up((), None)
-            valkey.client.xadd(STREAM, fields)  # type: ignore[arg-type] # redis-py's type of a mapping is invariant
+            valkey.client.xadd(BURST_STREAM_KEY, fields)  # type: ignore[arg-type] # redis-py's type of a mapping is invariant
             return (await reader.look_up((), before.position)).published
 
     assert asyncio.run(read()) is None
 
 
 def test_value_of_wrong_type_is_removed(valkey: Valkey) -> None:
-    valkey.client.set(STREAM, "nonsense")
+    valkey.client.set(BURST_STREAM_KEY, "nonsense")
 
     async def look_twice() -> object:
         async with reader_of(valkey) as reader:

@@ -44,4 +44,4 @@ def test_missing_server_opens_circuit_breaker() -> None:
 
     refused, second = asyncio.run(call_missing_server())
     assert refused.startswith("ConnectionError")
-    assert "next attempt is pending" in second
+    assert "tried again within a second" in second

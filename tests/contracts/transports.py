@@ -51,7 +51,9 @@ class Wire:
 
     def post(self, number: int = 0, *, body: bytes = b"{}", suspect: bool = False, **headers: str) -> Post:
         header_list = [*headers.items()]
-        return Post(origin=self.origin, path=f"/3/device/{number}", headers=header_list, body=body, isolated=suspect)
+        return Post(
+            origin=self.origin, path=f"/3/device/{number}", headers=header_list, body=body, needs_own_connection=suspect
+        )
 
     def posts(self, count: int) -> list[Post]:
         return [self.post(number) for number in range(count)]

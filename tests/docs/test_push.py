@@ -24,8 +24,8 @@ def documented_reasons(table: str, receipt: str) -> set[str]:
 @pytest.mark.parametrize(
     ("receipt", "reasons"),
     [
-        ("drop", apns_responses.INVALID_TOKENS),
-        ("retry", apns_responses.RETRYABLE),
+        ("drop", apns_responses.INVALID_TOKEN_REASONS),
+        ("retry", apns_responses.RETRYABLE_REASONS),
         ("configuration error", set(apns_responses.CONFIGURATION_ERRORS)),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.adapters.push.webpush.encryption import MAX_CONTENT_BYTES, OVERHEAD, PADDING_STEP
+from notifier.adapters.push.webpush.encryption import MAX_CONTENT_BYTES, OVERHEAD_BYTES, PADDING_STEP
 from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.circuit_breaker import BreakerSettings
@@ -51,7 +51,7 @@ def test_documented_numbers_equal_those_of_the_code() -> None:
     settings = BreakerSettings()
     for phrase in (
         f"multiple of {PADDING_STEP} bytes",
-        f"than {MAX_CONTENT_BYTES + OVERHEAD:,} bytes",
+        f"than {MAX_CONTENT_BYTES + OVERHEAD_BYTES:,} bytes",
         f"more than {MAX_DEVICES} refusals",
     ):
         assert phrase in PAGE.text

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from notifier.adapters.sqlite.files import INBOX_FILES
+from notifier.adapters.sqlite.files import INBOX_FILE_COUNT
 from tests.repo.sources import PRODUCT, ROOT
 
 READ_BY_THE_CODE = {".css", ".html", ".js", ".sql", ".cql", ".lua", ".toml", ".txt", ".typed"}
@@ -61,4 +61,4 @@ def test_installed_wheel_creates_a_data_folder(wheel: Path, tmp_path: Path) -> N
     assert result.returncode == 0, result.stderr
     assert result.stderr.startswith(str(tmp_path / "site"))
     by_kind = {path.name: len(list(path.glob("*.sql"))) for path in (ROOT / "migrations" / "sqlite").iterdir()}
-    assert json.loads(result.stdout)["steps"] == by_kind["log"] + by_kind["core"] + INBOX_FILES * by_kind["inbox"]
+    assert json.loads(result.stdout)["steps"] == by_kind["log"] + by_kind["core"] + INBOX_FILE_COUNT * by_kind["inbox"]

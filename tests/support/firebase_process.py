@@ -21,7 +21,14 @@ from notifier.ports.push import NoReply, Post, Reply
 from tests.support.examples import NOON
 from tests.support.fakes.clock import ManualClock
 from tests.support.push_builders import Google, Wire
-from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, PROJECT, TOKEN_URI, fake_google_key, service_account
+from tests.support.push_credentials import (
+    GOOGLE_EMAIL,
+    GOOGLE_KEY_ID,
+    GOOGLE_PROJECT,
+    TOKEN_URI,
+    fake_google_key,
+    service_account,
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,7 +74,9 @@ def new_line(**options: timedelta) -> Line:
         account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **options
     )
     # google-auth always signs for this audience, whatever the account's file says.
-    grants = TokenEndpoint(email=EMAIL, key_id=GOOGLE_KEY_ID, key=fake_google_key().public_key(), audience=TOKEN_URI)
+    grants = TokenEndpoint(
+        email=GOOGLE_EMAIL, key_id=GOOGLE_KEY_ID, key=fake_google_key().public_key(), audience=TOKEN_URI
+    )
     line_ = Line(
         origin=server.origin,
         admin=admin,
@@ -83,7 +92,7 @@ def by_firebase_admin(max_concurrent: int = 1, connection: Line | None = None) -
     connection, clock = connection or line(), ManualClock(NOON)
     # The library uses the system clock for tokens, so the fake Google must, too.
     provider_clock = ManualClock(SystemClock().now())
-    fake = FakeFcm(project=PROJECT, grants=connection.grants, clock=provider_clock)
+    fake = FakeFcm(project=GOOGLE_PROJECT, grants=connection.grants, clock=provider_clock)
     wire = Wire(fake.answer)
 
     def asked(post: Post) -> Reply | NoReply:

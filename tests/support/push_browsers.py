@@ -61,8 +61,8 @@ class World:
             services=PushServices(),
             clock=self.clock,
             chance=lambda: 0.5,
-            pair=lambda: MessageKeyPair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1())),
-            salt=same_salt,
+            new_key_pair=lambda: MessageKeyPair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1())),
+            random_bytes=same_salt,
         )
 
     @property

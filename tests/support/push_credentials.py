@@ -6,11 +6,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from notifier.adapters.push.fakes import (
-    EMAIL,
+    APPLE_KEY_ID,
+    APPLE_TEAM_ID,
+    GOOGLE_EMAIL,
     GOOGLE_KEY_ID,
-    KEY_ID,
-    PROJECT,
-    TEAM_ID,
+    GOOGLE_PROJECT,
     TOKEN_ORIGIN,
     TOKEN_PATH,
     elliptic_key,
@@ -19,11 +19,11 @@ from notifier.adapters.push.fakes import (
 )
 
 __all__ = [
-    "EMAIL",
+    "APPLE_KEY_ID",
+    "APPLE_TEAM_ID",
+    "GOOGLE_EMAIL",
     "GOOGLE_KEY_ID",
-    "KEY_ID",
-    "PROJECT",
-    "TEAM_ID",
+    "GOOGLE_PROJECT",
     "TOKEN_URI",
     "apple_key",
     "fake_google_key",

@@ -13,7 +13,12 @@ from kombu.connection import Connection
 from kombu.entity import Queue
 from kombu.transport import redis
 
-from notifier.adapters.celery.transport import KEYS_OPTION, TASK_NAME, BrokerKeys, GarbageDeletingTransport
+from notifier.adapters.celery.transport import (
+    EXPECTED_KEY_TYPES_OPTION,
+    TASK_NAME,
+    ExpectedKeyTypes,
+    GarbageDeletingTransport,
+)
 from notifier.config.field import split_url
 from notifier.domain.delivery.scheduling import POOL_CREDITS
 from notifier.domain.delivery.slice import PUSH_STEPS, TIME_SHARE, Pool, Slice
@@ -22,14 +27,15 @@ from notifier.metrics import Metrics
 REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
 """Redis database of each pool. Database 0 is for all other data.
 
-With a shared database, workers of one pool would put running tasks of another pool back into the queue.
+Kombu records all unacknowledged tasks of a database under the same keys, whatever their queue. With a database of its
+own, only a pool's own workers restore its tasks.
 """
 
 VISIBILITY_TIMEOUT = 5 * TIME_SHARE
 """Time after which kombu puts an unacknowledged task back into its Redis queue.
 
-A worker hands a slice back after TIME_SHARE. A task that is unacknowledged for longer belongs to a dead worker, and
-its slice was queued again from the ledger long ago. Redelivery only cleans up: the duplicate task finds nothing to do.
+A worker hands a slice back after TIME_SHARE. So a task that stays unacknowledged for this long belongs to a dead
+worker. Its slice was queued again from the ledger long ago, so the restored duplicate finds nothing to do.
 """
 
 PRODUCER_TIMEOUT = 1.0
@@ -39,7 +45,7 @@ HEARTBEAT_TIMEOUT = 2 * TIME_SHARE
 """Time without a heartbeat after which RabbitMQ considers a worker dead.
 
 A worker sends no heartbeat while it works, so a shorter time would disconnect it during a long slice. A dead process
-is detected at once by its socket.
+is detected at once, because its socket is closed.
 """
 
 QUORUM_ARGUMENTS = {"x-queue-type": "quorum"}
@@ -49,11 +55,11 @@ MAX_PRIORITY_TASKS = max(POOL_CREDITS[Pool(step)].reserved_slices for step in PU
 """P0 tasks that a push worker may prefetch: the whole credit that the dispatcher reserves for P0 slices."""
 
 WORKER_TIMEOUT = 5.0
-"""Seconds to wait for the broker in a worker. If the timeout is too early, the worker only has to connect again."""
+"""Seconds to wait for the broker in a worker. If that is too short, the worker only has to connect again."""
 
 
 class PatientConnection(Connection):
-    """Connection that reconnects forever, at intervals of at most one second, and that deletes garbage from Redis.
+    """Connection that waits at most a second between attempts to connect, and that deletes garbage from Redis.
 
     Kombu's default interval grows to half a minute, but P0 work must start within one second.
     """
@@ -96,7 +102,7 @@ class PriorityQueue(Queue):
 def queue_names(pool: Pool) -> tuple[str, ...]:
     """Return the queue names of a pool, the one with priority first.
 
-    On Redis a worker polls its queues in alphabetical order.
+    The names are in alphabetical order, too: on Redis a worker polls its queues in that order.
     """
     name = f"notifier.{pool}"
     return (f"notifier.p0.{pool}", name) if pool in map(Pool, PUSH_STEPS) else (name,)
@@ -109,8 +115,8 @@ def queue_name_for(slice_: Slice) -> str:
 def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, metrics: Metrics | None = None) -> Celery:
     """Create the application of a pool on its broker, without connecting.
 
-    Producers and workers use the same settings, so they cannot disagree. With `metrics`, the application counts the
-    garbage that it deletes from the broker.
+    The settings of producers and workers differ only in `timeout`. With `metrics`, the application counts the garbage
+    that it deletes from the broker.
     """
     # Named after its only task, so that `workers/host.py` gets the name of the task from the application.
     app = Celery(TASK_NAME, set_as_current=False)
@@ -151,7 +157,7 @@ def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, met
         broker_connection_max_retries=None,
         broker_pool_limit=1,
         broker_transport_options=_transport_options(
-            broker, timeout, BrokerKeys.for_queues(queue_names(pool), metrics.redis_garbage if metrics else None)
+            broker, timeout, ExpectedKeyTypes.for_queues(queue_names(pool), metrics.redis_garbage if metrics else None)
         ),
     )
     return app
@@ -179,11 +185,11 @@ def _queues(broker: str, pool: Pool) -> list[Queue]:
     return [*queues, bulk_queue_class(name, routing_key=name, queue_arguments=arguments)]
 
 
-def _transport_options(broker: str, timeout: float, keys: BrokerKeys) -> dict[str, Any]:
+def _transport_options(broker: str, timeout: float, keys: ExpectedKeyTypes) -> dict[str, Any]:
     if not is_redis(broker):
         return {"read_timeout": timeout, "write_timeout": timeout}
     return {
-        KEYS_OPTION: keys,
+        EXPECTED_KEY_TYPES_OPTION: keys,
         "visibility_timeout": VISIBILITY_TIMEOUT.total_seconds(),
         "socket_timeout": timeout,
         "socket_connect_timeout": PRODUCER_TIMEOUT,

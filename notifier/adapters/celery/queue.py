@@ -29,15 +29,15 @@ from notifier.metrics import Metrics
 OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a timeout.
 
-A thread therefore waits for a hung broker during at most half of its time, however many slices, pools and calls there
-are. A recovered broker is detected within this time.
+Without the circuit breaker, each call to a hung broker would wait for a timeout. The first call after this time shows
+whether the broker has recovered.
 """
 
 MIN_TIMEOUT_SECONDS = 0.25
 """A call that fails after this many seconds or more counts as a timeout.
 
-An unreachable broker fails within a millisecond. Such a failure leaves the circuit closed, so that the next call
-reaches a broker that has come back.
+If no broker runs at the address, a call fails within a millisecond. Such a failure leaves the circuit closed, so that
+the next call reaches a broker that has started in the meantime.
 """
 
 
@@ -57,7 +57,7 @@ class BrokerBreaker:
             if self._is_open:
                 if now < self._retry_at:
                     raise QueueUnavailable("The broker did not answer a moment ago; it is tried again within a second.")
-                # This is the trial call. Other calls fail until its result is known, or for OPEN_SECONDS.
+                # This is the trial call. Other calls fail until its result is known, but at most for OPEN_SECONDS.
                 self._retry_at = now + OPEN_SECONDS
             return now
 
@@ -106,7 +106,7 @@ class CeleryQueue:
 
 
 class PoolQueue:
-    """Connection to the queues of one pool on Redis, and base of the one on RabbitMQ."""
+    """Connection to the queues of one pool on Redis. The subclass ConfirmedPoolQueue is for RabbitMQ."""
 
     def __init__(self, broker: str, pool: Pool, breaker: BrokerBreaker, metrics: Metrics | None) -> None:
         self._app: Celery = application(broker, pool, timeout=PRODUCER_TIMEOUT, metrics=metrics)
@@ -134,7 +134,7 @@ class PoolQueue:
         self._run_guarded(lambda producer: self._publish(producer, len(slices), lambda: publish(producer)))
 
     def depth(self) -> int:
-        return self._run_guarded(self._declare_queues)
+        return self._run_guarded(self._declare_and_count)
 
     def close(self) -> None:
         with self._lock:
@@ -164,7 +164,8 @@ class PoolQueue:
         with producer.batch():
             publish()
 
-    def _declare_queues(self, producer: Producer) -> int:
+    def _declare_and_count(self, producer: Producer) -> int:
+        """Declare the queues, and return the number of tasks in them."""
         declared = (producer.channel.queue_declare(name, **self._declaration) for name in self._queues)
         return sum(int(queue.message_count) for queue in declared)
 
@@ -187,7 +188,7 @@ class ConfirmedPoolQueue(PoolQueue):
 
     def _publish(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
         # Declare the queues each time: RabbitMQ confirms and drops messages to a queue that does not exist.
-        self._declare_queues(producer)
+        self._declare_and_count(producer)
         self._publisher.send(count, publish, PRODUCER_TIMEOUT)
 
     def _disconnect(self) -> None:

@@ -22,14 +22,14 @@ from redis.exceptions import ResponseError
 Untyped = Callable[..., Any]
 """Function of kombu, which has no types."""
 
-KEYS_OPTION = "broker_keys"
-"""Name of the transport option that holds the BrokerKeys."""
+EXPECTED_KEY_TYPES_OPTION = "expected_key_types"
+"""Name of the transport option whose value is the ExpectedKeyTypes."""
 
 UNACKED_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
-"""Keys in which kombu records the tasks that workers have not acknowledged yet, with their Redis types."""
+"""Keys that kombu uses for tasks that workers have not acknowledged yet, with their Redis types."""
 
-MUTEX_KEY = "unacked_mutex"
-"""Lock of the worker that restores tasks."""
+UNACKED_MUTEX_KEY = "unacked_mutex"
+"""Lock that a worker takes while it restores tasks."""
 NO_TTL = -1
 """Answer of PTTL for a key that never expires."""
 
@@ -52,7 +52,7 @@ DELIVERY_FIELDS = ("exchange", "routing_key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerKeys:
+class ExpectedKeyTypes:
     """Keys of one pool's database that hold tasks, and the Redis type that each must have."""
 
     types: Mapping[str, str]
@@ -60,7 +60,7 @@ class BrokerKeys:
     """None in a process whose metrics are not scraped."""
 
     @classmethod
-    def for_queues(cls, queues: tuple[str, ...], garbage_counter: Counter | None) -> "BrokerKeys":
+    def for_queues(cls, queues: tuple[str, ...], garbage_counter: Counter | None) -> "ExpectedKeyTypes":
         return cls(types={**UNACKED_TASK_KEYS, **dict.fromkeys(queues, "list")}, garbage_counter=garbage_counter)
 
     def delete_garbage(self, client: Any) -> None:
@@ -68,12 +68,12 @@ class BrokerKeys:
         with client.pipeline(transaction=False) as pipe:
             for key in self.types:
                 pipe.type(key)
-            pipe.pttl(MUTEX_KEY)
+            pipe.pttl(UNACKED_MUTEX_KEY)
             *types, ttl = pipe.execute()
         keyed_types = zip(self.types.items(), (actual.decode() for actual in types), strict=True)
         garbage_keys = [key for (key, expected), actual in keyed_types if actual not in (expected, "none")]
-        if ttl == NO_TTL and MUTEX_KEY not in garbage_keys:
-            garbage_keys.append(MUTEX_KEY)
+        if ttl == NO_TTL and UNACKED_MUTEX_KEY not in garbage_keys:
+            garbage_keys.append(UNACKED_MUTEX_KEY)
         for key in garbage_keys:
             client.unlink(key)
         self.count_garbage(len(garbage_keys))
@@ -118,7 +118,7 @@ class GarbageDeletingQoS(redis.QoS):
         try:
             self._retry_without_garbage(super().restore_by_tag, tag, *args, **kwargs)
         except (ValueError, TypeError):  # the unacknowledged message is not a task
-            self.channel.broker_keys.count_garbage()
+            self.channel.expected_key_types.count_garbage()
             forget: Untyped = self._remove_from_indices
             forget(tag).execute()
 
@@ -142,13 +142,13 @@ class GarbageDeletingChannel(redis.Channel):
         self.delete_garbage()
 
     @property
-    def broker_keys(self) -> BrokerKeys:
-        keys: BrokerKeys = self.connection.client.transport_options[KEYS_OPTION]
-        return keys
+    def expected_key_types(self) -> ExpectedKeyTypes:
+        types: ExpectedKeyTypes = self.connection.client.transport_options[EXPECTED_KEY_TYPES_OPTION]
+        return types
 
     def delete_garbage(self) -> None:
         with self.conn_or_acquire() as client:
-            self.broker_keys.delete_garbage(client)
+            self.expected_key_types.delete_garbage(client)
 
     def _get_client(self) -> Any:
         base_method: Untyped = super()._get_client
@@ -174,7 +174,7 @@ class GarbageDeletingChannel(redis.Channel):
         except Exception:  # garbage can raise any error in kombu
             is_valid = False
         if not is_valid:
-            self.broker_keys.count_garbage()
+            self.expected_key_types.count_garbage()
         return is_valid
 
 
@@ -185,7 +185,10 @@ class GarbageDeletingTransport(redis.Transport):
 
 
 def is_task(raw: Any, message: Any) -> bool:
-    """Return whether a message looks like a task sent by CeleryQueue. No other message may reach a worker."""
+    """Return whether a message looks like a task sent by CeleryQueue. No other message may reach a worker.
+
+    Raises any error for a message without the parts of a task.
+    """
     if (raw["content-type"], raw["content-encoding"]) != ("application/json", "utf-8"):
         return False
     (name,), keyword_arguments, _ = message.decode()

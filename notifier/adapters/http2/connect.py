@@ -17,7 +17,7 @@ from notifier.adapters.http2.limits import Origin
 Resolver = Callable[[str, int], Sequence[str]]
 """Function from host and port to IP addresses, best first.
 
-Raises OSError if the host has no address, or none that is allowed. Operators see its message.
+Raises OSError if the host has no address, or none that is allowed. Operators see the message of the error.
 """
 
 
@@ -126,7 +126,7 @@ class PendingConnection:
         return addresses
 
     def _connect(self, address: str) -> Iterator[PollEvents]:
-        # ip_address raises ValueError for a host name, which would block on a look-up.
+        # ip_address raises ValueError for a host name: connecting to a name would block until it is looked up.
         family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
         self.socket = sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)

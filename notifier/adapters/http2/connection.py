@@ -10,13 +10,13 @@ from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, Decoder, encode_field, encode_fields
 from notifier.adapters.http2.limits import Http2Limits
-from notifier.adapters.http2.request import MAX_BODY_BYTES, UNSENT, FinishedRequest, RequestInFlight, parse_response
+from notifier.adapters.http2.request import MAX_BODY_BYTES, NOT_QUEUED, FinishedRequest, RequestInFlight, parse_response
 from notifier.adapters.http2.send_buffer import SendBuffer, checked_window
 
 CONNECTION_WINDOW = 1 << 24
-"""Receive window of all streams together. It is large, because responses are read as soon as they arrive.
+"""Receive window of all streams together, in bytes. Each stream keeps the default window.
 
-Each stream keeps the default window of 64 KiB.
+A large window costs no memory, because responses are read as soon as they arrive.
 """
 CONNECTION_PREFACE = (
     frames.PREFACE
@@ -61,12 +61,13 @@ class Http2Connection:
         self._next_stream = self._peer_stream_limit = 1
         self._unacknowledged_bytes = self._pending_acks = 0
         self._last_received_at, self._pinged_at, self._ping_count = now, 0.0, 0
-        self._awaits_pong = False
+        self._starts_after_pong = False
+        """Whether no request may start before the last PING is acknowledged."""
 
     @property
     def free_streams(self) -> int:
         """Number of requests that may start now."""
-        if self.closing_reason or self._awaits_pong or len(self.out.queued) > MAX_QUEUED_BYTES:
+        if self.closing_reason or self._starts_after_pong or len(self.out.queued) > MAX_QUEUED_BYTES:
             return 0
         return min(self._peer_stream_limit, self._limits.max_streams) - len(self._flights)
 
@@ -101,14 +102,15 @@ class Http2Connection:
         Raises Violation at the first invalid frame; the frames before it have taken effect.
         """
         self._last_received_at = now
-        if not self._awaits_pong:
+        # Any data answers an ordinary PING, because it proves that the connection is alive.
+        if not self._starts_after_pong:
             self._pinged_at = 0.0
         if not self.out.queued:
             self._pending_acks = 0
         for received in self._reader.feed(data):
             kind, flags, stream, payload = received
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._header_blocks.is_open:
-                if (block := self._header_blocks.take(received)) is not None:
+                if (block := self._header_blocks.add(received)) is not None:
                     self._on_headers(*block)
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, flags, stream, payload)
@@ -133,7 +135,7 @@ class Http2Connection:
         """
         was_idle = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
         if was_idle and not self._flights and not self._pinged_at:
-            self._awaits_pong = True
+            self._starts_after_pong = True
             self._ping(now)
 
     def cancel_all(self) -> None:
@@ -198,7 +200,9 @@ class Http2Connection:
     def _fail(self, flight: RequestInFlight, reason: str, code: int = frames.CANCEL) -> None:
         """Fail a request. A request that was not queued completely certainly did not arrive."""
         self._reset(flight, code)
-        self.finished.append((flight, flight.reply_or_failure(reason, may_have_arrived=flight.end_offset != UNSENT)))
+        self.finished.append(
+            (flight, flight.reply_or_failure(reason, may_have_arrived=flight.end_offset != NOT_QUEUED))
+        )
 
     def _return_unprocessed(self, flights: Iterable[RequestInFlight], *, others_progressed: bool) -> None:
         """Return unprocessed requests for a resend on another connection.
@@ -217,7 +221,7 @@ class Http2Connection:
 
     def _remove(self, flight: RequestInFlight) -> None:
         del self._flights[flight.stream]
-        self.out.drop(flight)
+        self.out.forget_unqueued_body(flight)
 
     def _on_reset(self, flags: int, stream: int, payload: bytes) -> None:
         code = frames.read_uint32(payload)
@@ -243,7 +247,7 @@ class Http2Connection:
             elif setting == frames.MAX_FRAME_SIZE:
                 self.out.max_frame_size = max(value, frames.DEFAULT_FRAME_SIZE)
         self._queue_ack(frame(frames.SETTINGS, frames.ACK, 0))
-        self.out.send_blocked_bodies()
+        self.out.queue_blocked_bodies()
 
     def _set_initial_window(self, window: int) -> None:
         """Change the initial window of all streams, including active ones, whose window may become negative."""
@@ -263,7 +267,7 @@ class Http2Connection:
         if not flags & frames.ACK:
             self._queue_ack(frame(frames.PING, frames.ACK, 0, payload[:8]))
         elif int.from_bytes(payload, "big") == self._ping_count:
-            self._awaits_pong, self._pinged_at = False, 0.0
+            self._starts_after_pong, self._pinged_at = False, 0.0
 
     def _queue_ack(self, acknowledgement: bytes) -> None:
         self._pending_acks += 1
@@ -284,7 +288,7 @@ class Http2Connection:
         raise Violation(frames.PROTOCOL_ERROR, "unexpected push promise")
 
     def _find_flight(self, stream: int) -> RequestInFlight | None:
-        """Return the request of a stream, or None if this side has already ended it.
+        """Return the request of a stream, or None if it has ended.
 
         Raises Violation for a stream that was never started.
         """

@@ -151,10 +151,10 @@ class HeaderBlockAssembler:
         self._block_start: tuple[int, int] | None = None
         self._block = b""
 
-    def take(self, frame_: Frame) -> tuple[int, int, bytes] | None:
+    def add(self, frame_: Frame) -> tuple[int, int, bytes] | None:
         """Add a frame. Return the stream, the flags of the first frame and the block once it is complete, else None.
 
-        Raises Violation for any other frame within a block.
+        Raises Violation for a frame that is not allowed here, or a block of more than MAX_BYTES.
         """
         kind, flags, stream, payload = frame_
         if self._block_start is None:

@@ -51,9 +51,9 @@ def _compute_step(key: int) -> HuffmanStep:
     return step
 
 
-_STATIC = HeaderTable.STATIC_TABLE
-_STATIC_SIZE = len(_STATIC)
-_STATIC_INDEX = {name: index for index, (name, _) in reversed([*enumerate(_STATIC, 1)])}
+_STATIC_TABLE = HeaderTable.STATIC_TABLE
+_STATIC_SIZE = len(_STATIC_TABLE)
+_STATIC_INDEX = {name: index for index, (name, _) in reversed([*enumerate(_STATIC_TABLE, 1)])}
 
 TABLE_SIZE_ZERO = b"\x20"
 """Table size update to zero at the start of a connection's first block.
@@ -130,14 +130,14 @@ def decode_without_table(block: bytes, *, tableless: bool) -> list[tuple[bytes, 
                 index = first & 0x7F
                 if not 0 < index <= _STATIC_SIZE:
                     return None
-                headers.append(_STATIC[index - 1])
+                headers.append(_STATIC_TABLE[index - 1])
                 continue
             if first & 0x60 and not (tableless and first & 0x40):
                 return None  # adds an entry, or changes the size of the table
             index, pos = _read_integer(block, pos, first, 0x3F if first & 0x40 else 0x0F)
             if index > _STATIC_SIZE:
                 return None
-            name, pos = (_STATIC[index - 1][0], pos) if index else _read_string(block, pos)
+            name, pos = (_STATIC_TABLE[index - 1][0], pos) if index else _read_string(block, pos)
             value, pos = _read_string(block, pos)
             if name is None or value is None:
                 return None

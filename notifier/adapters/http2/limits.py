@@ -12,19 +12,21 @@ from notifier.ports.push import Post
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http2Limits:
     max_connections: int = 2
-    """Maximum connections to one origin. Its isolated requests (`Post.isolated`) get one more.
+    """Maximum connections to one origin. Requests with `Post.needs_own_connection` share one more.
 
-    FCM allows 100 streams per connection. At 50 ms per response that is 2,000 requests a second; 10,000 a second take
-    six connections.
+    FCM allows 100 streams per connection. With 50 ms per response, a connection carries 2,000 requests a second.
     """
     max_total_connections: int = 64
-    """Maximum connections to all origins; Web Push has many. Idle connections are closed to make room."""
+    """Maximum connections to all origins. Web Push has many origins. Idle connections are closed to make room."""
     max_streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
     max_waiting: int = 256
-    """Maximum number of requests, to all origins, that wait for a stream. With fewer, no origin delays another."""
+    """Maximum number of requests, to all origins, that wait for a stream. At this number, no request is accepted."""
     answer_timeout: timedelta = timedelta(seconds=10)
-    """Timeout of a request from its start. Google asks clients to wait at least 10 s before a retry."""
+    """Timeout of a request from its start. Waiting requests fail if no response arrives for this long.
+
+    Google asks clients to wait at least 10 s before a retry.
+    """
     open_timeout: timedelta = timedelta(seconds=10)
     """Timeout of DNS look-up, connect and TLS handshake together."""
     max_stream_wait: timedelta = timedelta(milliseconds=50)
@@ -49,7 +51,7 @@ class Http2Limits:
 
 # Origin such as `https://api.push.apple.com`: host to look up, port, and the headers that all its requests share.
 
-PORTS = {"https": 443, "http": 80}
+DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +66,8 @@ class Origin:
     def parse(cls, text: str) -> Self:
         """Parse an origin. Raises ValueError."""
         parts = urlsplit(text)
-        host, port = parts.hostname, parts.port or PORTS.get(parts.scheme, 0)
-        if parts.scheme not in PORTS or not (host and text.isascii() and text.isprintable()):
+        host, port = parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+        if parts.scheme not in DEFAULT_PORTS or not (host and text.isascii() and text.isprintable()):
             raise ValueError(f"not an origin: {text[:80]!r}")
         if (
             parts.path
@@ -76,7 +78,7 @@ class Origin:
         ):
             raise ValueError(f"not only an origin: {text[:80]!r}")
         bracketed_host = f"[{host}]" if ":" in host else host
-        authority = bracketed_host if port == PORTS[parts.scheme] else f"{bracketed_host}:{port}"
+        authority = bracketed_host if port == DEFAULT_PORTS[parts.scheme] else f"{bracketed_host}:{port}"
         encoded_headers = encode_fields([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])
         return cls(host=host, port=port, secure=parts.scheme == "https", encoded_headers=encoded_headers)
 

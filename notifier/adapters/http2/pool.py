@@ -11,14 +11,17 @@ from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.ports.push import NoReply
 
 MAX_FAILED_CONNECTIONS = 2
-"""Consecutive connections without a response after which the origin is paused.
+"""Consecutive connections that sent requests and got no response, after which the origin is paused.
 
 Apple treats a client that reconnects repeatedly as an attack.
 """
 
 
 class OriginPool:
-    """Connections to one origin, and the requests that wait for a stream. Isolated requests have their own pool."""
+    """Connections to one origin, and the requests that wait for a stream.
+
+    Requests with `needs_own_connection` have a separate pool.
+    """
 
     def __init__(self, origin: Origin, limits: Http2Limits, *, max_connections: int) -> None:
         self.origin = origin
@@ -30,10 +33,10 @@ class OriginPool:
         self._last_response_at = 0.0
         self._failed_connections = 0
         self._paused_until, self._pause_reason = 0.0, ""
-        self._was_paused = False
-        """Whether the origin was paused after the last check of the waiting requests."""
+        self._paused_since_check = False
+        """Whether a pause has begun since the last call of `_fail_waiting`."""
 
-    def fill(self, now: float) -> None:
+    def start_waiting_requests(self, now: float) -> None:
         """Start waiting requests on the first connections that have free streams, so that the others stay idle."""
         for connection in self.connections:
             while self.waiting_requests and connection.protocol.free_streams > 0:
@@ -42,8 +45,9 @@ class OriginPool:
     def needs_connection(self, now: float) -> bool:
         """Return whether the waiting requests need another connection.
 
-        They need one if no connection is usable, or if the oldest request has waited for `max_stream_wait`. They don't
-        while a connection is being opened, a peer has not announced its stream limit, or the origin is paused.
+        They need one if no connection is usable, or if the oldest request has waited for `max_stream_wait`. They
+        have to wait while a connection is being opened, or a peer has not announced its stream limit. The same holds if
+        the origin is paused, or the pool has its maximum of connections.
         """
         if (
             not self.waiting_requests
@@ -142,7 +146,7 @@ class OriginPool:
     def _pause(self, reason: str, now: float) -> None:
         """Pause the origin: open no connection for a while."""
         self._pause_reason, self._paused_until = reason, now + self._limits.pause_after_failure.total_seconds()
-        self._was_paused = True
+        self._paused_since_check = True
 
     def _requeue_resendable(self, connection: SocketConnection) -> Iterator[FinishedRequest]:
         protocol = connection.protocol
@@ -157,14 +161,14 @@ class OriginPool:
         protocol.resendable.clear()
 
     def _fail_waiting(self, now: float) -> Iterator[FinishedRequest]:
-        """Fail all waiting requests if no connection can be opened, or if no response has arrived for too long."""
-        is_paused, self._was_paused = self._was_paused or now < self._paused_until, False
+        """Fail all waiting requests if no connection can be opened, or no response has arrived for `answer_timeout`."""
+        is_paused, self._paused_since_check = self._paused_since_check or now < self._paused_until, False
         if is_paused and not self.connections and not self.pending_connection:
             reason = self._pause_reason
         elif (
             self.waiting_requests
             and not self.pending_connection
-            and now - self._waiting_since() >= self._limits.answer_timeout.total_seconds()
+            and now - self._last_progress_at() >= self._limits.answer_timeout.total_seconds()
         ):
             reason = "no request was answered in time"
         else:
@@ -172,8 +176,8 @@ class OriginPool:
         while self.waiting_requests:
             yield self.waiting_requests.popleft(), NoReply(reason=reason, may_have_arrived=False)
 
-    def _waiting_since(self) -> float:
-        """Return the later of two times: the last response, and the acceptance of the oldest waiting request."""
+    def _last_progress_at(self) -> float:
+        """Return when the last response arrived or the oldest waiting request was accepted, whichever is later."""
         return max(
             self.waiting_requests[0].accepted_at,
             self._last_response_at,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from notifier.adapters.http2.limits import Origin
 from notifier.ports.push import NoReply, Post, Reply
 
-UNSENT = 1 << 62
+NOT_QUEUED = 1 << 62
 """`end_offset` of a request that is not queued completely: more bytes than any connection sends."""
 MAX_BODY_BYTES = 32_768
 """Maximum body of a response; longer bodies are cut off. Responses of push services fit in 1 KB."""
@@ -20,7 +20,7 @@ class RequestInFlight:
     attempts: int = 0
     deadline: float = 0.0
     stream: int = 0
-    end_offset: int = UNSENT
+    end_offset: int = NOT_QUEUED
     """The connection's count of sent bytes at which this request is sent completely.
 
     Until then the peer cannot process the request.
@@ -29,6 +29,7 @@ class RequestInFlight:
     """Bytes of the body that the peer's window for this stream still admits."""
     unsent_body: bytes = b""
     """Part of the body that the peer's windows do not admit yet."""
+    # The response so far.
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
@@ -37,7 +38,7 @@ class RequestInFlight:
         """Reset the state for an attempt: an earlier one may have ended in the middle of the request."""
         self.stream, self.window, self.deadline = stream, window, deadline
         self.attempts += 1
-        self.end_offset, self.unsent_body = UNSENT, self.post.body
+        self.end_offset, self.unsent_body = NOT_QUEUED, self.post.body
         self.status, self.headers, self.body = 0, {}, b""
 
     def reply(self) -> Reply:

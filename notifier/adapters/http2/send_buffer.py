@@ -6,7 +6,7 @@ from notifier.adapters.http2.request import RequestInFlight
 
 
 class SendBuffer:
-    """Bytes to send on one connection, and requests whose bodies wait for a window."""
+    """Bytes to send on one connection, and requests whose bodies wait until the peer widens a flow-control window."""
 
     __slots__ = ("_blocked", "_connection_window", "bytes_sent", "initial_window", "max_frame_size", "queued")
 
@@ -29,7 +29,7 @@ class SendBuffer:
         else:
             self._record_end(flight)
 
-    def drop(self, flight: RequestInFlight) -> None:
+    def forget_unqueued_body(self, flight: RequestInFlight) -> None:
         """Forget the part of the body that is not queued yet."""
         self._blocked.pop(flight.stream, None)
 
@@ -41,9 +41,9 @@ class SendBuffer:
 
     def widen_connection_window(self, increment: int) -> None:
         self._connection_window = checked_window(self._connection_window + increment)
-        self.send_blocked_bodies()
+        self.queue_blocked_bodies()
 
-    def send_blocked_bodies(self) -> None:
+    def queue_blocked_bodies(self) -> None:
         for flight in [*self._blocked.values()]:
             if self._connection_window <= 0:
                 return

@@ -12,6 +12,8 @@ MAX_READS_PER_TURN = 16
 
 
 class SocketConnection:
+    """One open connection: its socket, and the state of the protocol."""
+
     def __init__(self, socket_: socket.socket, protocol: Http2Connection) -> None:
         self.socket = socket_
         self.protocol = protocol

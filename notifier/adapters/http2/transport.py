@@ -18,7 +18,7 @@ from notifier.ports.push import NoReply, Post, Reply
 CHECK_INTERVAL = 0.05
 """Seconds between two checks for timeouts."""
 MAX_ACCEPTED_PER_STEP = 64
-"""Maximum number of requests taken from the source between two polls. The source may have to compute each request."""
+"""Maximum number of requests taken from the source between two polls. Some sources take long to build a request."""
 
 
 class Http2Transport:
@@ -97,7 +97,7 @@ class Http2Transport:
         return self._limits.max_waiting - sum(len(pool.waiting_requests) for pool in self._pools.values())
 
     def _accept(self, post: Post, now: float) -> None:
-        if (pool := self._pools.get((post.origin, post.isolated))) is None:
+        if (pool := self._pools.get((post.origin, post.needs_own_connection))) is None:
             try:
                 pool = self._create_pool(post)
             except ValueError as error:
@@ -115,8 +115,10 @@ class Http2Transport:
         origin = Origin.parse(post.origin)
         if not (origin.secure or self._allow_plaintext):
             raise ValueError("plain-text HTTP is not allowed here")
-        pool = OriginPool(origin, self._limits, max_connections=1 if post.isolated else self._limits.max_connections)
-        self._pools[post.origin, post.isolated] = pool
+        pool = OriginPool(
+            origin, self._limits, max_connections=1 if post.needs_own_connection else self._limits.max_connections
+        )
+        self._pools[post.origin, post.needs_own_connection] = pool
         return pool
 
     def _tls_context(self) -> ssl.SSLContext:
@@ -129,7 +131,7 @@ class Http2Transport:
         now = self._monotonic()
         for pool in self._pools.values():
             self._open_connection(pool, now)
-            pool.fill(now)
+            pool.start_waiting_requests(now)
             for connection in pool.connections:
                 connection.write()
         self._poll(CHECK_INTERVAL if wait else 0.0)
@@ -160,7 +162,7 @@ class Http2Transport:
         return bool(idle_pools)
 
     def _poll(self, seconds: float) -> None:
-        """Wait until a socket is readable or writable, and read from the readable ones."""
+        """Wait for at most `seconds` until a socket is readable or writable, and read from the readable ones."""
         poller, connections = poll(), dict[int, SocketConnection]()
         poller.register(self._lookups.wakeup_socket, POLLIN)
         for pool in self._pools.values():

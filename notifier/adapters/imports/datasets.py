@@ -12,7 +12,7 @@ from notifier.adapters.imports.layout import (
     UnreadableRow,
     accepted_rows,
     id_fault,
-    is_valid_text_id,
+    is_plainly_valid_text_id,
     parse_bool,
     parse_choice,
     parse_quiet_hours,
@@ -26,10 +26,11 @@ from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges
 
 USER = "user"
+"""Column of the user, in all files but that of follows."""
 
 
 def parse_user(name: str, value: object) -> UserId:
-    if not is_valid_text_id(value) and (fault := id_fault(name, value)):
+    if not is_plainly_valid_text_id(value) and (fault := id_fault(name, value)):
         raise InvalidValue(fault)
     return UserId(str(value))
 
@@ -56,10 +57,10 @@ def _vip(values: Iterable[object]) -> AccountRow:
     return AccountRow(user=parse_user(USER, user_id), flags={Flag.VIP: parse_bool(Flag.VIP, value) is not False})
 
 
-FLAGS = tuple(map(str, Flag))
+FLAG_COLUMNS = tuple(map(str, Flag))
 
 ACCOUNTS: Layout[ImportBatch[AccountRow]] = Layout(
-    row_kind="an account", required=(USER,), optional=FLAGS, read_batch=_accounts
+    row_kind="an account", required=(USER,), optional=FLAG_COLUMNS, read_batch=_accounts
 )
 VIPS: Layout[ImportBatch[AccountRow]] = Layout(
     row_kind="a VIP", required=(USER,), optional=(str(Flag.VIP),), read_batch=_vips
@@ -72,14 +73,14 @@ FOLLOW_COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
 SELF_FOLLOW = "An account can't follow itself."
 
 
-def follow_rows(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> FollowEdges:
+def _follow_edges(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> FollowEdges:
     followers, followed = list[UserId](), list[UserId]()
     for number, row in parsed:
         if row is None:
             continue
         if isinstance(row, UnreadableRow):
             reject(number, row.reason)
-        elif not (is_valid_text_id(row[0]) and is_valid_text_id(row[1]) and row[0] != row[1]) and (
+        elif not (is_plainly_valid_text_id(row[0]) and is_plainly_valid_text_id(row[1]) and row[0] != row[1]) and (
             fault := _follow_fault(*row)
         ):
             reject(number, fault)
@@ -101,13 +102,14 @@ def _load_bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
 
 
 FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
-    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=follow_rows, bulk_reader=_load_bulk_reader
+    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=_follow_edges, bulk_reader=_load_bulk_reader
 )
 
 
 # Preferences of a user: for one account, or for everything.
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
+"""Names of the columns."""
 
 _ACCOUNT_WIDE_VOLUMES = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 

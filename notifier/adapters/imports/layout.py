@@ -15,13 +15,13 @@ Reject = Callable[[int, str], None]
 """Called with the number of a rejected row (in a text file, of its line), counted from 1, and the reason."""
 
 
-Ignore = Callable[[Iterable[str]], object]
-"""Called with the names of columns that are not read, each time that a reader finds some."""
+ReportIgnored = Callable[[Iterable[str]], object]
+"""Called with the names of columns that are not read, which may be none."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """Placeholder of a row that can't be read."""
+    """Row that can't be read."""
 
     reason: str
 
@@ -30,17 +30,22 @@ ParsedRow = Sequence[object] | UnreadableRow | None
 """Values of the layout's columns in order, None for a missing value. The row of an empty line is None."""
 
 BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
-"""Converts a batch. The arguments are the numbered rows, the number of rows read so far, and a callback for rejects."""
+"""Converts a batch.
+
+The arguments are the numbered rows, the number of rows read so far (with these), and a callback for rejects.
+"""
 
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
 """Converts a batch of a table as a whole, or returns None if each row needs a check of its own.
 
-The arguments are the batch, the number of rows before and after it was read, and a callback for rejected rows.
+The arguments are the batch, the numbers of rows read before it and with it, and a callback for rejects.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(Generic[T_co]):
+    """Columns of a kind of import file, and the function that converts their values."""
+
     row_kind: str
     """Kind of a row with its article, as messages name it: `a follow`."""
     required: Sequence[str]
@@ -62,13 +67,13 @@ class Layout(Generic[T_co]):
         lacking = " and ".join(name for name in self.required if name not in present)
         return lacking or ("" if present.intersection(self.any_of or present) else " or ".join(self.any_of))
 
-    def ignored(self, names: Iterable[str]) -> Sequence[str]:
-        """Return the columns that are not read."""
+    def ignored_columns(self, names: Iterable[str]) -> Sequence[str]:
+        """Return the named columns that are not read."""
         return [name for name in names if name and name not in self.columns]
 
 
-def is_valid_text_id(value: object) -> bool:
-    """Return True for nearly all valid text ids. For False, `id_fault` decides."""
+def is_plainly_valid_text_id(value: object) -> bool:
+    """Return True for nearly all valid text ids. If the result is False, `id_fault` decides."""
     return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
 
 
@@ -87,9 +92,9 @@ def id_fault(name: str, value: object) -> str | None:
 T = TypeVar("T")
 
 MAX_ZONE_LENGTH = 64
-"""Characters. The longest IANA name has 32."""
+"""Maximum characters of a time zone. The longest IANA name has 32."""
 _MAX_SHOWN_LENGTH = 40
-"""Characters of an invalid value in a message: enough to find it."""
+"""Maximum characters of an invalid value in a message: enough to find it in the file."""
 _YES, _NO = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from notifier.adapters.imports.datasets import FOLLOW_COLUMNS, SELF_FOLLOW
-from notifier.adapters.imports.layout import Ignore, Layout, Reject
+from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.domain.audience.id_ranges import HIGHEST_NUMBER
 from notifier.domain.errors import BadImport
 from notifier.domain.upstream.validation import MAX_ID_LENGTH
@@ -26,14 +26,14 @@ class ParquetReader(Generic[T]):
     layout: Layout[T]
     reject: Reject
     batch_rows: int
-    ignore: Ignore
+    report_ignored: ReportIgnored
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
         """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is not valid Parquet."""
         try:
             with pq.ParquetFile(self.file) as table:
                 self._require_columns(table.schema_arrow)
-                self.ignore(self.layout.ignored(table.schema_arrow.names))
+                self.report_ignored(self.layout.ignored_columns(table.schema_arrow.names))
                 yield from self._rows(table, rows_read)
         except (pa.ArrowException, OSError) as error:
             raise BadImport(f"Not a Parquet file, or truncated: {error}") from error
@@ -67,7 +67,7 @@ class ParquetReader(Generic[T]):
 
 
 def _column_values(column: Any) -> list[Any]:
-    """Return the values. They are text if a time is out of the range of Python's datetime, or more precise than it."""
+    """Return the values of the column. All are text if one is a time that Python's datetime can't represent."""
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):
@@ -94,7 +94,10 @@ def bulk_follows(
 
 
 def _numbered_edges(columns: list[Any], first_row: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
-    """Convert columns of whole numbers that may be in an id range. Return None for other columns."""
+    """Convert columns of whole numbers that may be in an id range. Return None for other columns.
+
+    An account that follows itself is rejected, but the edges still contain it.
+    """
     if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
         return None
     followers, followed = (column.to_numpy() for column in columns)
@@ -109,14 +112,14 @@ def _numbered_edges(columns: list[Any], first_row: int, rows_done: int, reject: 
 
 def _text_id_edges(columns: list[Any], rows_done: int) -> FollowEdges | None:
     """Convert columns of valid text ids. Return None for other columns, and if an account follows itself."""
-    if not all(map(_has_only_valid_text_ids, columns)) or pc.any(pc.equal(*columns)).as_py():
+    if not all(map(_has_plainly_valid_text_ids, columns)) or pc.any(pc.equal(*columns)).as_py():
         return None
     followers, followed = (column.to_pylist() for column in columns)
     return FollowEdges(followers=followers, followed=followed, rows_read=rows_done)
 
 
-def _has_only_valid_text_ids(column: Any) -> bool:
-    """Return whether the column has only valid text ids, as nearly all columns do."""
+def _has_plainly_valid_text_ids(column: Any) -> bool:
+    """Return True for nearly all columns of valid text ids. If the result is False, each row is checked by itself."""
     if column.null_count or not pa.types.is_string(column.type):
         return False
     lengths = pc.min_max(pc.utf8_length(column)).as_py()

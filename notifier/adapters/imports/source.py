@@ -1,4 +1,4 @@
-"""Import sources: files or standard input, in any supported form."""
+"""Import sources (files or standard input), and sorted runs of imported follows on disk."""
 
 import os
 from collections import defaultdict
@@ -11,7 +11,7 @@ from typing import BinaryIO, Generic, TypeVar
 
 import numpy as np
 
-from notifier.adapters.imports.layout import Ignore, Layout, Reject
+from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.adapters.imports.text_files import EXTRA_NEEDED, Form, TextReader, decompressed
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follow_import import HALF_KEY_BITS, Keys, merge_limit, merge_runs
@@ -26,26 +26,34 @@ COMPRESSED_ENDINGS = ("gz", "zst")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Generic[T]):
+    """An opened file or standard input."""
+
     rows_after: Callable[[int], Iterator[T]]
     """Yields batches of the rows after the given number of rows. Raises BadImport if the input is invalid."""
     size: int | None
     """Size in bytes or rows, only for progress bars. None for the standard input and pipes."""
     position_of: Callable[[int], int]
-    """Position within `size` after the given number of rows."""
+    """Returns how much of `size` is read. The argument is the number of rows read, which only Parquet needs."""
 
 
 @contextmanager
 def open_source(
-    file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, batch_rows: int, *, ignore: Ignore = list
+    file: Path | BinaryIO,
+    form: str,
+    layout: Layout[T],
+    reject: Reject,
+    batch_rows: int,
+    *,
+    report_ignored: ReportIgnored = list,
 ) -> Iterator[Source[T]]:
     """Open a source. Raises BadImport, and Environment without the import extra."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
-        yield _parquet_source(file, layout, reject, batch_rows, ignore)
+        yield _parquet_source(file, layout, reject, batch_rows, report_ignored)
         return
     make_reader = partial(
-        TextReader, form=Form(form), layout=layout, reject=reject, batch_rows=batch_rows, ignore=ignore
+        TextReader, form=Form(form), layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
     )
     if isinstance(file, Path):
         with file.open("rb") as raw:
@@ -64,35 +72,40 @@ def form_of(name: str) -> str:
         endings.pop()
     if endings and endings[-1] in FORMS:
         return endings[-1]
-    raise BadImport(f"The format of {name} is unknown; name it .csv, .ndjson or .parquet, or set --form.")
+    raise BadImport(f"The form of {name} is unknown; name it .csv, .ndjson or .parquet, or set --form.")
 
 
-def _parquet_source(file: Path, layout: Layout[T], reject: Reject, batch_rows: int, ignore: Ignore) -> Source[T]:
+def _parquet_source(
+    file: Path, layout: Layout[T], reject: Reject, batch_rows: int, report_ignored: ReportIgnored
+) -> Source[T]:
     try:
         from notifier.adapters.imports.parquet import ParquetReader, count_rows
     except ImportError:
         raise Environment(EXTRA_NEEDED) from None
-    reader = ParquetReader(file=file, layout=layout, reject=reject, batch_rows=batch_rows, ignore=ignore)
+    reader = ParquetReader(
+        file=file, layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
+    )
     return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 
 
-# Sorted runs of follows, each in its own file. The file is named after the number of source rows read so far. It
-# appears by an atomic rename, which therefore is the checkpoint.
+# Sorted runs of follows, each in its own file. An atomic rename creates the file of a run. Its name is the number of
+# source rows read so far, at which the import resumes after a crash.
 
 KEY_TYPE = np.dtype("<u8")
 KEYS_PER_CHUNK = 1 << 22
-"""Keys that are merged at a time. They take 32 MB."""
+"""Maximum number of keys that are merged at a time. They take 32 MB."""
 PROGRESS_FILE = "taken"
-"""Name of the file with the progress mark. All keys below the mark are written to their final place."""
+"""File with a number. All keys below it are written to their final place."""
 END_KEY = 1 << 2 * HALF_KEY_BITS
 """Number above all keys."""
 RUNS_PER_MERGE = 64
-"""Number of runs of similar size that are merged into one.
+"""Number of runs in one size group that are merged into one.
 
-At most about a hundred runs are then open at a time, and each key is copied once or twice.
+Merging keeps the number of open files small. The merged run is in a larger size group, so a key is copied at
+most once for each group.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
-"""Runs are similar if their sizes in bytes have bit lengths in the same group; a group spans this many bit lengths."""
+"""Bits of the size that a size group spans. For example, all runs of 2^23 to 2^29 bytes are in one group."""
 
 
 class SpilledEdges:
@@ -111,9 +124,9 @@ class SpilledEdges:
         self._write_keys(f"{rows_read}.run", [keys])
         for group in self._runs_to_merge():
             # The merged run replaces the last run of the group. After a crash before the deletion of the others, their
-            # keys exist twice, and the next merge removes the duplicates.
+            # keys exist twice, until a later merge removes the duplicates.
             *obsolete, last = sorted(group, key=lambda path: int(path.stem))
-            self._write_keys(last.name, (keys for keys, _ in self._merged_chunks(_open_runs(group), 0)))
+            self._write_keys(last.name, (keys for keys, _ in self._merged_chunks(_open_runs(group), done_below=0)))
             for path in obsolete:
                 path.unlink()
 
@@ -132,20 +145,21 @@ class SpilledEdges:
         self._write(PROGRESS_FILE, [str(done_below).encode()])
 
     def clear(self) -> None:
-        # Delete the progress mark first. After a crash in between, the keys of a run without a mark are processed
-        # again, which is harmless. A mark without its runs would skip keys of later runs.
+        # Delete the progress file first. After a crash in between, all keys of the remaining runs are processed again,
+        # which is harmless. A progress file without its runs would skip keys of the next import.
         for path in (self._folder / PROGRESS_FILE, *self._runs()):
             path.unlink(missing_ok=True)
 
-    def _merged_chunks(self, runs: Sequence[Keys], after: int) -> Iterator[tuple[Keys, int]]:
+    def _merged_chunks(self, runs: Sequence[Keys], done_below: int) -> Iterator[tuple[Keys, int]]:
+        # A chunk holds more than one block of members, because `merge_limit` never splits a block.
         chunk_size = max(2 * BLOCK_MEMBERS, self._chunk_keys // max(1, len(runs)))
-        while after < END_KEY:
-            starts = [_index_of(run, after) for run in runs]
+        while done_below < END_KEY:
+            starts = [_index_of(run, done_below) for run in runs]
             chunks = [run[start : start + chunk_size] for run, start in zip(runs, starts, strict=True)]
-            has_more = [start + chunk_size < len(run) for run, start in zip(runs, starts, strict=True)]
-            after = merge_limit([chunk for chunk, follows in zip(chunks, has_more, strict=True) if follows])
-            if len(keys := merge_runs([chunk[: _index_of(chunk, after)] for chunk in chunks])):
-                yield keys, after
+            is_partial = [start + chunk_size < len(run) for run, start in zip(runs, starts, strict=True)]
+            done_below = merge_limit([chunk for chunk, partial in zip(chunks, is_partial, strict=True) if partial])
+            if len(keys := merge_runs([chunk[: _index_of(chunk, done_below)] for chunk in chunks])):
+                yield keys, done_below
 
     def _runs_to_merge(self) -> Sequence[Sequence[Path]]:
         groups = defaultdict[int, list[Path]](list)

@@ -14,20 +14,20 @@ from typing import Any, BinaryIO, Generic, TypeVar, cast
 
 import msgspec
 
-from notifier.adapters.imports.layout import Ignore, Layout, ParsedRow, Reject, UnreadableRow
+from notifier.adapters.imports.layout import Layout, ParsedRow, Reject, ReportIgnored, UnreadableRow
 from notifier.domain.errors import BadImport, Environment
 
 # NDJSON: each line is an object.
 
 MAX_IGNORED_NAMES = 64
-"""Maximum number of ignored names that the decoder learns and reports. Further ones are ignored silently."""
+"""Once the decoder knows this many ignored names, it ignores all others without a report."""
 
 
 class LineParser:
-    """Parser of NDJSON lines. It reports each ignored member once."""
+    """Parser of NDJSON lines. It reports each ignored field once."""
 
-    def __init__(self, layout: Layout[Any], ignore: Ignore) -> None:
-        self._layout, self._ignore = layout, ignore
+    def __init__(self, layout: Layout[Any], report_ignored: ReportIgnored) -> None:
+        self._layout, self._report_ignored = layout, report_ignored
         self._ignored = list[str]()
         self._decode = self._create_decoder()
 
@@ -47,7 +47,7 @@ class LineParser:
     def _decode_line(self, line: str) -> Any:
         """Decode a line.
 
-        An unknown member leads to a new decoder that skips it, so later lines with that member are as fast as others.
+        If the line has an unknown field, create a decoder that skips it: later lines with it are as fast as others.
         """
         try:
             return self._decode(line)
@@ -55,7 +55,7 @@ class LineParser:
             if not (unknown_names := self._unknown_names(line)):
                 raise
         self._ignored += unknown_names
-        self._ignore(self._layout.ignored(unknown_names))
+        self._report_ignored(self._layout.ignored_columns(unknown_names))
         self._decode = self._create_decoder()
         return self._decode(line)
 
@@ -92,18 +92,22 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReader(Generic[T]):
+    """Reader of one CSV or NDJSON file."""
+
     file: BinaryIO
     """Decompressed stream."""
     form: Form
     layout: Layout[T]
     reject: Reject
     batch_rows: int
-    ignore: Ignore
+    report_ignored: ReportIgnored
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
         """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is invalid."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        lines = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(_checked_lines(text), self.layout, self.ignore)
+        lines = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(
+            _checked_lines(text), self.layout, self.report_ignored
+        )
         try:
             rows_done = sum(1 for _ in islice(lines, rows_read))
             while batch := list(islice(lines, self.batch_rows)):
@@ -125,15 +129,17 @@ def _checked_lines(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _csv_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
+def _csv_rows(
+    text: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
+) -> Iterator[tuple[int, ParsedRow]]:
     rows = csv.reader(text)
     try:
         header = [name.strip() for name in next(rows, [])]
         if missing := layout.missing_columns_text(header):
             raise BadImport(
-                f"The header has {', '.join(header) or 'nothing'}; {_required_columns(layout, missing)} required."
+                f"The header has {', '.join(header) or 'nothing'}; {_requirement(layout, missing)} required."
             )
-        ignore(layout.ignored(header))
+        report_ignored(layout.ignored_columns(header))
         # A missing column is read from an extra empty value at the end of each row.
         positions = [header.index(name) if name in header else -1 for name in layout.columns]
         pick_columns, last_position = itemgetter(*positions), max(positions)
@@ -147,14 +153,16 @@ def _csv_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Itera
         raise BadImport(f"Line {rows.line_num} is not valid CSV: {error}.") from error
 
 
-def _ndjson_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
-    parse_line = LineParser(layout, ignore)
+def _ndjson_rows(
+    text: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
+) -> Iterator[tuple[int, ParsedRow]]:
+    parse_line = LineParser(layout, report_ignored)
     for number, line in enumerate(text, 1):
         yield number, parse_line(line) if line.strip() else None
 
 
-def _required_columns(layout: Layout[Any], missing: str) -> str:
-    """Return all required columns, so that the user doesn't find them one by one."""
+def _requirement(layout: Layout[Any], missing: str) -> str:
+    """Return `a and b are`, with all required columns, so that the user doesn't find them one by one."""
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
     return f"{' and '.join(layout.required)} {'is' if len(layout.required) == 1 else 'are'}"
@@ -165,11 +173,11 @@ def _required_columns(layout: Layout[Any], missing: str) -> str:
 EXTRA_NEEDED = 'Parquet and zstd need an extra: pip install "notifier[import]".'
 
 GZIP_MAGIC, ZSTD_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-"""First bytes of the files."""
+"""First bytes of each kind of file."""
 
 
 def decompressed(file: BinaryIO) -> BinaryIO:
-    """Return the decompressed stream. The first bytes tell the compression; other files are read as they are.
+    """Return the decompressed stream of a gzip or zstd file, which its first bytes show, and any other file as it is.
 
     Raises Environment without the import extra, and BadImport for Parquet, which has no lines.
     """

@@ -30,7 +30,7 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 APPEND_TIMEOUT = timedelta(seconds=3)
-"""Time limit for an append (for each part of a large one). After it the tweet service gets an error, and retries."""
+"""Time limit for an append (for each part of a large one). An append that takes longer fails; its caller retries."""
 METADATA_MAX_AGE = timedelta(seconds=3)
 """Maximum age of a client's metadata. Every producer and consumer detects new partitions within this time."""
 LEASE = timedelta(seconds=5)
@@ -48,8 +48,8 @@ class Access:
     instance: str = ""
     """Static group instance id: a restarted process gets its own partitions back at once.
 
-    Only one process at a time may use an id. If it is empty, the `owner` of the subscription takes its place, which may
-    change with each start.
+    Only one process at a time may use an id. If it is empty, the subscription's owner is used instead. An owner may
+    get a new name with each start.
     """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -68,7 +68,7 @@ class Access:
         }
 
     def admin_options(self) -> dict[str, Any]:
-        """Return the options that admin clients know."""
+        """Return `options()` without the one that admin clients reject."""
         return {name: value for name, value in self.options().items() if name != "allow_auto_create_topics"}
 
     def topic(self, stream: str) -> str:
@@ -80,7 +80,10 @@ class Access:
 
 
 def security(*, user: str, password: str, mechanism: str, ca: str) -> Mapping[str, Any]:
-    """Return the options for SASL and TLS; empty values switch them off. Raises BadSetting."""
+    """Return the options for SASL and TLS. Without a `user` there is no SASL, and without a `ca` no TLS.
+
+    Raises BadSetting.
+    """
     if ca:
         try:
             ssl.create_default_context(cafile=ca)
@@ -114,10 +117,10 @@ class Fenced(LogUnavailable):
 
 
 class UnreadableBatch(LogUnavailable):
-    """The client cannot decode a batch. Its next poll would never return, so it must be replaced."""
+    """The client cannot decode a batch. Replace the client: its next poll would never return."""
 
 
-ERROR_TYPES: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
+LIBRARY_ERRORS: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
     PartitionsLost: (
         CommitFailedError,
         IllegalGenerationError,
@@ -127,14 +130,16 @@ ERROR_TYPES: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
     Fenced: (FencedInstanceIdError,),
     UnreadableBatch: (CorruptRecordError, UnsupportedCodecError),
 }
-TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
+TOO_LARGE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
 def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
     """Return the project's error for a library error: Poison for a record that is too large, otherwise an outage."""
-    if isinstance(error, TOO_LARGE):
+    if isinstance(error, TOO_LARGE_ERRORS):
         return Poison(f"{action}: the record is larger than the log accepts.")
-    outage_type = next((outage for outage, errors in ERROR_TYPES.items() if isinstance(error, errors)), LogUnavailable)
+    outage_type = next(
+        (outage for outage, errors in LIBRARY_ERRORS.items() if isinstance(error, errors)), LogUnavailable
+    )
     return outage_type(f"{action}: {type(error).__name__}.")
 
 

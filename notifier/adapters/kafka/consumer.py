@@ -1,4 +1,4 @@
-"""Event log consumer: buffers records, commits offsets, holds back new partitions."""
+"""Event log consumer: buffers records, commits offsets, withholds new partitions."""
 
 import logging
 import time
@@ -21,17 +21,17 @@ from notifier.ports.event_log import Logged
 
 LOGGER = logging.getLogger("notifier.kafka")
 
-MAX_BUFFERED = 10_000
-"""Maximum records buffered while the group's commits are unknown.
+MAX_BUFFERED_RECORDS = 10_000
+"""Maximum number of records buffered while the group's commits are unknown.
 
-With more, the membership is replaced and the records are read again.
+With more, the consumer leaves the group, joins again and reads the records again.
 """
 RELEASE_CHECK_INTERVAL = 0.5
 """Seconds between two checks whether a new partition may be read."""
 
 
 class KafkaLogConsumer:
-    """Consumer of one stream. It replaces its group membership if that makes no progress (`MembershipWatchdog`)."""
+    """Consumer of one stream. It replaces a group membership that makes no progress (`MembershipWatchdog`)."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class KafkaLogConsumer:
             self._leave_to_rejoin("the topic was deleted and recreated")
             return []
         try:
-            self._update_held_partitions()
+            self._update_withheld_partitions()
         finally:
-            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED:
+            if self._unloaded_partitions and self._buffered_count() > MAX_BUFFERED_RECORDS:
                 self.close()
         if self._unloaded_partitions:
             return []
@@ -87,13 +87,13 @@ class KafkaLogConsumer:
             {number: offset for number, offset in offsets.items() if offset > self._committed.get(number, offset)}
         )
 
-    def owns_polled(self) -> bool:
+    def still_owns_polled_records(self) -> bool:
         if self._topic_was_recreated():
             self._leave_to_rejoin("the topic was deleted and recreated")
-        # Repeat the current commits: that changes nothing, and brokers accept it only from the current owner. Held
+        # Repeat the current commits: that changes nothing, and brokers accept it only from the current owner. Withheld
         # partitions are left out, because they have no commit yet.
         return self._commit(
-            {number: offset for number, offset in self._committed.items() if number not in self._growth.holds}
+            {number: offset for number, offset in self._committed.items() if number not in self._growth.withheld}
         )
 
     def lag(self) -> int:
@@ -128,7 +128,7 @@ class KafkaLogConsumer:
     # Group membership.
 
     def _current_membership(self) -> GroupMembership:
-        """Return the current membership. Replace it if it makes no progress, and create one if there is none."""
+        """Return the current membership. Replace one that joins too late or is left out, and create one if needed."""
         now = self._monotonic()
         if self._watchdog.is_fenced(now):
             raise self._fenced_error()
@@ -160,10 +160,10 @@ class KafkaLogConsumer:
     def _check_for_stall(self, lag: int) -> None:
         """Replace the membership if it reads nothing for too long despite a lag.
 
-        While a partition is held, its records cause a lag, so no stall is assumed.
+        While a partition is withheld, its records cause a lag, so no stall is assumed.
         """
-        held = self._growth.holds.keys() & self._committed.keys()
-        now, is_stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not held
+        withheld = self._growth.withheld.keys() & self._committed.keys()
+        now, is_stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not withheld
         self._watchdog.on_lag_checked(now, is_stalled=is_stalled)
         if self._watchdog.stall_is_over_limit(now):
             self._leave_to_rejoin(f"it has read none of {lag} records for {STALL_TIMEOUT:g} s")
@@ -226,7 +226,7 @@ class KafkaLogConsumer:
         return record
 
     def _commit(self, offsets: Mapping[int, int]) -> bool:
-        """Commit the offsets. Return whether this member still owns the partitions."""
+        """Commit the offsets. Return False if this member has lost a partition, or if there is nothing to commit."""
         if self._membership is None or not offsets:
             return False
         try:
@@ -248,13 +248,13 @@ class KafkaLogConsumer:
         commits = self._membership.commits()
         if not any_committed(commits):
             # Commit 0 for all partitions, so that a later partition without a commit is recognized as new.
-            # This may overwrite commits of a member that started in the meantime; it then reads some records again.
+            # This may overwrite commits of a member that has just started. Its records are then read again.
             if not self._commit(dict.fromkeys(commits, 0)):
                 return
             commits = dict.fromkeys(commits, 0)
         self._incarnation = self._member.topic_incarnation()
         bounds = self._membership.bounds(self._unloaded_partitions)
-        self._growth.update(commits, self._monotonic())
+        self._growth.withhold_new(commits, self._monotonic())
         # A commit from a former incarnation of the topic may be beyond the end of the current one.
         self._committed |= {
             number: offset if (offset := commits[number] or 0) <= bounds[number][1] else bounds[number][0]
@@ -262,32 +262,33 @@ class KafkaLogConsumer:
         }
         self._unloaded_partitions.clear()
 
-    # New partitions of a grown topic: held until the older records of their keys are processed.
+    # New partitions of a grown topic: withheld until the older records of their keys are processed.
 
-    def _update_held_partitions(self) -> None:
-        """Release the held partitions that are due, and discard the buffered records of all held partitions.
+    def _update_withheld_partitions(self) -> None:
+        """Release the withheld partitions that may be read now.
 
-        The discarded records are read again after the release of their partition.
+        Discard the buffered records of all withheld partitions, also of those released now. The discarded records are
+        read again after the release of their partition.
         """
         self._load_commits()
-        held = self._growth.holds.keys() & self._committed.keys()
-        if held and self._monotonic() >= self._release_checked_at + RELEASE_CHECK_INTERVAL:
+        withheld = self._growth.withheld.keys() & self._committed.keys()
+        if withheld and self._monotonic() >= self._release_checked_at + RELEASE_CHECK_INTERVAL:
             self._release_checked_at = self._monotonic()
-            self._release(held)
-        for number in self._growth.holds.keys() & self._buffer.keys():
+            self._release_readable(withheld)
+        for number in self._growth.withheld.keys() & self._buffer.keys():
             del self._buffer[number]
 
-    def _release(self, held: Iterable[int]) -> None:
+    def _release_readable(self, withheld: Iterable[int]) -> None:
         assert self._membership is not None
-        bounds = self._membership.bounds({*held, *self._growth.older_partitions()})
-        readable = self._growth.check_holds(self._membership.commits(), bounds, self._monotonic())
-        for number in set(readable) & set(held):
+        bounds = self._membership.bounds({*withheld, *self._growth.older_partitions()})
+        readable = self._growth.newly_readable(self._membership.commits(), bounds, self._monotonic())
+        for number in set(readable) & set(withheld):
             first = bounds[number][0]
-            # Commit first: a partition with a commit is held by no later owner.
+            # Commit first: no later owner withholds a partition that has a commit.
             if not self._commit({number: first}):
                 return
             self._membership.seek(number, first)
-            del self._growth.holds[number]
+            del self._growth.withheld[number]
             self._buffer.pop(number, None)
             LOGGER.info("consumer %s reads new partition %s/%d", self._member.instance_id, self._member.stream, number)
 

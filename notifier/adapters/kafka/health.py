@@ -19,7 +19,7 @@ from notifier.domain.errors import Environment, LogUnavailable
 BROKER_TIMEOUT_MS = 2_000
 """Timeout of one broker's answer."""
 ACCESS_ERRORS = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
-MIN_INSYNC = "min.insync.replicas"
+MIN_INSYNC_OPTION = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class TopicStatus:
     insync: int
     """Replicas that have all records now."""
     min_insync: int
-    """Replicas that must have a record before it is acknowledged."""
+    """Minimum number of in-sync replicas for an append; with fewer the broker refuses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,7 @@ def check_access(access: Access) -> tuple[int, ...]:
         except ACCESS_ERRORS as error:
             raise Environment(f"Kafka at {server} rejects the user, the password or the mechanism.") from error
         except ssl.SSLCertVerificationError as error:
-            raise Environment(
-                f"The certificate of Kafka at {server} is not issued by the configured authority."
-            ) from error
+            raise Environment(f"The certificate of Kafka at {server} was rejected: {error.verify_message}.") from error
         except (KafkaError, ssl.SSLError) as error:
             reason, hint = str(error), " Check whether only one side uses TLS."
         except OSError as error:
@@ -121,4 +119,4 @@ def _topic_statuses(access: Access, admin: KafkaAdminClient) -> Iterator[tuple[s
 
 def _min_insync(admin: KafkaAdminClient, topic: str) -> int:
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-    return int(admin.describe_configs([resource], config_filter="all")["topic"][topic][MIN_INSYNC]["value"])
+    return int(admin.describe_configs([resource], config_filter="all")["topic"][topic][MIN_INSYNC_OPTION]["value"])

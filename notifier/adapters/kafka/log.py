@@ -17,6 +17,7 @@ from notifier.ports.event_log import Consumer, Logged, Record
 
 MAX_POLL_RECORDS = 100
 POLL_TIMEOUT_MS = 1_000
+COMMIT_QUERY_TIMEOUT_MS = 1_000
 MAX_FETCH_BYTES = 262_144
 SILENCE_TIMEOUT = 5.0
 """Seconds of empty polls after which a read of existing records fails.
@@ -26,7 +27,7 @@ The broker is unavailable then, or the topic was recreated.
 
 
 class KafkaLog:
-    """Event log on Kafka. An append returns when enough replicas have the records."""
+    """Event log on Kafka. An append returns when all in-sync replicas have the records."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -77,7 +78,7 @@ class _UncommittedReader:
 
     def _read(self, client: KafkaConsumer, limit: int) -> Iterator[Logged]:
         end_offsets = self._seek_to_commits(client)
-        # Use the metadata just received: an admin client for this request would cost half a megabyte.
+        # The id is in the metadata that the client has just received. An admin client would take 0.5 MB of memory.
         incarnation = incarnation_of(topic_id(client, self._topic))
         silent_seconds = 0.0
         while end_offsets and limit > 0:
@@ -107,7 +108,8 @@ class _UncommittedReader:
         end_offsets, first_offsets = client.end_offsets(topic_partitions), client.beginning_offsets(topic_partitions)
         start_offsets = {
             topic_partition: max(
-                client.committed(topic_partition, timeout_ms=POLL_TIMEOUT_MS) or 0, first_offsets[topic_partition]
+                client.committed(topic_partition, timeout_ms=COMMIT_QUERY_TIMEOUT_MS) or 0,
+                first_offsets[topic_partition],
             )
             for topic_partition in topic_partitions
         }

@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError
 
 from notifier.adapters.kafka.connection import METADATA_MAX_AGE, Access, admin_client, translated
-from notifier.adapters.kafka.partition_growth import Bounds, Commits, any_committed
+from notifier.adapters.kafka.partition_growth import Commits, OffsetBounds, any_committed
 from notifier.adapters.kafka.topics import incarnation_of, to_logged, topic_incarnation
 from notifier.adapters.kafka.workarounds import (
     MIN_POLL_TO_JOIN,
@@ -25,7 +25,7 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.ports.event_log import Logged
 
 MAX_POLL_RECORDS = 1_000
-"""Records of one poll over all partitions."""
+"""Maximum number of records of one poll, over all partitions."""
 MAX_PARTITION_BYTES = 262_144
 """Bytes fetched from one partition at a time. A poll serves partitions in sequence; larger fetches delay the others."""
 MAX_POLL_INTERVAL = timedelta(minutes=1)
@@ -35,7 +35,7 @@ QUERY_TIMEOUT_MS = 2_000
 """Timeout of one query for offsets."""
 
 JOIN_TIMEOUT = 15.0
-"""Seconds, like the constants below. A client that has not joined by then is stuck, and never joins."""
+"""Seconds, like the constants below. A client that takes longer to join is stuck, and would never join."""
 REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
 """Join timeout during a rebalance, which waits for members that are processing a batch."""
 FENCED_REJOIN_DELAY = 60.0
@@ -45,7 +45,7 @@ STALL_TIMEOUT = 30.0
 IDLE_CHECK_INTERVAL = 5.0
 """How often a member without partitions asks the brokers whether some partition has no reader.
 
-If a group has more members than partitions, some members are always idle.
+Without such partitions the member stays idle: a group may have more members than partitions.
 """
 
 
@@ -129,7 +129,7 @@ class GroupMembership:
                 commits |= new_commits
             return commits
 
-    def bounds(self, partitions: Iterable[int]) -> Bounds:
+    def bounds(self, partitions: Iterable[int]) -> OffsetBounds:
         """Return the first offset and the end offset (last + 1) of each partition."""
         topic_partitions = self._topic_partitions(partitions)
         with translated("Reading the partitions' offsets failed"):

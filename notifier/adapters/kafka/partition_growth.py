@@ -1,8 +1,8 @@
 """Decide when consumers may read the partitions added to a topic.
 
-When a topic grows, some keys move to new partitions. A new partition is held, which means not read, until the older
+When a topic grows, some keys move to new partitions. A new partition is withheld: nothing reads it until the older
 records of its keys are processed. A group commits all partitions when it starts. So a partition without a commit is
-new, even after rebalances. It gets its first commit when it is released.
+new, even after rebalances. Its first commit releases it for all members of the group.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ In that time a producer detects the new partitions (METADATA_MAX_AGE), and its e
 (APPEND_TIMEOUT). One second is a margin.
 """
 
-Bounds = Mapping[int, tuple[int, int]]
+OffsetBounds = Mapping[int, tuple[int, int]]
 """First offset and end offset (last + 1) of each partition."""
 Commits = Mapping[int, int | None]
 """Committed offset of each partition, None without a commit."""
@@ -29,14 +29,14 @@ def any_committed(commits: Commits) -> bool:
 
 
 @dataclass(slots=True)
-class PartitionHold:
-    """Hold on one new partition, which is not read until the hold ends."""
+class WithheldPartition:
+    """A new partition that is not read yet."""
 
     older_count: int
     """Number of partitions that existed before this one was added. They have the lower numbers."""
     detected_at: float
     older_ends: Mapping[int, int] | None = None
-    """End offsets of the older partitions, noted once no producer sends moved keys there; None before.
+    """End offsets of the older partitions; None until no producer sends moved keys there.
 
     All records before these offsets must be committed before this partition is read.
     """
@@ -44,7 +44,7 @@ class PartitionHold:
     def producers_have_switched(self, now: float) -> bool:
         return now >= self.detected_at + PRODUCER_SWITCH_SECONDS
 
-    def is_over(self, commits: Commits, bounds: Bounds) -> bool:
+    def is_readable(self, commits: Commits, bounds: OffsetBounds) -> bool:
         """Return whether all older partitions are committed up to their ends.
 
         An older partition whose records expired unread also counts as done.
@@ -58,29 +58,31 @@ class PartitionHold:
 
 @dataclass(slots=True)
 class PartitionGrowth:
-    """Holds of all new partitions as known to one consumer, including those assigned to other members."""
+    """Withheld partitions as known to one consumer, including those assigned to other members."""
 
-    holds: dict[int, PartitionHold] = field(default_factory=dict)
+    withheld: dict[int, WithheldPartition] = field(default_factory=dict)
+    """Withheld partitions by number."""
 
-    def update(self, commits: Commits, now: float) -> None:
-        """Hold exactly the partitions without a commit. The group must have committed before (`any_committed`)."""
+    def withhold_new(self, commits: Commits, now: float) -> None:
+        """Withhold exactly the partitions without a commit. The group must have committed before (`any_committed`)."""
         new = {number for number, commit in commits.items() if commit is None}
-        for number in self.holds.keys() - new:
-            del self.holds[number]
-        added = new - self.holds.keys()
+        for number in self.withheld.keys() - new:
+            del self.withheld[number]
+        added = new - self.withheld.keys()
         for number in added:
-            self.holds[number] = PartitionHold(older_count=min(added), detected_at=now)
+            self.withheld[number] = WithheldPartition(older_count=min(added), detected_at=now)
 
     def older_partitions(self) -> Collection[int]:
-        return range(max((hold.older_count for hold in self.holds.values()), default=0))
+        """Return every partition that is older than a withheld one."""
+        return range(max((partition.older_count for partition in self.withheld.values()), default=0))
 
-    def check_holds(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
-        """Return the held partitions that may be read now; the caller deletes their holds.
+    def newly_readable(self, commits: Commits, bounds: OffsetBounds, now: float) -> Collection[int]:
+        """Return the withheld partitions that may be read now; the caller removes them from `withheld`.
 
-        A check after PRODUCER_SWITCH_SECONDS notes the end offsets of the older partitions, for later checks.
+        The first call after PRODUCER_SWITCH_SECONDS notes the end offsets of the older partitions, for later calls.
         """
-        readable = [number for number, hold in self.holds.items() if hold.is_over(commits, bounds)]
-        for hold in self.holds.values():
-            if hold.older_ends is None and hold.producers_have_switched(now):
-                hold.older_ends = {number: bounds[number][1] for number in range(hold.older_count)}
+        readable = [number for number, partition in self.withheld.items() if partition.is_readable(commits, bounds)]
+        for partition in self.withheld.values():
+            if partition.older_ends is None and partition.producers_have_switched(now):
+                partition.older_ends = {number: bounds[number][1] for number in range(partition.older_count)}
         return readable

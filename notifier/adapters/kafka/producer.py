@@ -1,4 +1,4 @@
-"""Kafka producer that appends records and waits for enough replicas."""
+"""Kafka producer that appends records and waits until all in-sync replicas have them."""
 
 from collections.abc import Sequence
 from datetime import timedelta

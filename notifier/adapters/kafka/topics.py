@@ -26,7 +26,7 @@ TOPICS_FILE = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
 REQUEST_TIMEOUT_MS = 10_000
 """Request timeout of migrations. A busy controller needs some seconds to create a topic."""
 RETRY_TIMEOUT, RETRY_PAUSE = 30.0, 0.2
-"""Seconds for which all failed steps together are retried, and seconds between two tries."""
+"""Seconds from the start of a migration in which failed steps are retried, and seconds between two tries."""
 ALREADY_DONE_ERRORS = (TopicAlreadyExistsError, InvalidPartitionsError)
 """Errors of a step that a concurrent migration has already run."""
 INCARNATION_LENGTH = 8
@@ -35,13 +35,15 @@ INCARNATION_LENGTH = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
+    """Definition of a topic in `topics.toml`."""
+
     stream: str
     partitions: int
     retention: timedelta
     replicas: int
     """Number of replicas. With fewer brokers there is one on each broker."""
     min_insync: int
-    """Replicas that must have a record before it is acknowledged."""
+    """Minimum number of in-sync replicas for an append; with fewer the broker refuses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
 
 
 def _run(step: MigrationStep, deadline: float) -> bool:
-    """Run a step until the deadline. Return False if a concurrent migration ran it.
+    """Run a step, and retry it until the deadline. Return False if a concurrent migration ran it.
 
     Retries are necessary: a broker that has just started or just created the topic may not serve it yet.
     """
@@ -181,7 +183,7 @@ def _configs(topic: Topic, replicas: int) -> dict[str, str]:
 
 
 def topic_incarnation(access: Access, stream: str) -> str:
-    """Return an identifier that all processes share until the topic is deleted. Raises LogUnavailable."""
+    """Ask the brokers for the incarnation of the stream's topic. Raises LogUnavailable."""
     with translated("Reading the topic failed"), admin_client(access) as admin:
         [topic] = admin.describe_topics([access.topic(stream)])
     return incarnation_of(topic["topic_id"])
@@ -193,7 +195,7 @@ def incarnation_of(topic_id: object) -> str:
 
 
 def to_logged(stream: str, record: Any) -> Logged:
-    """Convert a record of the library, with any content from any producer.
+    """Convert a record of the library, whatever it contains.
 
     Never raises: the client has already advanced past this record, so an error would lose all records of the same poll.
     A stage that cannot process the record moves it to the dead letters.

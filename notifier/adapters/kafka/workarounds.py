@@ -158,7 +158,7 @@ def _above_debug(record: logging.LogRecord) -> bool:
 
 
 def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ...]:
-    """Connect to the only bootstrap server and return the version that its protocol shows.
+    """Connect to the only bootstrap server and return its version, derived from the API versions that it reports.
 
     The library's clients would retry forever and give no reason. Raises SaslAuthenticationFailedError if the user or
     password is refused, even if the refusal arrives together with the end of the connection. In that case the library
@@ -240,7 +240,7 @@ class AssignmentListener(Protocol):
 
 
 class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    """Forwards rebalances to `listener`, and tracks state that the library loses during a rebalance.
+    """Forwards rebalances to `listener`, and remembers which partitions a rebalance leaves with this member.
 
     It is asynchronous because the library does not let a synchronous listener call the consumer.
     """
@@ -288,8 +288,8 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
     def rewind_partitions(self, topic: str, timeout_ms: int) -> None:
         """Seek the kept partitions back to their commits. Raises the library's KafkaError.
 
-        The library continues a kept partition after the last record that it returned. But the rebalance discarded
-        records that were read and not processed yet.
+        The library continues a kept partition after the last record that it returned. But at the rebalance the caller
+        has discarded the records that it had not processed yet.
         """
         if self.consumer is None:
             return

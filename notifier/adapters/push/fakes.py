@@ -95,13 +95,13 @@ class LazyProvider:
         return self._provider
 
 
-# Public test credentials: only the fakes accept them, and they protect nothing.
+# Test credentials that anyone may know: only the fakes accept them, and they protect nothing.
 
-KEY_ID, TEAM_ID = "KEY1234567", "TEAM123456"
-PROJECT, EMAIL = "made-up", "sender@made-up.iam.gserviceaccount.com"
+APPLE_KEY_ID, APPLE_TEAM_ID = "KEY1234567", "TEAM123456"
+GOOGLE_PROJECT, GOOGLE_EMAIL = "made-up", "sender@made-up.iam.gserviceaccount.com"
 GOOGLE_KEY_ID = "0123456789abcdef0123456789abcdef01234567"
 TOKEN_ORIGIN, TOKEN_PATH = "https://oauth2.googleapis.com", "/token"
-SUBJECT = "mailto:alerts@made-up.dev"
+VAPID_SUBJECT = "mailto:alerts@made-up.dev"
 
 _PRIMES = (
     "eb77015d4804e14674c482db30e497b0399cf1fcdd3a9cc240274895ca7dcf99"
@@ -140,14 +140,14 @@ def fake_google_key() -> rsa.RSAPrivateKey:
 
 
 def fake_apple_key() -> AppleKey:
-    return AppleKey(key=elliptic_key(1), key_id=KEY_ID, team_id=TEAM_ID)
+    return AppleKey(key=elliptic_key(1), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID)
 
 
 def fake_service_account(token_origin: str = f"{TOKEN_ORIGIN}:443") -> ServiceAccount:
     """Return a service account that requests its tokens from this origin, with Google's audience."""
     return ServiceAccount(
-        project=PROJECT,
-        email=EMAIL,
+        project=GOOGLE_PROJECT,
+        email=GOOGLE_EMAIL,
         key_id=GOOGLE_KEY_ID,
         key=fake_google_key(),
         token_origin=token_origin,
@@ -160,10 +160,10 @@ def fake_service_account_file(token_uri: str = TOKEN_ORIGIN + TOKEN_PATH) -> byt
     """Return the same account as a JSON file in Google's format."""
     file = {
         "type": "service_account",
-        "project_id": PROJECT,
+        "project_id": GOOGLE_PROJECT,
         "private_key_id": GOOGLE_KEY_ID,
         "private_key": fake_google_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
-        "client_email": EMAIL,
+        "client_email": GOOGLE_EMAIL,
         "token_uri": token_uri,
     }
     return json.dumps(file).encode()
@@ -172,4 +172,4 @@ def fake_service_account_file(token_uri: str = TOKEN_ORIGIN + TOKEN_PATH) -> byt
 def fake_vapid() -> Vapid:
     key = elliptic_key(2)
     public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return Vapid(key=key, subject=SUBJECT, public=base64url(public))
+    return Vapid(key=key, subject=VAPID_SUBJECT, public=base64url(public))

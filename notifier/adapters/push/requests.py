@@ -54,8 +54,8 @@ def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterab
     remaining = iter(devices)
     first = RequestRound(transport=transport, builder=builder, stop_on_refusal=True)
     yield from first.send(remaining)
-    # A refused request has reached no device. The first refusal ends the round, so `refused` has at most the devices
-    # whose requests were in flight. The second round begins with them; a second refusal is the device's receipt.
+    # A refused request has reached no device. The first refusal ends the round: `refused` has only devices whose
+    # requests the transport had taken before. The second round begins with these devices, and reports refusals.
     if first.refused:
         second = RequestRound(transport=transport, builder=builder, stop_on_refusal=False)
         yield from second.send(chain(first.refused, remaining))
@@ -63,7 +63,7 @@ def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterab
 
 @dataclass(slots=True, kw_only=True)
 class RequestRound:
-    """Round of requests that carry the same token."""
+    """One pass over the devices, up to their end or to the first refused token."""
 
     transport: Transport
     builder: RequestBuilder
@@ -112,7 +112,7 @@ def compact_json(value: object) -> bytes:
 
 
 def shortened_to_fit(text: str, wrap: Callable[[str], Mapping[str, Any]], max_bytes: int = MAX_BODY_BYTES) -> bytes:
-    """Return the body with the text, shortened so that the body has at most `max_bytes` bytes."""
+    """Return the body that `wrap` makes of the text. A text that is too long for `max_bytes` is shortened."""
     return compact_json(wrap(shortened(text, max_bytes - len(compact_json(wrap(""))), _json_size)))
 
 

@@ -16,7 +16,7 @@ from notifier.ports.audience import ACTIVITY_KEPT_FOR
 SHARDS_PER_KEY = 16
 """Number of adjacent shards that share one key.
 
-The activity of a few seconds spans all shards, and each key costs the client ten microseconds: fewer keys cost less.
+The activity of a few seconds spans all shards, and each key of a call costs the client ten microseconds.
 """
 
 _MEMBERS_PER_KEY = SHARDS_PER_KEY * SHARD_MEMBERS
@@ -37,7 +37,7 @@ class RedisActivity:
 
 
 class RedisActiveHours:
-    """Synchronous writer and reader of activity, for the activity indexer and the roll-up."""
+    """Synchronous writer and reader of activity."""
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client

@@ -32,7 +32,7 @@ class RedisRecentEvents:
         digests_by_key = {_event_key(event): digest.encode() for event, digest in digests.items()}
         id_keys = dict.fromkeys(_event_id_key(event.id) for event in digests)
         taken_keys = self._set_absent(digests_by_key, [_set_command(key, b"1") for key in id_keys])
-        # A taken key holds the digest of an earlier body of the event, or garbage. Reading deletes the garbage.
+        # A taken key holds the digest of the first body that was accepted, or garbage. Reading deletes the garbage.
         values = self._read(taken_keys)
         if freed := {key: digests_by_key[key] for key in taken_keys if key not in values}:
             self._set_absent(freed, [])

@@ -32,7 +32,7 @@ class Command:
         getattr(pipe, self.name)(self.key, *self.arguments, **self.options)
 
     def command_words(self) -> tuple[Any, ...]:
-        """Return the name and the arguments, as a SharedConnection sends them."""
+        """Return the name and the arguments, as a SharedConnection sends them. Only `hmget` is supported."""
         assert self.name == "hmget", "other commands differ from their method names, or have options"
         return self.name, self.key, *self.arguments[0]
 

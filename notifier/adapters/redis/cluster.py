@@ -1,10 +1,10 @@
 """Redis cluster clients that never resend a command.
 
-Every command has one key and goes to the node that holds it. The cluster client of redis-py resends commands that
-got no answer, one by one for a pipeline. A resent command could take a token of a rate limit twice, and a hung node
-would cost seconds. Here nothing is sent twice, and each call waits for one timeout at most. A call that reaches the
-wrong node or gets no answer fails; the next call reads the cluster map again. While a slot migrates, calls to its
-keys fail. All callers tolerate failed calls.
+All keys of a command are in one slot, and the command goes to the node that holds the slot. The cluster client of
+redis-py resends commands that got no answer, one by one for a pipeline. A resent command could take a token of a rate
+limit twice, and a hung node would cost seconds. Here nothing is sent twice. A call that reaches the wrong node or gets
+no answer fails, and the next call reads the slot map again. While a slot migrates, calls to its keys fail. All callers
+tolerate failed calls.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ QueuedCommand = tuple[str, tuple[Any, ...], dict[str, Any]]
 def slot_of(command: str, args: Sequence[Any]) -> int:
     if command in KEYLESS_COMMAND_SLOTS:
         return KEYLESS_COMMAND_SLOTS[command]
-    # EVALSHA digest 1 key …, EVAL script 1 key …; all other commands begin with their key, and have only one.
+    # EVALSHA digest n key …, EVAL script n key …; all other commands begin with a key. All keys are in one slot.
     key = args[2] if command in SCRIPTS else args[0]
     return key_slot(key.encode() if isinstance(key, str) else key)
 
@@ -89,11 +89,11 @@ class _CommandBuffer:
 
 
 class _SlotMapCache:
-    """Base of the cluster clients. It keeps the cluster map until any call fails."""
+    """Base of the cluster clients. It keeps the slot map until a call fails."""
 
     def __init__(self, address: MultiHostAddress) -> None:
         self.address = address
-        self.map: SlotMap | None = None
+        self.cached_slot_map: SlotMap | None = None
         self.garbage = GarbageCount()
         self._breaker = RedisBreaker()
 
@@ -103,7 +103,7 @@ class _SlotMapCache:
             try:
                 yield
             except (RedisError, OSError):
-                self.map = None
+                self.cached_slot_map = None
                 raise
 
 
@@ -123,7 +123,7 @@ class ClusterPipeline(_CommandBuffer):
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send the commands to one node after another, and return the answers in order.
 
-        Raises at the first node that does not answer, so the whole call costs one timeout.
+        Raises at the first node that does not answer: no further node is asked.
         """
         answers: list[Any] = [None] * len(self.commands)
         for host, indexes in self._client.slot_map().grouped_by_host(self.commands).items():
@@ -181,13 +181,13 @@ class ClusterClient(_SlotMapCache):
             return self._nodes[host]
 
     def slot_map(self) -> SlotMap:
-        """Return the current map; without one, ask the hosts in turn, each for one timeout at most."""
-        if (current := self.map) is not None:
+        """Return the cached slot map. If there is none, ask one host after another until one answers."""
+        if (current := self.cached_slot_map) is not None:
             return current
         errors: list[Exception] = []
         for host in self.address.hosts:
             try:
-                self.map = current = SlotMap(self.node(host).execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # redis-py's own
+                self.cached_slot_map = current = SlotMap(self.node(host).execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # redis-py's own
             except (RedisError, OSError) as error:
                 errors.append(error)
             else:
@@ -275,7 +275,7 @@ class AsyncClusterClient(_SlotMapCache):
         return self._nodes[host]
 
     async def slot_map(self) -> SlotMap:
-        if (current := self.map) is not None:
+        if (current := self.cached_slot_map) is not None:
             return current
         errors: list[Exception] = []
         for host in self.address.hosts:
@@ -284,7 +284,7 @@ class AsyncClusterClient(_SlotMapCache):
                 async with AsyncClient(
                     host=host[0], port=host[1], **(timeout_options_async() | self.address.options)
                 ) as client:
-                    self.map = current = SlotMap(await client.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # as above
+                    self.cached_slot_map = current = SlotMap(await client.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # as above
             except (RedisError, OSError) as error:
                 errors.append(error)
             else:

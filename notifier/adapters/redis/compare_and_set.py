@@ -47,8 +47,8 @@ class CasHashes:
     def change(self, cells: Collection[HashCell], rule: UpdateRule[T]) -> Mapping[HashCell, T]:
         """Apply the rule to each cell independently, and return its results.
 
-        This takes two round trips, and two more after each conflict with a concurrent change. The rule sees a cell with
-        garbage as empty, and its new value replaces the garbage. Raises CacheUnavailable.
+        This takes two round trips (one if the rule changes no cell), and two more after each conflict with a concurrent
+        change. A cell with garbage counts as empty, and a new value replaces the garbage. Raises CacheUnavailable.
         """
         answers, remaining = dict[HashCell, T](), cells
         for _ in range(MAX_ATTEMPTS):
@@ -56,7 +56,7 @@ class CasHashes:
             results = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
             answers |= {cell: answer for cell, (_, answer) in results.items()}
             changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in results.items() if new}
-            remaining = self._set_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
+            remaining = self._set_if_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not remaining:
                 return answers
         raise CacheUnavailable("Other processes keep changing the value.")
@@ -79,8 +79,11 @@ class CasHashes:
             self._client.garbage.add(kind_of(cell.hash))
         return value or b""
 
-    def _set_unchanged(self, changes: Mapping[HashCell, tuple[bytes, bytes]]) -> Sequence[HashCell]:
-        """Set the unchanged cells, and return those that a concurrent writer has changed."""
+    def _set_if_unchanged(self, changes: Mapping[HashCell, tuple[bytes, bytes]]) -> Sequence[HashCell]:
+        """Set each unchanged cell, and return the others.
+
+        `changes` has the expected and the new value of each cell.
+        """
         if not changes:
             return []
         fields = _by_hash(changes)

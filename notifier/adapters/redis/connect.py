@@ -121,7 +121,7 @@ def _single_server_client_async(url: str) -> AsyncClient:
 def _primary_client(address: MultiHostAddress) -> RedisClient:
     """Return a client of the primary that the sentinels name.
 
-    Each new connection asks a sentinel for the primary, so a connection broken by a failover finds the new one.
+    Each new connection asks a sentinel for the primary. So the first connection after a failover is to the new primary.
     """
     options = timeout_options() | address.options
     sentinel = redis.sentinel.Sentinel(address.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # the library has no types here
@@ -149,10 +149,10 @@ class RedisServer:
     name: str
     """`redis` or `valkey`."""
     version: str
-    policy: str
-    """Eviction policy (`maxmemory-policy`)."""
+    eviction_policy: str
+    """Value of `maxmemory-policy`."""
     clock_lead: float
-    """Seconds that the server's clock is ahead of ours; 0 if the round trip can explain the difference."""
+    """Seconds that the server's clock is ahead of ours, or negative; 0 if the round trip can explain the difference."""
 
 
 def server_status(url: str) -> RedisServer:
@@ -170,6 +170,6 @@ def server_status(url: str) -> RedisServer:
     return RedisServer(
         name=str(info.get("server_name", "redis")),
         version=str(info.get("valkey_version", info.get("redis_version", "0"))),
-        policy=str(info.get("maxmemory_policy", "")),
+        eviction_policy=str(info.get("maxmemory_policy", "")),
         clock_lead=server_time - min(max(server_time, before), after),
     )

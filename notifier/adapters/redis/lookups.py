@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from notifier.adapters.redis.address import Host
 from notifier.adapters.redis.cluster import AsyncClusterClient, SlotMap
 from notifier.adapters.redis.connect import AsyncClient
-from notifier.adapters.redis.kept_connection import CommandWords, PersistentConnection
+from notifier.adapters.redis.persistent_connection import CommandWords, PersistentConnection
 
 
 class LookupConnection(Protocol):
@@ -15,7 +15,7 @@ class LookupConnection(Protocol):
 
     @property
     def connection_count(self) -> int:
-        """Number that changes with every new connection. A new connection may lead to a new primary."""
+        """Number of connections created so far. Each new connection may lead to a new primary."""
         ...
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
@@ -40,9 +40,9 @@ class ClusterLookupConnection:
 
     @property
     def connection_count(self) -> int:
-        """Number that changes with every new connection or cluster map.
+        """Number of connections created and slot maps read so far.
 
-        A cluster map counts, too: if a slot moves to a node that is already connected, no connection is new.
+        Slot maps count, too: if a slot moves to a node that is already connected, no connection is new.
         """
         return self._map_count + sum(node.connection_count for node in self._nodes.values())
 

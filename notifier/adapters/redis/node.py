@@ -13,8 +13,8 @@ from redis.exceptions import MaxConnectionsError, RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from notifier.adapters.redis.kept_connection import PersistentConnection, SharedConnection
 from notifier.adapters.redis.keys import GarbageCount
+from notifier.adapters.redis.persistent_connection import PersistentConnection, SharedConnection
 from notifier.domain.errors import CacheUnavailable
 
 # Circuit breaker for a Redis server that hangs. It also translates Redis errors to CacheUnavailable.
@@ -28,7 +28,7 @@ A healthy server needs a millisecond, and every caller tolerates a failure.
 OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a call without an answer.
 
-A hung server costs a process one timeout per second, and not one for each event, burst and batch.
+A hung server costs a client at most one timeout a second, and not one for each call.
 """
 
 OUTAGE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
@@ -69,8 +69,8 @@ class RedisBreaker:
             if not self._is_open:
                 return
             if self._now() < self._retry_at:
-                raise CacheUnavailable("Redis did not answer a moment ago; the next attempt is pending.")
-            # This is the trial call. Other calls keep failing until its result is known.
+                raise CacheUnavailable("Redis did not answer a moment ago; it is tried again within a second.")
+            # This is the trial call. Other calls fail until its result is known, but at most for OPEN_SECONDS.
             self._retry_at = self._now() + OPEN_SECONDS
 
     def _open_circuit(self) -> None:
@@ -92,7 +92,7 @@ class RedisClient(redis.Redis):
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
-    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, not a server's error."""
+    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, not an outage error."""
 
     async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:

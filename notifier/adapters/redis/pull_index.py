@@ -31,23 +31,22 @@ LISTS_PER_ROUND_TRIP = 500
 """Maximum number of lists in one round trip. A running script blocks all other clients of the server."""
 
 MAX_LISTS_PER_PART = 20_000
-"""Lists in a part after a sweep.
+"""Maximum number of lists in a part after a sweep. A sweep drops old lists until the number is below it.
 
-With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB. A part with more lists
-covers a shorter time after its sweep.
+With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB.
 """
 
 COMPARISONS_PER_SWEEP = 60
 """Comparisons per sweep of one part. With one comparison a second, all parts are swept within about half an hour."""
 
 MIN_SPAN = timedelta(minutes=1)
-"""Shortest time that a sweep leaves in a part, even if the part has too many lists."""
+"""Once a part covers at most this time, a sweep does not shorten it further, even if the part has too many lists."""
 
-UNSETTLED_FRACTION_MS = 0.5
-"""Fraction of a millisecond that marks a list as unsettled.
+PROVISIONAL_FRACTION_MS = 0.5
+"""Fraction of a millisecond that shows that a list's `since` (when it is complete from) is provisional.
 
-A rebuild adds it to the time since when a list is complete; all other such times are whole milliseconds.
-At the end of the rebuild `settle_lists.lua` finds and settles the marked lists.
+A rebuild adds the fraction to `since`, because a later page may move `since` back. All other times are whole
+milliseconds. At the end of the rebuild `finalize_lists.lua` finds these lists, and sets their final `since`.
 """
 
 Run = list[Burst]
@@ -59,15 +58,14 @@ _PROOF_FIELDS = (EPOCH.encode(), SINCE.encode(), AS_OF.encode())
 class RedisPullIndex:
     """Thread-safe writer of the pull index.
 
-    Every burst is written to the store before it is announced, so the store knows what Redis missed. A failed
-    announcement invalidates the index until the next comparison with the store writes `as_of` again. A full server
-    refuses writes but not deletes, so the writer deletes `as_of` there. If the server hangs or can't be reached,
-    `as_of` soon is older than MAX_COMPARISON_AGE. A process compares only after it has announced what the store holds.
+    Every burst is written to the store before it is announced, so a comparison with the store finds what Redis missed.
+    A failed announcement invalidates the index until the next comparison. For that, the writer deletes `as_of`, which
+    even a full server permits. If the server hangs or can't be reached, `as_of` soon is older than MAX_COMPARISON_AGE.
 
     A part that holds garbage is deleted as a whole.
 
-    The bursts of a failed announcement are buffered, and sent first at the next call of any method. Without the buffer
-    the lists would have gaps. A gap invalidates its part until the next rebuild, which costs time but loses nothing.
+    The bursts of a failed announcement are buffered, and sent with the next call. Without the buffer the lists would
+    have gaps. A gap invalidates its part until the next rebuild, which costs time but loses nothing.
     """
 
     def __init__(self, client: RedisClient, nonces: Nonces) -> None:
@@ -75,10 +73,13 @@ class RedisPullIndex:
         self._nonces = nonces
         self._merge_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "merge_lists")
         self._comparison_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "record_comparison")
-        self._settle_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "settle_lists")
+        self._finalize_script = LuaScript.load(CHECKSUM_FILE, "pull_part", "finalize_lists")
         self._epochs: dict[int, bytes] = {}
+        """Stored epoch of each part, as the last call of `generation` read it."""
         self._unsent: dict[BurstKey, Burst] = {}
+        """Bursts whose announcement failed."""
         self._has_lost_bursts = False
+        """Whether too many bursts were unsent, and Redis still has the index that lacks them."""
         self._comparison_count = 0
         self._lock = Lock()
 
@@ -89,11 +90,11 @@ class RedisPullIndex:
     def generation(self) -> str | None:
         with self._lock:
             self._announce_unsent()
-            proofs, discards = self._read_proofs()
+            proofs, discards = self._plant_and_read_proofs()
             if discards:
                 # Parts with garbage are deleted now. Plant new epochs at once, so that a rebuild can begin without
                 # another call.
-                proofs, _ = self._read_proofs()
+                proofs, _ = self._plant_and_read_proofs()
             epochs = [proof[EPOCH] for proof in proofs]
             # Keep each epoch as its part stores it, with the checksum: scripts compare the stored bytes.
             # b"" stands for a missing epoch; no part stores it.
@@ -105,28 +106,28 @@ class RedisPullIndex:
         return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))
 
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        epochs, is_whole = self._plant_epochs(), True
+        epochs, is_complete = self._planted_epochs(), True
         # Each script checks the epoch again, because readers may use each list as soon as it is written.
         for page in pages:
             with self._lock:
                 merged = self._merge_runs(_newest_runs(page), epochs)
             # Continue while any part succeeds: one rebuild then finds the garbage of all parts.
-            is_whole &= all(merged)
+            is_complete &= all(merged)
             _require_complete(any(merged) or not merged)
-        _require_complete(is_whole)
+        _require_complete(is_complete)
         self._write_proofs(epochs, to_ms(since), as_of)
-        is_settled = [self._settle_part(part) for part in range(PART_COUNT)]
-        _require_complete(all(is_settled))
+        is_final = [self._finalize_part(part) for part in range(PART_COUNT)]
+        _require_complete(all(is_final))
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
-        self._write_proofs(self._plant_epochs(), "", as_of)
+        self._write_proofs(self._planted_epochs(), "", as_of)
         self._comparison_count += 1
         sweeps, remainder = divmod(self._comparison_count, COMPARISONS_PER_SWEEP)
         if remainder == 0:
             self._sweep(sweeps % PART_COUNT, since, as_of)
 
-    def _plant_epochs(self) -> Mapping[int, bytes]:
-        """Return the epoch of each part as stored there. The first call plants the missing ones."""
+    def _planted_epochs(self) -> Mapping[int, bytes]:
+        """Return the epoch of each part as `generation` last read it. If it was never called, call it."""
         if not self._epochs:
             self.generation()
         return self._epochs
@@ -163,7 +164,7 @@ class RedisPullIndex:
             self._announce_unsent()
             _require_complete(all(run_calls(self._client, calls)))
 
-    def _read_proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
+    def _plant_and_read_proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
         """Read the epoch and the `since` of each part, after planting an epoch where there is none.
 
         The second result tells whether any part was deleted because it held garbage.
@@ -216,23 +217,23 @@ class RedisPullIndex:
             )
             with self._lock:
                 run_calls(self._client, [comparison])
-            _require_complete(self._settle_part(part))
+            _require_complete(self._finalize_part(part))
             with self._lock:
                 [list_count] = run_calls(self._client, [Command("hlen", part_key(part))])
             if list_count <= MAX_LISTS_PER_PART or span <= MIN_SPAN:
                 return
             span /= 2
 
-    def _settle_part(self, part: int) -> bool:
-        """Settle all lists of the part (`settle_lists.lua`). Return False if the part is no longer complete."""
+    def _finalize_part(self, part: int) -> bool:
+        """Run `finalize_lists.lua` on all lists of the part. Return False if the part is no longer complete."""
         cursor = -1
         while cursor != 0:
             with self._lock:
                 scan = Command("hscan", part_key(part), (max(cursor, 0),), {"count": LISTS_PER_ROUND_TRIP})
                 [(cursor, page)] = run_calls(self._client, [scan])
                 subjects = tuple(field for field in page if field not in _PROOF_FIELDS)
-                [is_settled] = run_calls(self._client, [ScriptCall(self._settle_script, part_key(part), subjects)])
-            if not is_settled:
+                [is_final] = run_calls(self._client, [ScriptCall(self._finalize_script, part_key(part), subjects)])
+            if not is_final:
                 return False
         return True
 
@@ -259,14 +260,14 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):
         subject = run[0].key.subject
-        since_ms = 0.0 if run[0].key.seq == 1 else to_ms(page[-1].opened_at) + UNSETTLED_FRACTION_MS
+        since_ms = 0.0 if run[0].key.seq == 1 else to_ms(page[-1].opened_at) + PROVISIONAL_FRACTION_MS
         newest[subject] = (run, to_ms(run[0].opened_at) if subject in newest else since_ms)
     return iter(newest.values())
 
 
-def _require_complete(is_whole: bool) -> None:
-    if not is_whole:
-        raise CacheUnavailable("The pull index was flushed, or had a gap or garbage, while it was rebuilt.")
+def _require_complete(is_complete: bool) -> None:
+    if not is_complete:
+        raise CacheUnavailable("The pull index was flushed, or had a gap or garbage.")
 
 
 def _next_key(run: Run) -> BurstKey:

@@ -31,17 +31,17 @@ PART_COUNT = 32
 MAX_LIST_LENGTH = 64
 """Maximum number of bursts in a list. A full list takes 536 bytes.
 
-It covers more than two days, even of a subject that spends its whole fan-out budget of 30 bursts a day.
+A subject with a fan-out budget opens at most 30 public bursts a day, so a full list covers two days of them.
 """
 
 EPOCH = "epoch"
-"""Field of a nonce, planted in every part before a rebuild. If it is absent or changed, data was lost since then."""
+"""Field with a nonce that is planted in every part. If it is absent or has changed, the part has lost data."""
 
 SINCE = "since"
-"""Field of the time, in milliseconds, since when the part is complete. It also holds for subjects without a list."""
+"""Field with the time, in milliseconds, since when the part is complete, also for subjects without a list."""
 
 AS_OF = "as_of"
-"""Field of the time, in milliseconds, of the last comparison: at that time the part missed no burst of the store.
+"""Field with the time, in milliseconds, of the last comparison: at that time the part missed no burst of the store.
 
 A full server that refuses every write still deletes this field, which invalidates the part until the next comparison.
 """
@@ -101,13 +101,14 @@ def proven_since(part_since: bytes | None) -> float:
     return inf if part_since is None else float(part_since)
 
 
-MAX_PULLED_POSITIONS = 512
+MAX_POSITIONS = 512
 """Maximum positions in one result, enough for dozens of pages.
 
 Without a limit, a user who follows the hundreds of busiest subjects would get tens of thousands.
 """
 
 Fields = Mapping[str, bytes | None]
+"""Values of a part by field; None for an absent field."""
 StoredLists = Mapping[Subject, StoredSubjectList | float]
 """List of each subject, or, for a subject without a list, the time in milliseconds since when its part is complete."""
 
@@ -182,25 +183,25 @@ def _subject_list(subject: Subject, stored: StoredSubjectList | float) -> Subjec
 def _merge(lists: StoredLists) -> PulledPositions:
     """Merge the lists into one, which is complete since the latest `since` of all lists."""
     since = max(
-        (entry.since if isinstance(entry, StoredSubjectList) else entry for entry in lists.values()), default=0.0
+        (stored.since if isinstance(stored, StoredSubjectList) else stored for stored in lists.values()), default=0.0
     )
     if isinf(since):
         return PulledPositions(positions=(), complete_since=None)
     # Sort by time only: comparing thousands of keys costs more than all other steps.
     newest = sorted(_positions_since(lists, since), key=itemgetter(0), reverse=True)
-    if len(newest) > MAX_PULLED_POSITIONS:
-        since = newest[MAX_PULLED_POSITIONS][0] + 1  # later than the newest position that is left out
+    if len(newest) > MAX_POSITIONS:
+        since = newest[MAX_POSITIONS][0] + 1  # later than the newest position that is left out
     positions = [
         InboxPosition(from_ms(opened_at), BurstKey(subject, seq))
-        for opened_at, subject, seq in newest[:MAX_PULLED_POSITIONS]
+        for opened_at, subject, seq in newest[:MAX_POSITIONS]
         if opened_at >= since
     ]
     return PulledPositions(positions=tuple(sorted(positions, reverse=True)), complete_since=from_ms(since))
 
 
 def _positions_since(lists: StoredLists, since: float) -> Iterator[tuple[float, Subject, int]]:
-    for subject, entry in lists.items():
-        if isinstance(entry, StoredSubjectList) and max(entry.opening_times) >= since:
-            for seq, opened_at in enumerate(entry.opening_times, start=entry.first):
+    for subject, stored in lists.items():
+        if isinstance(stored, StoredSubjectList) and max(stored.opening_times) >= since:
+            for seq, opened_at in enumerate(stored.opening_times, start=stored.first):
                 if opened_at >= since:
                     yield opened_at, subject, seq

@@ -1,4 +1,4 @@
-"""Versions of viewers' facts and the burst stream in Redis, one round trip per look-up."""
+"""Versions of viewers' facts, and the burst stream, in Redis."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,9 +11,9 @@ from redis.exceptions import ResponseError
 from notifier.adapters.redis.calls import Command
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
-from notifier.adapters.redis.kept_connection import CommandWords
 from notifier.adapters.redis.keys import KeyKind, LuaScript
 from notifier.adapters.redis.lookups import lookup_connection
+from notifier.adapters.redis.persistent_connection import CommandWords
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
@@ -30,7 +30,7 @@ from notifier.ports.inbox_versions import (
 )
 from notifier.ports.live_bus import MissedUpdates
 
-STREAM = KeyKind.BURST_STREAM.key()
+BURST_STREAM_KEY = KeyKind.BURST_STREAM.key()
 """Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node."""
 STREAM_LENGTH = 4_000
 """Entries kept in the stream, about 4 MB. Older ones are gone: a process that needs them reloads from the store."""
@@ -51,7 +51,7 @@ _CHECKSUM_BYTES = 4
 def stream_entry(live_message: Burst | MissedUpdates) -> Command:
     """Return the command that appends a live message to the stream of published bursts."""
     fields = {_MISSED: b""} if isinstance(live_message, MissedUpdates) else {_BURST: pack(live_message)}
-    return Command("xadd", STREAM, (fields,), {"maxlen": STREAM_LENGTH, "approximate": True})
+    return Command("xadd", BURST_STREAM_KEY, (fields,), {"maxlen": STREAM_LENGTH, "approximate": True})
 
 
 def version_key(scope: Scope) -> str:
@@ -79,7 +79,7 @@ class RedisViewerVersionWriter:
         with self._client.guarded(), self._client.pipeline(transaction=False) as pipe:
             for call in calls:
                 pipe.eval(*call)
-            _count_garbage(self._client, pipe.execute())
+            _checked_answers(self._client, pipe.execute())
 
 
 class RedisViewerVersionReader:
@@ -96,17 +96,17 @@ class RedisViewerVersionReader:
         groups = _grouped(scopes, is_cluster=self._is_cluster)
         commands: list[CommandWords] = [("mget", *map(version_key, group)) for group in groups]
         commands += [("get", viewer_key(user)) for user in users]
-        newest_entry_command = ("xrevrange", STREAM, "+", "-", "COUNT", 1)
+        newest_entry_command = ("xrevrange", BURST_STREAM_KEY, "+", "-", "COUNT", 1)
         commands.append(
             newest_entry_command
             if after is None
-            else ("xrange", STREAM, after.partition("/")[0], "+", "COUNT", MAX_STREAM_ENTRIES + 1)
+            else ("xrange", BURST_STREAM_KEY, after.partition("/")[0], "+", "COUNT", MAX_STREAM_ENTRIES + 1)
         )
         with self._client.guarded():
             *answers, entries = await self._lookup_connection.execute(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
                 self._client.garbage.add(KeyKind.BURST_STREAM)
-                await self._client.delete(STREAM)  # the key holds garbage: publishers create the stream again
+                await self._client.delete(BURST_STREAM_KEY)  # the key holds garbage: publishers create the stream again
             for answer in (*answers, entries):
                 if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
                     raise answer
@@ -114,7 +114,7 @@ class RedisViewerVersionReader:
                 raise entries
             remembered = self._read_remembered(users, answers[len(groups) :])
             if after is None and not entries:
-                entries = [(await self._client.xadd(STREAM, {_ANCHOR: b""}), (_ANCHOR, b""))]
+                entries = [(await self._client.xadd(BURST_STREAM_KEY, {_ANCHOR: b""}), (_ANCHOR, b""))]
         bursts, position = ((), _position(entries[-1])) if after is None else _read_stream(entries, after)
         versions, changing = _read_versions(groups, answers[: len(groups)])
         return VersionLookup(
@@ -146,7 +146,7 @@ class RedisViewerVersionReader:
     def _read_remembered(
         self, users: Collection[UserId], answers: Sequence[object]
     ) -> Mapping[UserId, RememberedViewer]:
-        """Return the valid viewers. Garbage counts as absent; the next reader overwrites it."""
+        """Return the valid viewers. Garbage counts as absent; the next call of `remember` overwrites it."""
         viewers = dict[UserId, RememberedViewer]()
         for user, value in zip(users, answers, strict=True):
             if value is None:
@@ -176,13 +176,13 @@ class RedisViewerVersionReader:
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
         with self._client.guarded():
             if self._client.shared is not None:
-                return _count_garbage(
+                return _checked_answers(
                     self._client, await self._client.shared.execute([("eval", *call) for call in calls])
                 )
             async with self._client.pipeline(transaction=False) as pipe:
                 for call in calls:
                     pipe.eval(*call)
-                return _count_garbage(self._client, await pipe.execute())
+                return _checked_answers(self._client, await pipe.execute())
 
 
 def _with_checksum(value: bytes) -> bytes:
@@ -214,11 +214,11 @@ def is_cluster_client(client: object) -> bool:
     return isinstance(client, ClusterClient | AsyncClusterClient)
 
 
-Group = Sequence[Scope]
+ScopeGroup = Sequence[Scope]
 """Scopes whose keys one command can reach."""
 
 
-def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[Group]:
+def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[ScopeGroup]:
     """Group the scopes: by hash tag in a cluster, otherwise into one group."""
     if not is_cluster:
         return [[*scopes]] if scopes else []
@@ -228,24 +228,24 @@ def _grouped(scopes: Collection[Scope], *, is_cluster: bool) -> Sequence[Group]:
     return [*groups.values()]
 
 
-def _begin_calls(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
+def _begin_calls(groups: Iterable[ScopeGroup], change: str) -> Iterable[Sequence[Any]]:
     return (_call(_BEGIN_CHANGE, group, change, PLACEHOLDER_TTL) for group in groups)
 
 
-def _finish_calls(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
+def _finish_calls(groups: Iterable[ScopeGroup], change: str) -> Iterable[Sequence[Any]]:
     return (_call(_FINISH_CHANGE, group, change, PLACEHOLDER_TTL) for group in groups)
 
 
-def _insert_calls(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
+def _insert_calls(groups: Iterable[ScopeGroup], version: str) -> Iterable[Sequence[Any]]:
     return (_call(_INSERT_VERSIONS, group, version, VERSION_TTL) for group in groups)
 
 
-def _call(script: LuaScript, group: Group, name: str, ttl: timedelta) -> Sequence[Any]:
+def _call(script: LuaScript, group: ScopeGroup, name: str, ttl: timedelta) -> Sequence[Any]:
     return script.text, len(group), *map(version_key, group), name, ttl // _MILLISECOND
 
 
-def _count_garbage(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
-    """Count the garbage that the scripts replaced, and return their answers. Raises the first error."""
+def _checked_answers(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
+    """Return the answers of version scripts, and count the garbage that they replaced. Raises the first error."""
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer
@@ -254,7 +254,7 @@ def _count_garbage(client: RedisClient | AsyncClient, answers: list[Any]) -> lis
 
 
 def _read_versions(
-    groups: Sequence[Group], answers: Sequence[Sequence[object]]
+    groups: Sequence[ScopeGroup], answers: Sequence[Sequence[object]]
 ) -> tuple[Mapping[Scope, str], Collection[Scope]]:
     """Return the versions of scopes, and the scopes that are being changed.
 

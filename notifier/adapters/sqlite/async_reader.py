@@ -16,13 +16,15 @@ from weakref import finalize
 from notifier.bounded_executor import InFlightLimit
 from notifier.mailbox import Mailbox, RunningLoopMailbox
 
-# Queue of queries for the threads. Workers run the queries; helpers run them while all workers are stalled.
+# Threads that run queries from one queue. A helper starts when all other threads are stalled.
 
-MAX_RESULT_DELAY = timedelta(milliseconds=5)
-"""Maximum delay of a result. Older results are delivered before the next query, which may hang."""
+MAX_UNDELIVERED_AGE = timedelta(milliseconds=5)
+"""Age of a result from which it is delivered before its thread starts another query, which may hang."""
 
 
 class PendingQuery:
+    """A query from its call until its result is delivered."""
+
     def __init__(self, query: Callable[[], Any], mailbox: Mailbox) -> None:
         self.future: asyncio.Future[Any] = mailbox.loop.create_future()
         """Belongs to the event loop. Other threads only check whether it is done."""
@@ -73,8 +75,8 @@ class QueryThreads:
         self._lock = threading.Lock()
         self._numbers = count()
         self._threads: dict[int, threading.Thread] = {}
-        self._query_limits: dict[int, float] = {}
-        """Time limit of the current query, by thread. A thread that still runs it after that time is stalled."""
+        self._stall_times: dict[int, float] = {}
+        """Time from which a thread counts as stalled, by thread; infinite while it runs no query."""
 
     def append(self, pending: PendingQuery) -> None:
         with self._lock:
@@ -82,7 +84,9 @@ class QueryThreads:
             while len(self._threads) < self._worker_count:
                 self._start(self._run_worker)
             now = time.monotonic()
-            if len(self._threads) < self._max_threads and all(limit < now for limit in self._query_limits.values()):
+            if len(self._threads) < self._max_threads and all(
+                stall_time < now for stall_time in self._stall_times.values()
+            ):
                 self._start(self._run_helper)
 
     def close(self) -> None:
@@ -95,7 +99,7 @@ class QueryThreads:
 
     def _start(self, run: Callable[[int], None]) -> None:
         number = next(self._numbers)
-        self._query_limits[number] = math.inf
+        self._stall_times[number] = math.inf
         self._threads[number] = threading.Thread(target=run, args=(number,), name=f"sqlite-{number}", daemon=True)
         self._threads[number].start()
 
@@ -129,16 +133,16 @@ class QueryThreads:
                 if (pending := self._queue.get_nowait()) is not None:
                     return pending
                 self.close()  # pass the end of the queue on to the other threads
-            del self._threads[number], self._query_limits[number]
+            del self._threads[number], self._stall_times[number]
             return None
 
     def _run_query(self, number: int, pending: PendingQuery, undelivered: "_UndeliveredResults") -> None:
         now = time.monotonic()
-        if undelivered.oldest_at < now - MAX_RESULT_DELAY.total_seconds():
+        if undelivered.oldest_at < now - MAX_UNDELIVERED_AGE.total_seconds():
             undelivered.send()
-        self._query_limits[number] = now + self._stall_seconds
+        self._stall_times[number] = now + self._stall_seconds
         pending.run()
-        self._query_limits[number] = math.inf
+        self._stall_times[number] = math.inf
         undelivered.add(pending)
 
 
@@ -149,7 +153,7 @@ class _UndeliveredResults:
         self._results_per_wakeup = per_wakeup
         self._mailboxes: list[Mailbox] = []
         self.oldest_at = math.inf
-        """Time of the oldest result that is kept."""
+        """Time of the oldest undelivered result; infinite if there is none."""
 
     def add(self, pending: PendingQuery) -> None:
         if not self._mailboxes:
@@ -165,11 +169,11 @@ class _UndeliveredResults:
         self.oldest_at = math.inf
 
 
-THREADS = 1
-"""Worker threads for reads. Threads contend for the GIL at each row: four run a third as many queries as one."""
+READER_THREADS = 1
+"""Number of reading threads. Threads contend for the GIL at each row: four run a third as many queries as one."""
 
-HELPERS = 3
-"""Maximum number of extra threads. They run queries while all other threads are stalled."""
+MAX_HELPER_THREADS = 3
+"""Maximum number of helpers, which run queries while all other threads are stalled."""
 
 HELPERS_START_AFTER = timedelta(milliseconds=200)
 """Duration of a query after which its thread counts as stalled.
@@ -179,13 +183,13 @@ stall for 50 ms, and helpers that aren't needed slow down all threads.
 """
 
 RESULTS_PER_WAKEUP = 4
-"""Results per wake-up of the event loop. More would delay the first of them, and save hardly anything."""
+"""Results per wake-up of the event loop. A higher number would delay the first result, and save hardly anything."""
 
-WRITERS = 2
-"""Threads for writes. A file has one writer at a time; while that one waits for the disk, the other is ready."""
+WRITER_THREADS = 2
+"""Number of threads for writes. A file has one writer at a time. While it waits for the disk, the other gets ready."""
 
-DEADLINE = timedelta(seconds=2)
-"""Longest time that a user who opens the inbox waits for a query."""
+QUERY_DEADLINE = timedelta(seconds=2)
+"""Longest time that a caller waits for a query, such as a user who opens the inbox."""
 
 MAX_IN_FLIGHT = 1_000
 """Maximum number of queries in flight. At a millisecond each, the last of them waits for half of the deadline."""
@@ -200,9 +204,9 @@ class SqliteReader:
     def __init__(
         self,
         *,
-        threads: int = THREADS,
-        helpers: int = HELPERS,
-        deadline: timedelta = DEADLINE,
+        threads: int = READER_THREADS,
+        helpers: int = MAX_HELPER_THREADS,
+        deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
         helpers_start_after: timedelta = HELPERS_START_AFTER,
         results_per_wakeup: int = RESULTS_PER_WAKEUP,
@@ -215,7 +219,7 @@ class SqliteReader:
     async def __call__(self, query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result. Raises StoreUnavailable at the deadline; a query that writes may still take effect.
 
-        A query that is still queued at the deadline never runs. If too many queries are in flight, it is rejected at
+        A query that is still queued at the deadline never runs. If too many queries are in flight, the call fails at
         once.
         """
         return await self._limit.run(1, self._run_query, partial(query, *args, **kwargs))
@@ -239,7 +243,7 @@ class SqliteWriter(SqliteReader):
     """Runs writes in separate threads: a write that waits for a locked file delays no read."""
 
     def __init__(
-        self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, max_in_flight: int = MAX_IN_FLIGHT
+        self, *, threads: int = WRITER_THREADS, deadline: timedelta = QUERY_DEADLINE, max_in_flight: int = MAX_IN_FLIGHT
     ) -> None:
         # Deliver each result at once: the next write may wait for the file until after the deadline of this one.
         super().__init__(

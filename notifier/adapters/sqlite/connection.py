@@ -53,7 +53,7 @@ _FILE_ERRORS = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
 }
-"""After these errors the connection may refer to a file that no longer exists. The next use opens a new connection."""
+"""After these errors the connection is closed: its file may no longer exist. The next use opens a new connection."""
 
 _TRANSIENT_ERRORS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM}
 
@@ -64,7 +64,7 @@ class Synchronous(StrEnum):
     FULL = "FULL"
     """Commits survive a power cut."""
     NORMAL = "NORMAL"
-    """A power cut may undo the latest commits. It never undoes a commit without all later ones."""
+    """A power cut may undo the latest commits. If it undoes a commit, it also undoes all later ones."""
 
 
 class _Connection(sqlite3.Connection):
@@ -82,7 +82,7 @@ class _ProcessState:
 
 
 class Database:
-    """SQLite file with one connection per thread. It recovers from every error without a restart of the process.
+    """SQLite file with one connection per thread. After an error, its next use opens a new connection if needed.
 
     Close the database before a fork: the child has no file locks, but its copy of a connection would rely on them.
     """
@@ -118,13 +118,13 @@ class Database:
         # Threads of one process queue on this lock: it wakes the next thread at once, while SQLite's busy handler
         # sleeps.
         if not turn.acquire(timeout=self._lock_timeout_seconds):
-            raise self._unavailable_error(f"{self.path.name} is held by another thread.")
+            raise self._unavailable_error(f"{self.path.name} is locked by another thread.")
         try:
             with self._translate_errors():
                 connection = self._connection()
                 # Take the write lock at once: a transaction that begins as a read could be refused halfway.
                 _execute_when_unlocked(connection, "BEGIN IMMEDIATE", time.monotonic() + self._lock_timeout_seconds)
-                with self._drop_connection_on_error(), _transaction(connection):
+                with self._drop_connection_on_caller_error(), _transaction(connection):
                     yield connection
         finally:
             turn.release()
@@ -139,7 +139,7 @@ class Database:
         with self._translate_errors():
             connection = self._connection()
             connection.execute("BEGIN")
-            with self._drop_connection_on_error(), _transaction(connection):
+            with self._drop_connection_on_caller_error(), _transaction(connection):
                 yield connection
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ class Database:
             connection.close()
 
     @contextmanager
-    def _drop_connection_on_error(self) -> Iterator[None]:
+    def _drop_connection_on_caller_error(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error:

@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.migrate import migrate, pending
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey
 
-INBOX_FILES = 8
+INBOX_FILE_COUNT = 8
 """Number of inbox files. Bulk delivery is spread over them, so that several workers write at once."""
 
 
@@ -20,12 +20,15 @@ class Files:
     """All SQLite files of one data folder."""
 
     log: Database
+    """Event log."""
     core: Database
+    """All data of the store that is not in an inbox file."""
     inboxes: tuple[Database, ...]
     """Files of inbox rows and audience snapshots.
 
     A snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or rows and their
-    snapshot, but never the snapshot alone. What is lost is written again, and the pull path needs neither.
+    snapshot, but never the snapshot alone. What it undid is written again. The pull path reads neither
+    rows nor snapshots.
     """
 
     @classmethod
@@ -35,17 +38,17 @@ class Files:
             log=Database(folder / "log.db", unavailable_error=LogUnavailable),
             core=Database(folder / "core.db"),
             inboxes=tuple(
-                Database(folder / f"inbox-{i:02}.db", synchronous=Synchronous.NORMAL) for i in range(INBOX_FILES)
+                Database(folder / f"inbox-{i:02}.db", synchronous=Synchronous.NORMAL) for i in range(INBOX_FILE_COUNT)
             ),
         )
 
     def inbox(self, shard: int) -> Database:
-        return self.inboxes[shard % INBOX_FILES]
+        return self.inboxes[shard % INBOX_FILE_COUNT]
 
     def migrate(self) -> int:
         """Create the folder, migrate all files, and return the number of applied steps.
 
-        Safe if two processes do it at once. Raises SchemaNewer or SchemaChanged.
+        Two processes may do this at the same time. Raises SchemaNewer or SchemaChanged.
         """
         self.core.path.parent.mkdir(parents=True, exist_ok=True)
         steps = migrate(self.log, "log") + migrate(self.core, "core")
@@ -63,12 +66,12 @@ class Files:
 
 # Long statements, each in its own file under queries/, and their parameter for a list of bursts.
 
-_QUERIES = Path(__file__).parent / "queries"
+_QUERIES_FOLDER = Path(__file__).parent / "queries"
 
 
 def load_statement(name: str) -> str:
     """Return the text of `queries/<name>.sql`."""
-    return (_QUERIES / f"{name}.sql").read_text()
+    return (_QUERIES_FOLDER / f"{name}.sql").read_text()
 
 
 def keys_as_json(keys: Iterable[BurstKey]) -> str:

@@ -11,10 +11,10 @@ from typing import Self
 from notifier.adapters.sqlite.connection import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
-FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
+MIGRATIONS_FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
 """Folder of the migrations in the package: a link to the top-level folder, or, in a wheel, a folder of its own."""
 
-_CREATE_REGISTER = """
+_CREATE_MIGRATIONS_TABLE = """
 CREATE TABLE IF NOT EXISTS migrations (
     number     INTEGER PRIMARY KEY,
     name       TEXT    NOT NULL,
@@ -51,8 +51,8 @@ class SqliteMigration:
                 statement = ""
 
 
-def migrate(db: Database, kind: str, folder: Path = FOLDER) -> int:
-    """Apply the missing steps and return their number.
+def migrate(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> int:
+    """Apply the missing steps of `folder`/`kind` to a file, and return their number.
 
     Each step checks in its own transaction whether it is applied, so that two processes may start at once. Raises
     SchemaNewer or SchemaChanged before anything is changed.
@@ -61,8 +61,8 @@ def migrate(db: Database, kind: str, folder: Path = FOLDER) -> int:
     return sum(_apply_if_missing(db, migrations, migration) for migration in migrations)
 
 
-def pending(db: Database, kind: str, folder: Path = FOLDER) -> list[str]:
-    """Return the names of the steps that `migrate` would apply. It changes nothing, except to create the register."""
+def pending(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> list[str]:
+    """Return the names of the steps that `migrate` would apply. Creates the table `migrations` if it is missing."""
     migrations = _read_migrations(folder / kind)
     with db.write() as c:
         applied = _applied_numbers(c, migrations)
@@ -89,7 +89,7 @@ def _apply_if_missing(db: Database, migrations: list[SqliteMigration], migration
 
 def _applied_numbers(c: sqlite3.Connection, migrations: list[SqliteMigration]) -> set[int]:
     """Return the applied numbers. Raises SchemaNewer or SchemaChanged if they differ from the code."""
-    c.execute(_CREATE_REGISTER)
+    c.execute(_CREATE_MIGRATIONS_TABLE)
     checksums = {migration.number: migration.checksum for migration in migrations}
     applied = c.execute(_SELECT_APPLIED).fetchall()
     for number, name, _ in applied:

@@ -1,6 +1,6 @@
 """Disposable Valkey server as a child process, on the loopback interface with a password.
 
-Only the user of this process can read the password.
+The password is in a file that only the operating-system user of this process can read.
 """
 
 import json
@@ -36,7 +36,7 @@ def valkey_binary() -> Path:
         raise NoValkey(str(error)) from error
 
 
-# Minimal protocol for health checks and shutdown, without a client library.
+# Minimal protocol for single commands, without a client library.
 
 
 def free_port(host: str) -> int:
@@ -49,7 +49,7 @@ def free_port(host: str) -> int:
 def run_command(host: str, port: int, password: str, *command_words: str, timeout: float) -> bytes:
     """Send a command and return the first 64 bytes of the answer.
 
-    Returns empty bytes if no answer arrives in time, or if the server has another password.
+    Returns empty bytes if the server can't be reached, does not answer in time, or has another password.
     """
     try:
         with socket.create_connection((host, port), timeout=timeout) as connection:

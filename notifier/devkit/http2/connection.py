@@ -129,7 +129,7 @@ class ServerConnection(asyncio.Protocol):
                 return
             kind, flags, stream, payload = received
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.is_open:
-                if (block := self._blocks.take(received)) is not None:
+                if (block := self._blocks.add(received)) is not None:
                     self._on_headers(*block)
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, flags, stream, payload)

@@ -81,7 +81,7 @@ class MemoryConsumer:
         commits = self._group.commits
         commits |= {p: max(offset, commits.get(p, -1)) for p, offset in positions.items() if self._holds(p)}
 
-    def owns_polled(self) -> bool:
+    def still_owns_polled_records(self) -> bool:
         held = list(filter(self._holds, self._polled))
         if held and len(held) == len(self._polled):
             return True

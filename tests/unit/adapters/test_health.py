@@ -33,7 +33,7 @@ HEALTHY = CassandraStatus(nodes=[NODE, NODE, NODE], replication=THREE_COPIES, mi
 BROKERS = kafka.ClusterStatus(
     version=(4, 3), brokers=3, pending=[], topics={"mentions": kafka.TopicStatus(replicas=3, insync=3, min_insync=2)}
 )
-SERVER = redis.RedisServer(name="valkey", version="9.1.2", policy="noeviction", clock_lead=0.0)
+SERVER = redis.RedisServer(name="valkey", version="9.1.2", eviction_policy="noeviction", clock_lead=0.0)
 
 
 def problems(inspections: Sequence[Inspection]) -> dict[str, str]:
@@ -164,8 +164,8 @@ def test_kafka_problems_are_reported(brokers: kafka.ClusterStatus, expected: dic
         (replace(SERVER, name="redis", version="6.2.14"), True, {"redis version": "fail"}),
         (replace(SERVER, version="10.0.0"), True, {}),
         (replace(SERVER, clock_lead=-3.0), True, {"redis clock": "fail"}),
-        (replace(SERVER, policy="allkeys-lru"), True, {"redis policy": "fail"}),
-        (replace(SERVER, policy="allkeys-lru"), False, {}),
+        (replace(SERVER, eviction_policy="allkeys-lru"), True, {"redis policy": "fail"}),
+        (replace(SERVER, eviction_policy="allkeys-lru"), False, {}),
     ],
 )
 def test_redis_problems_are_reported(server: redis.RedisServer, *, holds_tasks: bool, expected: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from notifier.adapters.imports.datasets import ACCOUNTS, PREFERENCES, VIPS
-from notifier.adapters.imports.layout import Ignore, Layout
+from notifier.adapters.imports.layout import Layout, ReportIgnored
 from notifier.adapters.imports.source import form_of, open_source
 from notifier.adapters.imports.text_files import MAX_IGNORED_NAMES
 from notifier.domain.audience.account_flags import Flag
@@ -25,13 +25,13 @@ Rejections = list[tuple[int, str]]
 ADA, NOVA = UserId("ada"), UserId("nova")
 
 
-def read(file: Path, layout: Layout[Any], ignore: Ignore = list) -> tuple[list[Any], Rejections]:
+def read(file: Path, layout: Layout[Any], report_ignored: ReportIgnored = list) -> tuple[list[Any], Rejections]:
     rejected: Rejections = []
 
     def reject(line: int, reason: str) -> None:
         rejected.append((line, reason))
 
-    with open_source(file, form_of(file.name), layout, reject, 3, ignore=ignore) as source:
+    with open_source(file, form_of(file.name), layout, reject, 3, report_ignored=report_ignored) as source:
         return [row for batch in source.rows_after(0) for row in batch.rows], rejected
 
 

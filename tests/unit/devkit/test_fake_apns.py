@@ -15,7 +15,7 @@ from notifier.domain.push.device import ApnsEnvironment
 from notifier.ports.push import Post, Reply
 from tests.support.examples import NOON
 from tests.support.push_builders import TOPIC, Apple, apple
-from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key
+from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key
 
 PRODUCTION, SANDBOX = "https://api.push.apple.com:443", "https://api.sandbox.push.apple.com:443"
 TOKEN = "ab" * 32
@@ -24,7 +24,11 @@ BODY = b'{"aps":{"alert":{"body":"hello"}}}'
 
 
 def bearer(
-    *, issued: datetime = NOON, kid: str = KEY_ID, team: str = TEAM_ID, key: EllipticCurvePrivateKey | None = None
+    *,
+    issued: datetime = NOON,
+    kid: str = APPLE_KEY_ID,
+    team: str = APPLE_TEAM_ID,
+    key: EllipticCurvePrivateKey | None = None,
 ) -> str:
     claims = {"iss": team, "iat": int(issued.timestamp())}
     return "bearer " + jwt.encode(claims, key or apple_key(), algorithm="ES256", headers={"kid": kid})

@@ -14,7 +14,7 @@ from notifier.devkit.fake_providers import FaultWindow, ProviderScript
 from notifier.ports.push import Post, Reply
 from tests.support.examples import NOON
 from tests.support.push_builders import Google, google
-from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, TOKEN_URI, fake_google_key
+from tests.support.push_credentials import GOOGLE_EMAIL, GOOGLE_KEY_ID, TOKEN_URI, fake_google_key
 
 TOKEN, FID = "install00001:APA91b" + "x" * 60, "c" + "0" * 21
 SEND = "/v1/projects/made-up/messages:send"
@@ -35,7 +35,7 @@ def token_request(
 ) -> Post:
     times = {"iat": int(issued.timestamp()), "exp": int((issued + lifetime).timestamp())}
     scope = "https://www.googleapis.com/auth/firebase.messaging"
-    claims = {"iss": EMAIL, "scope": scope, "aud": TOKEN_URI, **times, **overrides}
+    claims = {"iss": GOOGLE_EMAIL, "scope": scope, "aud": TOKEN_URI, **times, **overrides}
     assertion = jwt.encode(claims, key or fake_google_key(), algorithm="RS256", headers={"kid": kid})
     return grant({"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion})
 

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.http2 import Http2Limits
-from notifier.adapters.push.fakes import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
+from notifier.adapters.push.fakes import APPLE_KEY_ID, APPLE_TEAM_ID, VAPID_SUBJECT, elliptic_key
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPushSettings
@@ -216,12 +216,12 @@ def test_credentials_from_files_are_used_with_configured_servers(tmp_path: Path)
         push = PushSettings(
             apns=ApnsSettings(
                 key=str(apple),
-                key_id=KEY_ID,
-                team_id=TEAM_ID,
+                key_id=APPLE_KEY_ID,
+                team_id=APPLE_TEAM_ID,
                 topics=TOPIC,
                 production=phones.origin,
             ),
-            web=WebPushSettings(key=str(web), subject=SUBJECT, loopback=True),
+            web=WebPushSettings(key=str(web), subject=VAPID_SUBJECT, loopback=True),
         )
         require_credentials(push)
         senders = providers(Settings(push=push, insecure_dev=True), SystemClock(), stack)
@@ -252,7 +252,7 @@ def test_browser_accepts_only_the_key_of_its_subscription(tmp_path: Path) -> Non
     files = [tmp_path / "web.pem", tmp_path / "other.pem"]
     for file in files:
         file.write_bytes(pem(ec.generate_private_key(ec.SECP256R1())))
-    keys = [PushSettings(web=WebPushSettings(key=str(file), subject=SUBJECT, loopback=True)) for file in files]
+    keys = [PushSettings(web=WebPushSettings(key=str(file), subject=VAPID_SUBJECT, loopback=True)) for file in files]
     public = describe_credentials(keys[0], Platform.WEB).rpartition(" ")[2]
     service = FakePushService(clock=SystemClock())
     with ExitStack() as stack:

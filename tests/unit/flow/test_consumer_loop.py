@@ -37,7 +37,7 @@ class Batches:
     def commit(self, positions: Mapping[str, int]) -> None:
         self.committed.append(positions)
 
-    def owns_polled(self) -> bool:
+    def still_owns_polled_records(self) -> bool:
         return not self.lost
 
     def lag(self) -> int:

@@ -17,7 +17,7 @@ Apple accepts a token for an hour, and a new one at most every 20 minutes.
 """
 MIN_TOKEN_INTERVAL = timedelta(minutes=20)
 """Minimum time between two tokens: Apple's limit."""
-_APPLE_ID = re.compile(r"[A-Z0-9]{10}")
+_APPLE_ID_PATTERN = re.compile(r"[A-Z0-9]{10}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class AppleKey:
     def read(cls, pem: bytes, *, key_id: str, team_id: str) -> Self:
         """Parse and check the key. Raises BadSetting."""
         for name, value in (("key id", key_id), ("team id", team_id)):
-            if not _APPLE_ID.fullmatch(value):
+            if not _APPLE_ID_PATTERN.fullmatch(value):
                 # Do not quote the value: it may be the key in the wrong setting.
                 raise BadSetting(
                     f"The {name} of APNs must be ten capital letters and digits; the configured value is not."
@@ -54,7 +54,8 @@ class ProviderTokens:
     """Token source of one process. It has no state that other processes would need."""
 
     key: AppleKey
-    _signed: tuple[datetime, str] | None = None
+    _last_signed: tuple[datetime, str] | None = None
+    """Issue time and text of the last signed token."""
     _renewed_at: datetime | None = None
     """Issue time of the last token that was not issued at a multiple of ISSUE_INTERVAL."""
 
@@ -65,15 +66,15 @@ class ProviderTokens:
             if renewed_at is not None and timedelta() <= now - renewed_at < ISSUE_INTERVAL
             else _last_issue_time(now)
         )
-        if self._signed is None or self._signed[0] != issued_at:
-            self._signed = (issued_at, self.key.token(issued_at))
-        return self._signed[1]
+        if self._last_signed is None or self._last_signed[0] != issued_at:
+            self._last_signed = (issued_at, self.key.token(issued_at))
+        return self._last_signed[1]
 
     def renew(self, refused_token: str, now: datetime) -> bool:
-        """Return whether there is a newer token to try after ExpiredProviderToken.
+        """Renew a token that Apple refused as expired. Return whether there is another token to try.
 
-        Apple rejects a token as expired if this machine's clock is late by more than half an hour. The new token is
-        issued now instead of at a multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
+        Apple refuses it if this machine's clock is behind by more than half an hour. The new token is issued now
+        instead of at a multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
         """
         if self.current(now) != refused_token:
             return True

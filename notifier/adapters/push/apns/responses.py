@@ -13,14 +13,14 @@ from notifier.ports.push import Reply
 
 EXPIRED_PROVIDER_TOKEN = "ExpiredProviderToken"
 
-INVALID_TOKENS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
+INVALID_TOKEN_REASONS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
 """Reasons for which the device token is dropped: the device is gone, or belongs to another app.
 
 A token of the other environment also gets BadDeviceToken.
 """
-DEVICE_LIMIT = "TooManyRequests"
-"""Rate limit of a single device. Other devices are not affected."""
-RETRYABLE = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", DEVICE_LIMIT}
+DEVICE_LIMIT_REASON = "TooManyRequests"
+"""Reason for the rate limit of a single device. Other devices are not affected."""
+RETRYABLE_REASONS = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", DEVICE_LIMIT_REASON}
 CONFIGURATION_ERRORS: Mapping[str, str] = {
     EXPIRED_PROVIDER_TOKEN: "Apple rejects even a new provider token as expired: this machine's clock is behind.",
     "InvalidProviderToken": "key, key id and team id do not belong together, the key was revoked, or this machine's "
@@ -56,14 +56,14 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
         return Accepted()
     body = parse_object(reply.body)
     reason = error_code(body.get("reason")) or f"status {reply.status}"
-    if reason in INVALID_TOKENS or reply.status == 410:
+    if reason in INVALID_TOKEN_REASONS or reply.status == 410:
         return DropToken(at=_invalid_since(body, now), reason=reason)
     if reason in CONFIGURATION_ERRORS or reply.status == 403:
         return ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS.get(reason, 'Apple rejects the sender.')}")
     # Apple does not document Retry-After, but the header is honored if present.
-    if reason in RETRYABLE or reply.status == 429 or reply.status >= 500:
+    if reason in RETRYABLE_REASONS or reply.status == 429 or reply.status >= 500:
         retry_at = retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
-        return RetryAt(at=retry_at, reason=reason, is_device_only=reason == DEVICE_LIMIT)
+        return RetryAt(at=retry_at, reason=reason, is_device_only=reason == DEVICE_LIMIT_REASON)
     if reply.status in _INVALID_REQUEST_STATUSES:
         return PayloadError(reason=reason)
     return ConfigError(reason=f"{reason}: the response is not from Apple, or its API has changed.")

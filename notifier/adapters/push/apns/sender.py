@@ -29,14 +29,14 @@ from notifier.ports.push import NoReply, Reply, Transport
 SUSPECT_AGE = timedelta(hours=1)
 """Age up to which a registration is suspect.
 
-The first alert reveals an address that was wrong from the start: of the other environment, of another app, or hostile.
-Active users get an alert within this time. Apps register at each start, so a longer time would make too many devices
-suspect.
+An address may be wrong from the start, such as one of the other environment or of another app. The first alert shows
+that, and active users get one within this time. Apps register at each start, so a longer time would make too many
+devices suspect.
 """
 MAX_REMEMBERED_DEVICES = 65_536
 """Maximum number of devices whose last response is remembered, some 10 MB.
 
-A forgotten device may use the wrong connection once.
+A forgotten suspect may use the connection of the other devices once.
 """
 
 
@@ -44,7 +44,7 @@ A forgotten device may use the wrong connection once.
 class SuspectDevices:
     """Suspect devices according to the responses that this process received.
 
-    The state may be lost without harm: suspects get their alerts like all other devices.
+    Suspicion only decides which connection a request uses: suspects get their alerts like all other devices.
     """
 
     capacity: int = MAX_REMEMBERED_DEVICES
@@ -82,9 +82,9 @@ ORIGINS: Mapping[ApnsEnvironment, str] = {
 }
 PRIORITY_IMMEDIATE, PRIORITY_POWER_SAVING = "10", "5"
 MAX_COLLAPSE_ID_BYTES = 64
-_TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
+_TOKEN_PATTERN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
 """Device token in hexadecimal, safe in a path. Apple's tokens have 32 bytes today, and may grow to 100."""
-_TOPIC = re.compile(r"[A-Za-z0-9.-]{1,155}")
+_TOPIC_PATTERN = re.compile(r"[A-Za-z0-9.-]{1,155}")
 """App topic, safe in a header. The maximum length is that of a bundle id."""
 
 
@@ -107,7 +107,7 @@ class ApnsSender:
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         return send_requests(
-            self.transport, _ApnsRequests(apns=self, alert=alert, headers=_headers(alert, self.clock.now())), devices
+            self.transport, _ApnsRequests(sender=self, alert=alert, headers=_headers(alert, self.clock.now())), devices
         )
 
 
@@ -115,7 +115,7 @@ class ApnsSender:
 class _ApnsRequests:
     """Requests of one alert to Apple devices."""
 
-    apns: ApnsSender
+    sender: ApnsSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
     """Headers of all requests."""
@@ -131,14 +131,14 @@ class _ApnsRequests:
         if not isinstance(address, AppleToken):
             raise TypeError(f"not an Apple device: {type(address).__name__}")
         # Never send an invalid token or topic: both become part of the request unescaped.
-        if not _TOKEN.fullmatch(address.token) or not _TOPIC.fullmatch(address.topic):
+        if not _TOKEN_PATTERN.fullmatch(address.token) or not _TOPIC_PATTERN.fullmatch(address.topic):
             return DropToken(reason="BadDeviceToken")
-        if self.apns.topics and address.topic not in self.apns.topics:
+        if self.sender.topics and address.topic not in self.sender.topics:
             return DropToken(reason="TopicDisallowed")
-        now = self.apns.clock.now()
-        bearer = self.apns.tokens.current(now)
+        now = self.sender.clock.now()
+        bearer = self.sender.tokens.current(now)
         return PushRequest(
-            origin=self.apns.origins[address.environment],
+            origin=self.sender.origins[address.environment],
             path=f"/3/device/{address.token}",
             headers=(
                 *self.headers,
@@ -147,7 +147,7 @@ class _ApnsRequests:
                 ("apns-id", notification_id(self.alert, device.id)),
             ),
             body=self._body(language_of(device.locale)),
-            isolated=self.apns.suspects.is_suspect(device, now),
+            needs_own_connection=self.sender.suspects.is_suspect(device, now),
             device=device,
             bearer=bearer,
         )
@@ -156,15 +156,15 @@ class _ApnsRequests:
         return (
             isinstance(answer, Reply)
             and is_expired(answer)
-            and self.apns.tokens.renew(request.bearer, self.apns.clock.now())
+            and self.sender.tokens.renew(request.bearer, self.sender.clock.now())
         )
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
-        now = self.apns.clock.now()
+        now = self.sender.clock.now()
         if isinstance(answer, NoReply):
-            return receipt_without_reply(answer, now, self.apns.chance())
-        receipt = receipt_of(answer, now, self.apns.chance())
-        self.apns.suspects.record(request.device, receipt, now)
+            return receipt_without_reply(answer, now, self.sender.chance())
+        receipt = receipt_of(answer, now, self.sender.chance())
+        self.sender.suspects.record(request.device, receipt, now)
         return receipt
 
     def _body(self, language: str) -> bytes:

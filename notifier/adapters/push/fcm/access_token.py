@@ -2,7 +2,7 @@
 
 A token is valid for an hour. After half an hour, a request for a new token is sent among the messages, and its response
 is not passed on to the caller. The old token stays valid in the meantime. So renewals need no thread and no pause.
-Messages wait only for the first token, and for a new one after an idle hour.
+Messages wait for a token only if none is valid: at the start, after an idle hour, and after Google refused one.
 """
 
 import re
@@ -27,7 +27,7 @@ RENEWAL_RETRY_INTERVAL = timedelta(minutes=1)
 """Time between two renewal requests while no new token has arrived. Meanwhile the old token is used."""
 KNOWN_PHRASES = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
 """Phrases of Google's error messages that help to find the cause."""
-_TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
+_TOKEN_PATTERN = re.compile(r"[\x21-\x7e]{1,4096}")
 """Access token, safe in a header."""
 
 
@@ -54,7 +54,8 @@ class AccessTokens:
     _token: _AccessToken | None = None
     _failure: Receipt | None = None
     """Receipt of the last token request that failed."""
-    _next_request_at: datetime | None = None
+    _next_renewal_at: datetime | None = None
+    """Time before which no further renewal is requested."""
 
     def ensure(self) -> Receipt | None:
         """Fetch a token if there is no valid one. Call before messages are built.
@@ -97,7 +98,7 @@ class AccessTokens:
             if (
                 self._token is not None
                 and now >= self._token.renew_at
-                and (not self._next_request_at or now >= self._next_request_at)
+                and (not self._next_renewal_at or now >= self._next_renewal_at)
             ):
                 yield self._token_request(now)
             yield post
@@ -105,7 +106,7 @@ class AccessTokens:
     def _token_request(self, now: datetime) -> _TokenRequest:
         # Set before sending. If the caller stops the exchange before the response, the request is repeated
         # after the interval.
-        self._next_request_at = now + RENEWAL_RETRY_INTERVAL
+        self._next_renewal_at = now + RENEWAL_RETRY_INTERVAL
         post = self.account.token_request(now)
         return _TokenRequest(origin=post.origin, path=post.path, headers=post.headers, body=post.body)
 
@@ -121,7 +122,7 @@ class AccessTokens:
 def _parse_token(reply: Reply, now: datetime) -> _AccessToken | None:
     body = parse_object(reply.body)
     token, lifetime_seconds = body.get("access_token"), body.get("expires_in")
-    if reply.status != 200 or not isinstance(token, str) or not _TOKEN.fullmatch(token):
+    if reply.status != 200 or not isinstance(token, str) or not _TOKEN_PATTERN.fullmatch(token):
         return None
     if not isinstance(lifetime_seconds, int) or not 0 < lifetime_seconds < 10**6:
         return None

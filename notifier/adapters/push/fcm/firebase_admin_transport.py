@@ -93,9 +93,9 @@ class FirebaseAdminTransport:
     auth_request: AuthRequest
     max_concurrent: int = MAX_CONCURRENT_REQUESTS
     refused_token: str | None = None
-    """Token that Google refused. `ensure` replaces it, although it has not expired.
+    """Token that Google refused. `ensure` fetches a new one, although this one has not expired.
 
-    The library keeps the refused token until then, because without any token each thread would request one.
+    Until then the library keeps the refused token: without any token, each of its threads would request one.
     """
     _last_reply: _LastReply = field(default_factory=_LastReply)
 
@@ -201,7 +201,7 @@ def _message(body: bytes) -> messaging.Message:
     return message
 
 
-_FIELD = re.compile(r"[A-Za-z]+\.[a-z_]+\b")
+_FIELD_PATTERN = re.compile(r"[A-Za-z]+\.[a-z_]+\b")
 """Field name at the beginning of an error message, such as `AndroidConfig.ttl`."""
 _ERRORS_BEFORE_SENDING = (
     NewConnectionError,
@@ -215,7 +215,7 @@ _ERRORS_BEFORE_SENDING = (
 
 def _no_reply(error: Exception) -> NoReply:
     if isinstance(error, ValueError):  # the library rejected the message
-        name = _FIELD.match(str(error))  # drop the rest of the message: it may repeat the invalid value
+        name = _FIELD_PATTERN.match(str(error))  # drop the rest of the message: it may repeat the invalid value
         return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
     causes = [*_causes(error)]
     timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)

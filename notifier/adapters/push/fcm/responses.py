@@ -19,20 +19,20 @@ QUOTA_RETRY_DELAY = timedelta(minutes=1)
 TARGET_FIELDS = {"message.token", "message.fid"}
 """Fields that hold the target of a message, a device."""
 
-FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
-BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
-QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
+FCM_ERROR_TYPE = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+BAD_REQUEST_TYPE = "type.googleapis.com/google.rpc.BadRequest"
+QUOTA_FAILURE_TYPE = "type.googleapis.com/google.rpc.QuotaFailure"
 """Detail that tells which quota was exceeded: that of the project, or that of one device."""
 TARGET_PHRASES = ("registration token", "installation id")
 """Phrases of error messages that blame the target."""
 KNOWN_FAULT_PHRASES = ("too big", "too large", "ttl", "collapse key", "unknown name", "invalid json")
 """Phrases of error messages that help to find an invalid field."""
-_FIELD = re.compile(r"message(\.[a-z_]{1,40}){0,6}")
+_FIELD_PATTERN = re.compile(r"message(\.[a-z_]{1,40}){0,6}")
 """Path of a message field as Google writes it. Other text is dropped, because it may be content."""
 
 INVALID_TARGETS: Mapping[str, str] = {
     "UNREGISTERED": "",
-    "SENDER_ID_MISMATCH": "the token belongs to another project; many at once mean that the service account does.",
+    "SENDER_ID_MISMATCH": "the token belongs to another project; if many do, the service account is the wrong one.",
 }
 """Codes for which the device is dropped: it is gone, or this project may not send to it."""
 CONFIGURATION_ERRORS: Mapping[str, str] = {
@@ -45,8 +45,8 @@ CONFIGURATION_ERRORS: Mapping[str, str] = {
 DEVICE_GROUPS: Mapping[str, str] = {"THIRD_PARTY_AUTH_ERROR": "third-party"}
 """Codes that affect only a group of devices, with the name of the group.
 
-Firebase reaches Apple devices and browsers with keys that the project has for them; Android needs none. A registered
-iPhone token must not stop all alerts.
+Firebase reaches Apple devices and browsers with keys that the project has for them; Android needs none. If such a key
+is missing, an iPhone's error must not stop the alerts of Android devices.
 """
 
 
@@ -84,12 +84,12 @@ def is_unauthenticated(reply: Reply) -> bool:
 
 
 def _code(error: Mapping[str, Any]) -> str:
-    fcm_codes = (error_code(detail.get("errorCode")) for detail in _details(error, FCM_ERROR))
+    fcm_codes = (error_code(detail.get("errorCode")) for detail in _details(error, FCM_ERROR_TYPE))
     return next(filter(None, fcm_codes), "") or error_code(error.get("status"))
 
 
 def _is_target_invalid(error: Mapping[str, Any]) -> bool:
-    """Return whether a 400 is caused by the target.
+    """Return whether the target is the cause of an error with status 400.
 
     If Google names invalid fields, these decide. Usually it sends only a text, even if the alert is too big; then known
     phrases in the text decide. In doubt the target is kept: a dead token costs one request, but an invalid alert that
@@ -101,14 +101,14 @@ def _is_target_invalid(error: Mapping[str, Any]) -> bool:
 
 
 def _payload_fault(error: Mapping[str, Any]) -> str:
-    fields = [field for field in _fields(error) if isinstance(field, str) and _FIELD.fullmatch(field)]
+    fields = [field for field in _fields(error) if isinstance(field, str) and _FIELD_PATTERN.fullmatch(field)]
     return ", ".join([*fields, *known_phrases(error.get("message"), KNOWN_FAULT_PHRASES)])
 
 
 def _fields(error: Mapping[str, Any]) -> list[object]:
     return [
         violation.get("field")
-        for detail in _details(error, BAD_REQUEST)
+        for detail in _details(error, BAD_REQUEST_TYPE)
         for violation in _dicts(detail.get("fieldViolations"))
     ]
 
@@ -116,7 +116,7 @@ def _fields(error: Mapping[str, Any]) -> list[object]:
 def _is_device_quota(error: Mapping[str, Any]) -> bool:
     """Return whether only the message rate of one device was exceeded: there are violations, and all name a device."""
     violations = [
-        violation for detail in _details(error, QUOTA_FAILURE) for violation in _dicts(detail.get("violations"))
+        violation for detail in _details(error, QUOTA_FAILURE_TYPE) for violation in _dicts(detail.get("violations"))
     ]
     return bool(violations) and all(
         known_phrases(violation.get("description"), ("device",)) or known_phrases(violation.get("subject"), ("device",))

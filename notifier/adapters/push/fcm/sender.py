@@ -65,26 +65,26 @@ class FcmSender:
     origin: str = ORIGIN
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
-        return send_requests(self.tokens, _FcmRequests(fcm=self, alert=alert), devices)
+        return send_requests(self.tokens, _FcmRequests(sender=self, alert=alert), devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FcmRequests:
     """Requests of one alert to Firebase devices."""
 
-    fcm: FcmSender
+    sender: FcmSender
     alert: Alert
     bodies: dict[str, bytes] = field(default_factory=dict)
     """Message bodies by language, without the target."""
 
     def prepare(self) -> Receipt | None:
-        return self.fcm.tokens.ensure()
+        return self.sender.tokens.ensure()
 
     def build(self, device: Device) -> PushRequest | Receipt:
-        bearer = self.fcm.tokens.current()
+        bearer = self.sender.tokens.current()
         return PushRequest(
-            origin=self.fcm.origin,
-            path=f"/v1/projects/{self.fcm.tokens.account.project}/messages:send",
+            origin=self.sender.origin,
+            path=f"/v1/projects/{self.sender.tokens.account.project}/messages:send",
             headers=(("authorization", f"Bearer {bearer}"), ("content-type", "application/json")),
             body=b"".join((_MESSAGE_START, _target(device), b",", self._body(language_of(device.locale)))),
             device=device,
@@ -93,12 +93,12 @@ class _FcmRequests:
 
     def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         if isinstance(answer, Reply) and is_unauthenticated(answer):
-            self.fcm.tokens.forget(request.bearer)
+            self.sender.tokens.forget(request.bearer)
             return True
         return False
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
-        now, chance = self.fcm.tokens.clock.now(), self.fcm.tokens.chance()
+        now, chance = self.sender.tokens.clock.now(), self.sender.tokens.chance()
         return (
             receipt_without_reply(answer, now, chance)
             if isinstance(answer, NoReply)
@@ -107,7 +107,7 @@ class _FcmRequests:
 
     def _body(self, language: str) -> bytes:
         if language not in self.bodies:
-            body = message(self.alert, language, self.fcm.tokens.clock.now())
+            body = message(self.alert, language, self.sender.tokens.clock.now())
             self.bodies[language] = body.removeprefix(_MESSAGE_START)
         return self.bodies[language]
 

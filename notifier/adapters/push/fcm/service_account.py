@@ -18,12 +18,13 @@ SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ASSERTION_LIFETIME = timedelta(hours=1)
 """Lifetime of the signed assertion that requests a token: Google's maximum."""
-_PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
+_PROJECT_PATTERN = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
 """Project id, safe in a path."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+"""Hosts of a `token_uri` that may be plain HTTP."""
 
 
-class _File(msgspec.Struct):
+class _ServiceAccountFile(msgspec.Struct):
     """Required fields of a service account file. Other fields are ignored."""
 
     type: str
@@ -51,7 +52,7 @@ class ServiceAccount:
         file = _parse_file(text)
         if file.type != "service_account":
             raise BadSetting("The service account of FCM must have the type service_account.")
-        if not _PROJECT.fullmatch(file.project_id):
+        if not _PROJECT_PATTERN.fullmatch(file.project_id):
             raise BadSetting("The service account of FCM has no valid project_id.")
         key_name = "The private_key in the service account of FCM"
         pem = file.private_key.encode("utf-8", "replace")
@@ -85,12 +86,12 @@ class ServiceAccount:
         )
 
 
-def _parse_file(text: bytes) -> _File:
+def _parse_file(text: bytes) -> _ServiceAccountFile:
     # Drop the cause and its message: they may quote the file.
     try:
-        return msgspec.json.decode(text, type=_File)
+        return msgspec.json.decode(text, type=_ServiceAccountFile)
     except (msgspec.ValidationError, RecursionError):
-        names = ", ".join(_File.__struct_fields__)
+        names = ", ".join(_ServiceAccountFile.__struct_fields__)
         raise BadSetting(f"The service account of FCM must contain {names}, all as text.") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadSetting("The service account of FCM is not valid JSON.") from None

@@ -18,7 +18,7 @@ from notifier.domain.push.alert import Alert
 
 RECORD_SIZE = 4096
 """Record size that every receiver must accept (RFC 8291, 4). A message is a single, shorter record."""
-OVERHEAD = 86 + 1 + 16
+OVERHEAD_BYTES = 86 + 1 + 16
 """Bytes of a body in addition to its content: header with the sender's public key, delimiter, tag."""
 KEY_BYTES, SECRET_BYTES, SALT_BYTES = 65, 16, 16
 """Sizes in bytes of the uncompressed public key, the authentication secret, and the salt of each message."""
@@ -26,8 +26,10 @@ _LAST_RECORD_DELIMITER = b"\x02"
 """Delimiter after the content of the last record. Any number of zero bytes may follow as padding."""
 
 
-def encrypt(content: bytes, *, length: int, key: bytes, secret: bytes, pair: MessageKeyPair, salt: bytes) -> bytes:
-    """Return the encrypted body of a message, with the content padded to `length`. Raises ValueError for invalid keys.
+def encrypt(
+    content: bytes, *, padded_length: int, key: bytes, secret: bytes, pair: MessageKeyPair, salt: bytes
+) -> bytes:
+    """Return the encrypted body of a message. Raises ValueError for invalid keys of the browser.
 
     `pair` must only be used for this message. Parsed browser keys are not cached: parsing takes 6 µs, and with millions
     of browsers a cached key would be evicted before its next use.
@@ -39,7 +41,9 @@ def encrypt(content: bytes, *, length: int, key: bytes, secret: bytes, pair: Mes
     record_key = _hmac(salt, input_key)
     encryption_key = _expand(record_key, b"Content-Encoding: aes128gcm\0")[:16]
     nonce = _expand(record_key, b"Content-Encoding: nonce\0")[:12]
-    record = AESGCM(encryption_key).encrypt(nonce, (content + _LAST_RECORD_DELIMITER).ljust(length + 1, b"\0"), None)
+    record = AESGCM(encryption_key).encrypt(
+        nonce, (content + _LAST_RECORD_DELIMITER).ljust(padded_length + 1, b"\0"), None
+    )
     return salt + pack(">IB", RECORD_SIZE, len(pair.public)) + pair.public + record
 
 
@@ -68,20 +72,19 @@ characters, the maximum length, fit in any alphabet.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    text: bytes
-    length: int
-    """Padded length."""
+class WebPushContent:
+    json: bytes
+    padded_length: int
 
 
-def build_content(alert: Alert, language: str) -> Content:
+def build_content(alert: Alert, language: str) -> WebPushContent:
     """Return the JSON for `event.data.json()`: a title, and a tag that makes a resent alert replace itself."""
-    text = shortened_to_fit(
+    json = shortened_to_fit(
         alert.text_in(language),
         lambda title: {"title": title, "tag": alert.collapse_id, "lang": language},
         max_bytes=MAX_CONTENT_BYTES,
     )
-    return Content(text=text, length=-(-len(text) // PADDING_STEP) * PADDING_STEP)
+    return WebPushContent(json=json, padded_length=-(-len(json) // PADDING_STEP) * PADDING_STEP)
 
 
 def build_topic(alert: Alert) -> str:

@@ -17,7 +17,7 @@ BAD_TOKEN: Mapping[str, str] = {
     "BadVapidPublicKey": "badvapidpublickey",  # Apple
     "InvalidJwt": "invalid jwt",  # Google
 }
-"""Refusals that blame the sender, and no subscription. A phrase in the body identifies each reason."""
+"""Refusals that blame the sender, not the subscription: each reason, and the phrase in the body that identifies it."""
 OTHER_KEY: Mapping[str, str] = {
     "VapidPkHashMismatch": "vapidpkhashmismatch",  # Apple
     "OtherKey": "do not correspond to the credentials",  # Google
@@ -28,7 +28,7 @@ NO_KEY: Mapping[str, str] = {"UnauthorizedRegistration": "unauthorizedregistrati
 MOZILLA_REFUSAL = "errno 109"
 """Refusal by Mozilla of a bad token, or of a subscription for another key."""
 _KNOWN_PHRASES = {**BAD_TOKEN, **OTHER_KEY, **NO_KEY}
-_RETRYABLE = {406, 408, 421, 425, 429}
+_RETRYABLE_STATUSES = {406, 408, 421, 425, 429}
 """Statuses that are retried, in addition to server errors. 406 is the rate limit of Windows."""
 WINDOWS_STATUS_HEADER, WINDOWS_DEVICE_LIMIT = "x-wns-notificationstatus", "channelthrottled"
 """Header and value with which Windows reports the rate limit of a single browser."""
@@ -38,6 +38,7 @@ _MAX_SEARCHED_BYTES = 4096
 
 
 def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, chance: float) -> Receipt:
+    """Return the receipt for a response of the push service at `origin`, and record it in the key's reputation."""
     if 200 <= reply.status < 300:
         reputation.on_accepted(origin)
         return Accepted()
@@ -51,7 +52,7 @@ def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: dateti
             return DropToken(reason=reason)
         case status if 300 <= status < 400:
             return _redirected(status, retry_at)
-        case status if status in _RETRYABLE or status >= 500:
+        case status if status in _RETRYABLE_STATUSES or status >= 500:
             # A 429 does not tell whether it is about one browser. Without the header of Windows, the rate for the whole
             # service is reduced.
             return RetryAt(

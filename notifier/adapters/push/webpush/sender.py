@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, receipt_without_reply, send_requests
-from notifier.adapters.push.webpush.encryption import SALT_BYTES, Content, build_content, build_topic, encrypt
+from notifier.adapters.push.webpush.encryption import SALT_BYTES, WebPushContent, build_content, build_topic, encrypt
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
 from notifier.domain.push.alert import Alert
@@ -19,7 +19,7 @@ from notifier.ports.push import NoReply, Reply, Transport
 
 MAX_TTL = timedelta(days=30)
 """Maximum TTL: Mozilla's limit; other push services store nothing for longer."""
-IMMEDIATE, DEFERRABLE = "high", "normal"
+URGENCY_IMMEDIATE, URGENCY_DEFERRABLE = "high", "normal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +34,15 @@ class WebPushSender:
     services: PushServices
     clock: Clock
     chance: Chance
-    pair: Callable[[], MessageKeyPair] = MessageKeyPair.new
-    """Source of a new key pair for each message."""
-    salt: Callable[[int], bytes] = os.urandom
-    """Source of random bytes, for the salt of each message."""
+    new_key_pair: Callable[[], MessageKeyPair] = MessageKeyPair.new
+    """Returns a new key pair for each message."""
+    random_bytes: Callable[[int], bytes] = os.urandom
+    """Returns random bytes for the salt of each message."""
     reputation: KeyReputation = field(default_factory=KeyReputation)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         return send_requests(
-            self.transport, _WebPushRequests(web=self, alert=alert, headers=_common_headers(alert)), devices
+            self.transport, _WebPushRequests(sender=self, alert=alert, headers=_common_headers(alert)), devices
         )
 
 
@@ -50,10 +50,10 @@ class WebPushSender:
 class _WebPushRequests:
     """Requests of one alert to browsers."""
 
-    web: WebPushSender
+    sender: WebPushSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
-    contents: dict[str, Content] = field(default_factory=dict)
+    contents: dict[str, WebPushContent] = field(default_factory=dict)
     """Contents by language."""
 
     def prepare(self) -> Receipt | None:
@@ -66,12 +66,12 @@ class _WebPushRequests:
             raise TypeError(f"not a browser device: {type(subscription).__name__}")
         content = self._content(language_of(device.locale))
         try:
-            endpoint = self.web.services.endpoint(subscription.endpoint)
+            endpoint = self.sender.services.endpoint(subscription.endpoint)
             body = self._encrypted(content, subscription)
         except ValueError as error:
             return DropToken(reason=f"the subscription is unusable: {error}")
-        now = self.web.clock.now()
-        authorization = self.web.vapid.authorization(endpoint.origin, now)
+        now = self.sender.clock.now()
+        authorization = self.sender.vapid.authorization(endpoint.origin, now)
         headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))
         return PushRequest(
             origin=endpoint.line, path=endpoint.path, headers=headers, body=body, device=device, bearer=authorization
@@ -82,20 +82,25 @@ class _WebPushRequests:
         return False
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
-        now, chance = self.web.clock.now(), self.web.chance()
+        now, chance = self.sender.clock.now(), self.sender.chance()
         if isinstance(answer, NoReply):
             return receipt_without_reply(answer, now, chance)
-        return receipt_of(answer, request.origin, self.web.reputation, now, chance)
+        return receipt_of(answer, request.origin, self.sender.reputation, now, chance)
 
-    def _content(self, language: str) -> Content:
+    def _content(self, language: str) -> WebPushContent:
         if language not in self.contents:
             self.contents[language] = build_content(self.alert, language)
         return self.contents[language]
 
-    def _encrypted(self, content: Content, subscription: WebSubscription) -> bytes:
-        pair, salt = self.web.pair(), self.web.salt(SALT_BYTES)
+    def _encrypted(self, content: WebPushContent, subscription: WebSubscription) -> bytes:
+        pair, salt = self.sender.new_key_pair(), self.sender.random_bytes(SALT_BYTES)
         return encrypt(
-            content.text, length=content.length, key=subscription.key, secret=subscription.secret, pair=pair, salt=salt
+            content.json,
+            padded_length=content.padded_length,
+            key=subscription.key,
+            secret=subscription.secret,
+            pair=pair,
+            salt=salt,
         )
 
 
@@ -104,7 +109,7 @@ def _common_headers(alert: Alert) -> tuple[tuple[str, str], ...]:
         ("content-encoding", "aes128gcm"),
         ("content-type", "application/octet-stream"),
         ("topic", build_topic(alert)),
-        ("urgency", IMMEDIATE if alert.is_urgent else DEFERRABLE),
+        ("urgency", URGENCY_IMMEDIATE if alert.is_urgent else URGENCY_DEFERRABLE),
     )
 
 

@@ -17,7 +17,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.device import MAX_DEVICES
 
 START_INTERVAL = timedelta(hours=6)
-"""Tokens begin and end at multiples of this interval. So all processes send the same token, and each signs it once."""
+"""Tokens begin and end at multiples of this interval, so a process signs few tokens for each origin."""
 TOKEN_LIFETIME = timedelta(hours=12)
 """Lifetime of a token, from the last multiple of START_INTERVAL.
 
@@ -28,8 +28,8 @@ MAX_CACHED_TOKENS = 256
 """Maximum number of cached tokens, one per origin. There are four push services; Windows uses some dozens of names."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_MAIL = re.compile(r"mailto:[^\s<>@:?&#]+@([^\s<>@:?&#]+)", re.ASCII)
-_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
+_MAIL_PATTERN = re.compile(r"mailto:[^\s<>@:?&#]+@([^\s<>@:?&#]+)", re.ASCII)
+_HOST_PATTERN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 _UNREACHABLE_DOMAINS = ("local", "localhost", "internal", "invalid", "test", "example")
 """Top-level domains that are not reachable from elsewhere (RFC 2606, 6762): Apple answers them with BadJwtToken."""
 
@@ -63,9 +63,8 @@ class Vapid:
         cached_start, header = self._headers.get(origin, (None, ""))
         if cached_start != start:
             header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public}"
-            if (
-                len(self._headers) >= MAX_CACHED_TOKENS
-            ):  # there are fewer push services: a client registers invented names
+            if len(self._headers) >= MAX_CACHED_TOKENS:
+                # Push services have fewer origins, so clients have registered invented ones.
                 self._headers.clear()
             self._headers[origin] = start, header
         return header
@@ -76,7 +75,7 @@ class Vapid:
 
 
 def _is_reachable(subject: str) -> bool:
-    if address_match := _MAIL.fullmatch(subject):
+    if address_match := _MAIL_PATTERN.fullmatch(subject):
         return _is_host(address_match[1])
     try:
         parts = urlsplit(subject)
@@ -88,7 +87,7 @@ def _is_reachable(subject: str) -> bool:
 
 def _is_host(text: str) -> bool:
     host = text.lower()
-    return bool(_HOST.fullmatch(host)) and host.rpartition(".")[2] not in _UNREACHABLE_DOMAINS
+    return bool(_HOST_PATTERN.fullmatch(host)) and host.rpartition(".")[2] not in _UNREACHABLE_DOMAINS
 
 
 # Ephemeral key pairs, one for each message. Two messages must not share a pair, because the pair determines the
@@ -172,8 +171,8 @@ class MessageKeyPairs:
 #
 # Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
 # of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong evidence.
-# Two facts are strong enough: a service that never accepted our key refuses and blames the key; or there are more
-# consecutive refusals than one user may have browsers.
+# There are two strong kinds of evidence: a service that has never accepted our key refuses it and blames the key; or
+# there are more consecutive refusals than one user may have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""
@@ -181,7 +180,7 @@ MAX_ACCEPTING_ORIGINS = 256
 
 @dataclass(slots=True)
 class KeyReputation:
-    """Reputation of the VAPID key in one process."""
+    """Responses to the VAPID key, as this process received them."""
 
     accepting_origins: set[str] = field(default_factory=set)
     """Origins that have accepted the key."""

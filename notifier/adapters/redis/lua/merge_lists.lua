@@ -10,41 +10,41 @@
 --
 -- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
 -- that opened at or after `since`. A rebuild sends its pages newest first, and `since` is the end of the page, with a
--- fraction of a millisecond. A page with older bursts of the subject, or settle_lists.lua at the end, moves it further back.
+-- fraction of a millisecond. A page with older bursts of the subject, or finalize_lists.lua at the end, moves it further back.
 -- opened_at rises with seq. A burst may be reopened at a later time, never at an earlier one, so the later value wins.
 
-local kept = tonumber(ARGV[1])
-local proven = tonumber(get('since') or nil)
+local max_length = tonumber(ARGV[1])
+local part_since = tonumber(get('since') or nil)
 local NOTHING = math.huge
 
 local function read(subject)
   local before = garbage
   local packed = get(subject)
-  if garbage > before then proven = nil end
+  if garbage > before then part_since = nil end
   if not packed then return nil end
-  local list = {opened = {}}
+  local list = {openings = {}}
   list.since, list.first = struct.unpack('<dd', packed)
   for at = 17, #packed, 8 do
-    list.opened[#list.opened + 1] = struct.unpack('<d', packed, at)
+    list.openings[#list.openings + 1] = struct.unpack('<d', packed, at)
   end
   return list
 end
 
 local function write(subject, list)
-  local from = math.max(1, #list.opened - kept + 1)
+  local from = math.max(1, #list.openings - max_length + 1)
   local packed = {'', struct.pack('<d', list.first + from - 1)}
-  for i = 1, #list.opened do
+  for i = 1, #list.openings do
     if i < from then
-      list.since = math.max(list.since, list.opened[i] + 1)
+      list.since = math.max(list.since, list.openings[i] + 1)
     else
-      packed[#packed + 1] = struct.pack('<d', list.opened[i])
+      packed[#packed + 1] = struct.pack('<d', list.openings[i])
     end
   end
   packed[1] = struct.pack('<d', list.since)
   put(subject, table.concat(packed))
 end
 
-local function last(list) return list.first + #list.opened - 1 end
+local function last(list) return list.first + #list.openings - 1 end
 
 local function merge(a, b)
   local low, high = a, b
@@ -52,47 +52,47 @@ local function merge(a, b)
   if high.first > last(low) + 1 then
     -- Drop the low list. Because of the gap, the high list may only claim bursts newer than the low list.
     -- Round up, so that the end of a rebuild cannot move it further back (math.huge cannot be rounded).
-    for _, opened in ipairs(low.opened) do high.since = math.max(high.since, opened + 1) end
+    for _, opened in ipairs(low.openings) do high.since = math.max(high.since, opened + 1) end
     if high.since ~= NOTHING then high.since = math.ceil(high.since) end
     return high
   end
-  for i, opened in ipairs(high.opened) do
+  for i, opened in ipairs(high.openings) do
     local place = high.first - low.first + i
-    low.opened[place] = math.max(low.opened[place] or 0, opened)
+    low.openings[place] = math.max(low.openings[place] or 0, opened)
   end
   low.since = math.min(low.since, high.since)
   return low
 end
 
-local function rebuild(subject, given, since)
+local function rebuild(subject, incoming, since)
   local list = read(subject)
   if garbage > 0 then return end
-  given.since = since
-  if not list then return write(subject, given) end
-  -- An announcement created the list, and nothing proved that it had all earlier bursts. The given bursts prove it.
-  if list.since == NOTHING then list.since = list.opened[1] end
-  -- A burst between an older page and the list is missing, because it is not readable yet. It opened in between.
-  if list.first > last(given) + 1 then list.since = math.floor(math.max(list.since, list.opened[1])) end
-  write(subject, merge(list, given))
+  incoming.since = since
+  if not list then return write(subject, incoming) end
+  -- An announcement created the list, and nothing proved that it had all earlier bursts. The incoming bursts prove it.
+  if list.since == NOTHING then list.since = list.openings[1] end
+  -- The bursts between the older page and the list are not readable yet, so the list is complete only from its start.
+  if list.first > last(incoming) + 1 then list.since = math.floor(math.max(list.since, list.openings[1])) end
+  write(subject, merge(list, incoming))
 end
 
-local function announce(subject, given)
+local function announce(subject, incoming)
   local list = read(subject)
-  local opened = given.opened[1]
+  local opened = incoming.openings[1]
   if not list then
     -- The burst is older than the part's `since`: the subject's list was swept, and the announcement is a late repeat.
-    if proven and opened < proven then return end
-    given.since = not proven and NOTHING or given.first == 1 and 0 or proven
-    return write(subject, given)
+    if part_since and opened < part_since then return end
+    incoming.since = not part_since and NOTHING or incoming.first == 1 and 0 or part_since
+    return write(subject, incoming)
   end
-  if given.first > last(list) + 1 then
+  if incoming.first > last(list) + 1 then
     -- Bursts in the gap were never announced, maybe those of other subjects too: invalidate the part until a rebuild.
     redis.call('HDEL', part, 'epoch', 'since')
-    proven = nil
+    part_since = nil
   end
-  -- Later bursts cannot complete a list that proves nothing.
-  given.since = list.since == NOTHING and NOTHING or given.first == 1 and 0 or opened
-  write(subject, merge(list, given))
+  -- An announced burst cannot complete a list whose `since` is unknown.
+  incoming.since = list.since == NOTHING and NOTHING or incoming.first == 1 and 0 or opened
+  write(subject, merge(list, incoming))
 end
 
 if ARGV[4] ~= '' and redis.call('HGET', part, 'epoch') ~= ARGV[2] then return {garbage, 0} end
@@ -100,13 +100,13 @@ if ARGV[4] ~= '' and redis.call('HGET', part, 'epoch') ~= ARGV[2] then return {g
 local at = 3
 while at <= #ARGV do
   local subject, since, n = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local given = {first = tonumber(ARGV[at + 3]), opened = {}}
+  local incoming = {first = tonumber(ARGV[at + 3]), openings = {}}
   for i = 1, n do
-    given.opened[i] = tonumber(ARGV[at + 2 + 2 * i])
-    if not since then announce(subject, {first = given.first + i - 1, opened = {given.opened[i]}}) end
+    incoming.openings[i] = tonumber(ARGV[at + 2 + 2 * i])
+    if not since then announce(subject, {first = incoming.first + i - 1, openings = {incoming.openings[i]}}) end
   end
   if since then
-    rebuild(subject, given, since)
+    rebuild(subject, incoming, since)
     -- The garbage deleted the part, with all bursts that the rebuild had merged.
     if garbage > 0 then return {garbage, 0} end
   end

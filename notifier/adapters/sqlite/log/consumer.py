@@ -52,7 +52,7 @@ class PartitionShare:
     until: int
     """Expiry of the leases, in milliseconds."""
     is_complete: bool
-    """False while other consumers still own partitions that belong to its share."""
+    """False while other consumers still own partitions that belong to this share."""
 
 
 def take_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapping[str, int], now: int) -> PartitionShare:
@@ -108,7 +108,7 @@ RENEWAL_INTERVAL_MS = LEASE_TERM / 3 // _MS
 RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
 """Milliseconds between two renewals while other consumers own partitions of this one's share."""
 
-FIRST_PAUSE, BUSY_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
+FIRST_PAUSE, SLOW_GROWTH_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
 """Seconds between two looks at the file: the first pause after new records, the pause above which pauses grow slowly,
 and the longest pause, which is reached after half a second.
 
@@ -136,7 +136,7 @@ class SqliteConsumer:
         self._epochs: dict[str, int] = {}
         """Epochs of the owned partitions, in the order in which they are read next."""
         self._polled: dict[str, int] = {}
-        """Offset of the last record that `poll` returned, by partition; at first, that of the last committed record."""
+        """Last offset that `poll` returned, by partition; before the first record, the committed offset."""
         self._leased_until = self._renew_at = 0
         self._pause = FIRST_PAUSE
 
@@ -168,7 +168,7 @@ class SqliteConsumer:
         with self._db.write() as c:
             c.executemany(_COMMIT_OFFSET, commits)
 
-    def owns_polled(self) -> bool:
+    def still_owns_polled_records(self) -> bool:
         partitions = json.dumps(list(self._epochs))
         with self._db.read() as c:
             owners = {
@@ -227,7 +227,7 @@ class SqliteConsumer:
         """Wait until the file changes or the lease is due for renewal. Return False at the deadline."""
         while (remaining := deadline - time.monotonic()) > 0:
             self._sleep(min(self._pause, remaining))
-            self._pause = min(self._pause * (1.5 if self._pause < BUSY_PAUSE else 1.02), MAX_PAUSE)
+            self._pause = min(self._pause * (1.5 if self._pause < SLOW_GROWTH_PAUSE else 1.02), MAX_PAUSE)
             if self._now() >= self._renew_at or self._file_version() != version:
                 return True
         return False

@@ -33,14 +33,14 @@ class SqliteLog:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
-        self._append = WriteCombiner(self._write)
-        # Commits of offsets and leases need no sync, which would slow down the appends: if a power cut undoes one, work
-        # is only repeated.
+        self._append_combined = WriteCombiner(self._write)
+        # Commits of offsets and leases need no sync, which would slow down the appends. If a power cut undoes such a
+        # commit, records are only processed again.
         self._relaxed = db.relaxed()
 
     def append(self, records: Sequence[Record]) -> None:
         if records:
-            self._append(records)
+            self._append_combined(records)
 
     def subscribe(self, stream: str, group: str, owner: str) -> SqliteConsumer:
         member = GroupMember(group=group, stream=stream, owner=owner, partitions=partitions(stream))

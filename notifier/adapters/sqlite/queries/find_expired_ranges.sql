@@ -1,5 +1,5 @@
--- Next ranges from a range on, each with whether it has rows of an inbox window before the cut. It jumps from range
--- to range.
+-- Next ranges from a range on. The second column tells whether the range has rows of expired inbox windows. The query
+-- jumps from range to range.
 WITH RECURSIVE ranges (member_range) AS (
     SELECT min(member_range) FROM inbox WHERE member_range >= :start
     UNION ALL
@@ -8,6 +8,10 @@ WITH RECURSIVE ranges (member_range) AS (
     WHERE ranges.member_range IS NOT NULL
     LIMIT :ranges
 )
-SELECT member_range, EXISTS (SELECT 1 FROM inbox WHERE inbox.member_range = ranges.member_range AND inbox_window < :cut)
+SELECT
+    member_range,
+    EXISTS (
+        SELECT 1 FROM inbox WHERE inbox.member_range = ranges.member_range AND inbox_window < :first_kept_window
+    )
 FROM ranges
 WHERE member_range IS NOT NULL

@@ -1,4 +1,4 @@
--- Deletes all but the newest rows, in steps of :together rows. Between two steps no row is old enough; reading the
--- first row is then enough to find that out.
+-- Deletes old rows in groups of :rows_per_prune, so that at least the newest :kept_rows stay. If no group is old
+-- enough, the query reads only the first row.
 DELETE FROM burst_changes
-WHERE id <= (SELECT max(id) / :together * :together FROM burst_changes) - :kept
+WHERE id <= (SELECT max(id) / :rows_per_prune * :rows_per_prune FROM burst_changes) - :kept_rows

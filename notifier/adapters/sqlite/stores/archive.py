@@ -1,4 +1,4 @@
-"""Reads all files page by page.
+"""Reads the whole store page by page.
 
 Long reads would delay checkpoints of the write-ahead log.
 """
@@ -61,7 +61,7 @@ class SqliteArchive:
         key = str(burst.subject), burst.seq
         shards = sorted(shard for inbox in self._inboxes for (shard,) in _fetch_all(inbox, _SELECT_SHARDS, *key))
         for shard in shards:
-            # A snapshot that was deleted since then is missing.
+            # A snapshot may have been deleted since its shard was read.
             for (blob,) in _fetch_all(self._inboxes[shard % len(self._inboxes)], _SELECT_SNAPSHOT, *key, shard):
                 yield unpack_snapshot(shard, blob)
 
@@ -70,7 +70,7 @@ class SqliteArchive:
         return map(_stored_row, chain.from_iterable(rows))
 
     def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[ArchivedRow]:
-        # A restamp moves the opening time of a burst, maybe after rows were written. Read the rows of both times.
+        # A restamp moves the opening time of a burst, maybe after rows were written. Read rows of the old times, too.
         opening_times = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
         opening_times += [unpack(Burst, blob).opened_at for (blob,) in _fetch_all(self._core, _SELECT_BURST, *key)]
@@ -84,7 +84,8 @@ class SqliteArchive:
 
 
 def _rows(inbox: Database) -> Iterator[ArchivedRow]:
-    page: list[ArchivedRow] = _fetch_all(inbox, _SELECT_ROWS_AFTER, -1, 0, "", 0, 0, "", ROWS_PER_PAGE)
+    before_first_row = (-1, 0, "", 0, 0, "")
+    page: list[ArchivedRow] = _fetch_all(inbox, _SELECT_ROWS_AFTER, *before_first_row, ROWS_PER_PAGE)
     while page:
         yield from page
         page = _fetch_all(inbox, _SELECT_ROWS_AFTER, *page[-1][:6], ROWS_PER_PAGE)

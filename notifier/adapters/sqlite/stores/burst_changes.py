@@ -13,8 +13,8 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 MAX_KEPT_CHANGES = 50_000
-"""Number of changes that are kept. A reader that is further behind must read everything again anyway, because more
-than MAX_CHANGED_BURSTS bursts have changed."""
+"""Number of changes that are kept. A reader that is further behind reads everything again. Usually it must do that
+anyway, because more than MAX_CHANGED_BURSTS bursts have changed."""
 ROWS_PER_PRUNE = 1_000
 """Old rows are deleted in groups of this size, in 0.3 ms. Most transactions don't touch the table's oldest page."""
 ROWS_BETWEEN_PRUNES = 64
@@ -53,7 +53,7 @@ class BurstChangeWriter:
         self._rows_since_prune += len(rows)
         if self._rows_since_prune >= ROWS_BETWEEN_PRUNES:
             self._rows_since_prune = 0
-            c.execute(_DELETE_OLD_CHANGES, {"kept": MAX_KEPT_CHANGES, "together": ROWS_PER_PRUNE})
+            c.execute(_DELETE_OLD_CHANGES, {"kept_rows": MAX_KEPT_CHANGES, "rows_per_prune": ROWS_PER_PRUNE})
 
 
 class SqliteBurstChanges:

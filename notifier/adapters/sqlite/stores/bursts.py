@@ -34,7 +34,7 @@ _PUT_REFUSAL = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject,
 _SELECT_KNOWN_ID = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
 
 MAX_TIME = (1 << 63) - 1
-"""Greater than every time that SQLite can store."""
+"""Greater than every stored time: the largest integer in SQLite."""
 
 OutcomeRow = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""
@@ -143,14 +143,14 @@ class SqliteHeads:
 
     def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         with self._db.write() as c:
-            return [_swap(c, head) for head in heads]
+            return [_compare_and_set(c, head) for head in heads]
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
         with self._db.read() as c:
             return [Subject.parse(subject) for (subject,) in c.execute(_SELECT_UNPUBLISHED, (limit,))]
 
 
-def _swap(c: sqlite3.Connection, head: Head) -> bool:
+def _compare_and_set(c: sqlite3.Connection, head: Head) -> bool:
     subject = str(head.subject)
     row = (head.version, head.nonce, head.is_published, pack(head), subject)
     swapped = c.execute(_INSERT_HEAD, row) if head.version == 1 else c.execute(_UPDATE_HEAD, (*row, head.version))

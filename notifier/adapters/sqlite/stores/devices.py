@@ -19,7 +19,7 @@ from notifier.ports.coordination import Clock
 UPDATES_PER_TRANSACTION = 1_024
 """Device updates in one transaction. Between two transactions other writers get their turn."""
 MAX_EXPIRED_PER_TRANSACTION = 64
-"""Maximum number of expired rows that a transaction deletes. Fewer expire between two transactions."""
+"""Maximum number of expired rows that a transaction deletes, so that the transaction stays short."""
 
 _PUT_DEVICE = load_statement("put_device")
 _DELETE_EXPIRED = "DELETE FROM devices WHERE rowid IN (SELECT rowid FROM devices WHERE at <= ? LIMIT ?)"

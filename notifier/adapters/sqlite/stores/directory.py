@@ -1,6 +1,6 @@
 """Stores the user directory and account flags in core.db.
 
-Users whose ids end in consecutive numbers share one row, an id range.
+Users whose ids end in consecutive numbers can share one row, an id range.
 """
 
 import json

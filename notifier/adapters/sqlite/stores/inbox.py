@@ -15,12 +15,12 @@ from notifier.domain.audience.inbox_rows import InboxRows, window_of
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 
-# Sweep of an inbox file: rows of inbox windows that have expired as a whole, and audience snapshots after a week.
+# Sweep of an inbox file: it deletes rows of inbox windows that have expired as a whole, and old audience snapshots.
 
 RANGES_PER_READ = 256
 """Ranges checked at a time, in about 2 ms."""
 ROWS_PER_DELETE = 2_000
-"""Rows deleted per transaction, in about 10 ms, so that deliveries hardly wait."""
+"""A transaction deletes about this many rows or snapshots, in about 10 ms, so that deliveries hardly wait."""
 
 _FIND_EXPIRED_RANGES = load_statement("find_expired_ranges")
 _DELETE_EXPIRED_SNAPSHOTS = load_statement("delete_expired_snapshots")
@@ -49,7 +49,7 @@ class ExpirySweep:
 
     def _sweep_ranges(self, start: int, limit: int) -> int:
         with self._db.read() as c:
-            condition = {"start": start, "cut": self._first_kept_window, "ranges": RANGES_PER_READ}
+            condition = {"start": start, "first_kept_window": self._first_kept_window, "ranges": RANGES_PER_READ}
             checked = c.execute(_FIND_EXPIRED_RANGES, condition).fetchall()
         expired = [member_range for member_range, has_expired in checked if has_expired]
         swept, next_range = self._delete(expired, limit) if expired else (0, None)
@@ -109,11 +109,11 @@ class SqliteInbox:
         return swept
 
 
-def _by_file(rows: Sequence[InboxRows], files: int) -> dict[int, list[InboxRows]]:
+def _by_file(rows: Sequence[InboxRows], file_count: int) -> dict[int, list[InboxRows]]:
     by_file: dict[int, list[InboxRows]] = defaultdict(list)
     for group in sorted(rows, key=lambda group: group.shard):
         if group.row_count:
-            by_file[group.shard % files].append(group)
+            by_file[group.shard % file_count].append(group)
     return by_file
 
 

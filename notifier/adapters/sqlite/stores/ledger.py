@@ -22,7 +22,7 @@ from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Subject
 
 BURSTS_PER_READ = 256
-"""Bursts per read. It takes about ten milliseconds: a long read would delay a checkpoint of the write-ahead log."""
+"""Bursts per read, which takes about ten milliseconds: a long read would delay a checkpoint of the write-ahead log."""
 
 _SELECT_PLANS = load_statement("read_plans")
 _SELECT_ENTRIES = load_statement("read_slices")

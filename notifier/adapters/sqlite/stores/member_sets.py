@@ -1,6 +1,7 @@
 """Stores member sets and active-set entries in core.db.
 
-A member set is a bitmap for each owner, shard and kind. One statement reads what an audience snapshot needs.
+A member set is a bitmap for each owner, shard and kind. One statement reads a subject's sets and the account-wide sets
+of a shard.
 """
 
 import json
@@ -32,12 +33,12 @@ BITMAPS_PER_TRANSACTION = 256
 """Bitmaps per transaction, at most 4 MB: an import of any size needs little memory, and other writers get their
 turn."""
 
-STORED_COUNT = np.dtype("<u4")
+STORED_COUNT_TYPE = np.dtype("<u4")
 """Stored type of a shard's follower count."""
 
-_ACCOUNT_WIDE = ""
+_ACCOUNT_WIDE_OWNER = ""
 """Owner of the account-wide sets."""
-_KINDS = {str(kind): kind for kind in SetKind}
+_KINDS_BY_NAME = {str(kind): kind for kind in SetKind}
 
 _SELECT_SETS_OF_SUBJECT = load_statement("read_member_sets")
 _SELECT_SET = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
@@ -63,7 +64,7 @@ class SqliteMemberSets:
                 sets = _personal_sets(c, subject.owner, shard)
             else:
                 sets = {
-                    _KINDS[kind]: decode(blob)
+                    _KINDS_BY_NAME[kind]: decode(blob)
                     for kind, blob in c.execute(_SELECT_SETS_OF_SUBJECT, (str(subject), shard))
                 }
             if restricted_to is None:
@@ -73,7 +74,7 @@ class SqliteMemberSets:
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
         with self._db.read() as c:
-            parameters = (str(owner or _ACCOUNT_WIDE), str(kind), json.dumps(list(shards)))
+            parameters = (str(owner or _ACCOUNT_WIDE_OWNER), str(kind), json.dumps(list(shards)))
             return {shard: decode(blob) for shard, blob in c.execute(_SELECT_SETS, parameters)}
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
@@ -84,17 +85,19 @@ class SqliteMemberSets:
         if row is None:
             return NO_FOLLOWERS
         total, by_shard = row
-        return FollowerCounts(total=total, by_shard=np.frombuffer(by_shard, STORED_COUNT).tolist())
+        return FollowerCounts(total=total, by_shard=np.frombuffer(by_shard, STORED_COUNT_TYPE).tolist())
 
     def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
         stored_token = token or 0
-        rows = ((str(b.owner or _ACCOUNT_WIDE), b.shard, str(b.kind), encode(b.bits), stored_token) for b in blobs)
+        rows = (
+            (str(b.owner or _ACCOUNT_WIDE_OWNER), b.shard, str(b.kind), encode(b.bits), stored_token) for b in blobs
+        )
         self._put(_PUT_SET, rows)
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         stored_token = token or 0
         rows = (
-            (str(subject), count.total, np.array(count.by_shard, dtype=STORED_COUNT).tobytes(), stored_token)
+            (str(subject), count.total, np.array(count.by_shard, dtype=STORED_COUNT_TYPE).tobytes(), stored_token)
             for subject, count in counts.items()
         )
         self._put(_PUT_COUNTS, rows)
@@ -120,7 +123,8 @@ def _personal_sets(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[Set
         return {}
     owner_bit = from_offsets([member % SHARD_MEMBERS])
     alert_sets = {
-        kind: _read_set(c, _ACCOUNT_WIDE, shard, kind) for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN)
+        kind: _read_set(c, _ACCOUNT_WIDE_OWNER, shard, kind)
+        for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN)
     }
     return {SetKind.FOLLOWERS: owner_bit, **alert_sets}
 

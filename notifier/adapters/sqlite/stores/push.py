@@ -30,7 +30,7 @@ from notifier.ports.push import PushSuppression
 BATCH_KEPT_FOR = SNAPSHOT_KEPT_FOR + timedelta(days=1)
 """How long a batch is kept: a day longer than its burst can be delivered."""
 MAX_EXPIRED_PER_BATCH = 2
-"""Maximum number of expired batches that are deleted for each batch written. Fewer expire in the same time."""
+"""Maximum number of expired batches that are deleted for each batch written. As each expires once, two keep up."""
 
 _WHERE_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND number = ?"
 _INSERT_BATCH = """
@@ -144,7 +144,7 @@ def _never_alerted(c: sqlite3.Connection, parameters: Parameters) -> Iterator[Me
 
 
 def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Collection[Member]:
-    """Return the members who follow by a block that was imported after the opening.
+    """Return the members who follow by the row of their whole block, and since a time after the opening.
 
     Members whose own rows say that they followed before are left out.
     """

@@ -114,9 +114,6 @@ def _named_parameters(key: tuple[str, int, str, str]) -> dict[str, object]:
 
 # Erasure targets in core.db: other places that hold an author's text.
 
-ERASURE_ROWS_PER_READ = 500
-"""Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
-
 _SELECT_HELD = (
     f"SELECT {HELD_COLUMNS}, rowid FROM held_mentions WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
     " AND event IS NOT NULL ORDER BY rowid LIMIT ?"
@@ -156,8 +153,8 @@ class SqliteErasureTargets:
 
     def _read_held(self, authors: str, after: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
         with self._db.read() as c:
-            return c.execute(_SELECT_HELD, (authors, after, ERASURE_ROWS_PER_READ)).fetchall()
+            return c.execute(_SELECT_HELD, (authors, after, ROWS_PER_READ)).fetchall()
 
     def _read_letters(self, after: str) -> list[LetterRow]:
         with self._db.read() as c:
-            return c.execute(_SELECT_LETTERS, (after, ERASURE_ROWS_PER_READ)).fetchall()
+            return c.execute(_SELECT_LETTERS, (after, ROWS_PER_READ)).fetchall()

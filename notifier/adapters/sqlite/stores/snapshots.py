@@ -37,7 +37,7 @@ class SqliteAudienceSnapshots:
         return {shard: unpack_tier_snapshot(shard, blob, tier) for shard, blob in self._read_blobs(burst, shards)}
 
     def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        # Read bitmaps only of shards with users to alert: mostly there are none.
+        # Read bitmaps only of shards with users to alert. Most shards have none.
         facts = self._read_facts(burst, shards)
         shards_to_alert = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
         alerted = {

@@ -23,7 +23,7 @@ from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.inbox import InboxPosition
 
 MAX_INT64 = (1 << 63) - 1
-"""Greater than every time and number that SQLite can store."""
+"""Greater than every stored time and number: the largest integer in SQLite."""
 
 _SELECT_BURSTS = load_statement("read_bursts")
 _SELECT_BURSTS_BEFORE = load_statement("read_bursts_before")

@@ -46,6 +46,7 @@ _SELECT_ACCOUNT_PREFERENCES_OF_MEMBERS = (
 )
 
 StoredField = tuple[int, str, str, int]
+"""Member, field, value, and time of the change."""
 
 
 class SqliteAccountPreferences:
@@ -113,6 +114,7 @@ NEVER_SET = -1
 """Time of a field that was never set: earlier than the time of any change."""
 
 StoredPreference = tuple[int, int, str, str, int, int, int, bytes | None]
+"""Values of _COLUMNS. Only a mute of a whole block has `members`, a bitmap."""
 
 
 class SqliteSubjectPreferences:
@@ -242,9 +244,9 @@ class SqliteUserBlocks:
 
 
 def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
-    """Return the user blocks.
+    """Return the accounts that the member blocks, and the accounts that block the member.
 
-    If at least `max_blockers` accounts block the member, return only the first of them by name, and those that the
+    If at least `max_blockers` accounts block the member, the result has the first of those by name, and those that the
     member follows.
     """
     rows = c.execute(_SELECT_BLOCKED_BY_MEMBER, (member,)).fetchall()

@@ -31,8 +31,8 @@ from notifier.profiles.import_sources import (
     FOLLOWS,
     PREFERENCES,
     VIPS,
-    Ignore,
     Layout,
+    ReportIgnored,
     Source,
     SpilledEdges,
     open_source,
@@ -327,11 +327,16 @@ class ImportRun(Generic[S]):
             self.checkpoint.discard()
             importer.write()
 
-    def _read_rows(self, importer: Import[S], edges: SpilledEdges, ignore: Ignore) -> int:
+    def _read_rows(self, importer: Import[S], edges: SpilledEdges, report_ignored: ReportIgnored) -> int:
         with (
             closing(Rejects(self.rejects_file)) as reject,
             open_source(
-                self._source(), self.form, self.dataset.layout, reject, self.rows_per_batch, ignore=ignore
+                self._source(),
+                self.form,
+                self.dataset.layout,
+                reject,
+                self.rows_per_batch,
+                report_ignored=report_ignored,
             ) as source,
             progress("reading", source.size, quiet=self.quiet, unit="rows") as advance,
         ):

@@ -47,7 +47,7 @@ def test_request_has_all_required_headers() -> None:
         "apns-collapse-id": ALERT.collapse_id,
     }
     assert json.loads(post.body) == {"aps": {"alert": {"body": "ada mentioned @nova"}, "sound": "default"}}
-    assert post.isolated is False
+    assert post.needs_own_connection is False
 
 
 def test_summary_has_low_priority_and_no_sound() -> None:
@@ -134,7 +134,7 @@ def test_new_device_is_sent_apart_until_an_alert_is_accepted() -> None:
     recent = replace(iphone(), registered_at=NOON)
     sent(apns.sender, ALERT, recent)
     sent(apns.sender, ALERT, recent)
-    assert [post.isolated for post in apns.wire.sent] == [True, False]
+    assert [post.needs_own_connection for post in apns.wire.sent] == [True, False]
 
 
 def test_refused_device_is_sent_apart_until_an_alert_is_accepted() -> None:
@@ -144,7 +144,7 @@ def test_refused_device_is_sent_apart_until_an_alert_is_accepted() -> None:
     apns.wire.override = lambda _: None
     sent(apns.sender, ALERT, iphone())
     sent(apns.sender, ALERT, iphone())
-    assert [post.isolated for post in apns.wire.sent] == [False, True, False]
+    assert [post.needs_own_connection for post in apns.wire.sent] == [False, True, False]
 
 
 def test_one_provider_token_is_used_for_half_an_hour() -> None:

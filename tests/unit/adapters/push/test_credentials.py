@@ -20,7 +20,7 @@ from notifier.adapters.push import AppleKey, ServiceAccount
 from notifier.domain.errors import BadSetting
 from tests.repo.sources import ROOT
 from tests.support.examples import NOON
-from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, fake_google_key, pem, service_account
+from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, fake_google_key, pem, service_account
 
 VALID_PEM = pem(apple_key())
 KEY_MATERIAL = VALID_PEM.decode().splitlines()[1]
@@ -59,7 +59,7 @@ def error_of(read: Callable[[], object]) -> str:
     ids=range(12),
 )
 def test_invalid_apns_key_is_rejected_with_its_fault(text: bytes, error: str) -> None:
-    detail = error_of(lambda: AppleKey.read(text, key_id=KEY_ID, team_id=TEAM_ID))
+    detail = error_of(lambda: AppleKey.read(text, key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID))
     assert f"The key of APNs {error}" in detail
 
 
@@ -67,13 +67,13 @@ def test_invalid_apns_key_is_rejected_with_its_fault(text: bytes, error: str) ->
     "id_", ["", "KEY123456", "KEY12345678", "key1234567", "KEY 123456", "KEY123456é", KEY_MATERIAL]
 )
 def test_key_and_team_ids_have_ten_characters(id_: str) -> None:
-    assert "key id" in error_of(lambda: AppleKey.read(VALID_PEM, key_id=id_, team_id=TEAM_ID))
-    assert "team id" in error_of(lambda: AppleKey.read(VALID_PEM, key_id=KEY_ID, team_id=id_))
+    assert "key id" in error_of(lambda: AppleKey.read(VALID_PEM, key_id=id_, team_id=APPLE_TEAM_ID))
+    assert "team id" in error_of(lambda: AppleKey.read(VALID_PEM, key_id=APPLE_KEY_ID, team_id=id_))
 
 
 def test_repr_contains_no_key_material() -> None:
     assert (
-        repr(AppleKey.read(VALID_PEM, key_id=KEY_ID, team_id=TEAM_ID))
+        repr(AppleKey.read(VALID_PEM, key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID))
         == "AppleKey(key_id='KEY1234567', team_id='TEAM123456')"
     )
     assert "key=" not in repr(ServiceAccount.read(service_account()))
@@ -82,8 +82,8 @@ def test_repr_contains_no_key_material() -> None:
 PRINT_TOKEN = """
 from datetime import UTC, datetime
 from notifier.adapters.push import AppleKey, ProviderTokens
-from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
-tokens = ProviderTokens(AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID))
+from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem
+tokens = ProviderTokens(AppleKey.read(pem(apple_key()), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID))
 print(tokens.current(datetime.fromtimestamp(float(input()), UTC)))
 """
 

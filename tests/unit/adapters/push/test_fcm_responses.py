@@ -41,7 +41,7 @@ def test_unregistered_drops_the_token() -> None:
 def test_token_of_another_project_is_dropped_with_an_explanation() -> None:
     assert read(403, "PERMISSION_DENIED", fcm_error("SENDER_ID_MISMATCH")) == DropToken(
         reason="SENDER_ID_MISMATCH: the token belongs to another project; "
-        "many at once mean that the service account does."
+        "if many do, the service account is the wrong one."
     )
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push import AppleKey, ProviderTokens
 from tests.support.examples import NOON
-from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
+from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem
 
 MINUTES = timedelta(minutes=1)
-KEY = AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID)
+KEY = AppleKey.read(pem(apple_key()), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID)
 
 
 def claims(token: str) -> dict[str, Any]:
@@ -27,8 +27,8 @@ def age_of(token: str, now: datetime) -> timedelta:
 
 def test_token_names_the_team_and_is_signed() -> None:
     token = ProviderTokens(KEY).current(NOON)
-    assert jwt.get_unverified_header(token) == {"alg": "ES256", "kid": KEY_ID}
-    assert claims(token) == {"iss": TEAM_ID, "iat": int(NOON.timestamp())}
+    assert jwt.get_unverified_header(token) == {"alg": "ES256", "kid": APPLE_KEY_ID}
+    assert claims(token) == {"iss": APPLE_TEAM_ID, "iat": int(NOON.timestamp())}
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypt
+from notifier.adapters.push.webpush.encryption import OVERHEAD_BYTES, encrypt
 from notifier.adapters.push.webpush.vapid import MessageKeyPair
 from notifier.devkit.fake_providers.browser import decrypt
 
@@ -36,7 +36,7 @@ MESSAGE = plain(
 
 
 def encrypted_for_browser(content: bytes, length: int, *, key: bytes = KEY, secret: bytes = SECRET) -> bytes:
-    return encrypt(content, length=length, key=key, secret=secret, pair=MessageKeyPair.of(SENDER), salt=SALT)
+    return encrypt(content, padded_length=length, key=key, secret=secret, pair=MessageKeyPair.of(SENDER), salt=SALT)
 
 
 def test_encryption_reproduces_the_rfc_example() -> None:
@@ -53,7 +53,7 @@ def test_fake_browser_decrypts_the_rfc_example() -> None:
 def test_content_is_decrypted_and_only_padded_length_is_visible(content: bytes, padding: int) -> None:
     length = len(content) + padding
     message = encrypted_for_browser(content, length)
-    assert len(message) == length + OVERHEAD
+    assert len(message) == length + OVERHEAD_BYTES
     assert decrypt(message, BROWSER, SECRET) == content
 
 
@@ -108,5 +108,5 @@ def test_generated_key_pairs_are_unique_and_usable() -> None:
     pair = MessageKeyPair.new()
     assert len(pair.public) == 65
     assert MessageKeyPair.new().public != pair.public
-    message = encrypt(PLAINTEXT, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
+    message = encrypt(PLAINTEXT, padded_length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
     assert decrypt(message, BROWSER, SECRET) == PLAINTEXT

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import (
     MAX_CONTENT_BYTES,
-    OVERHEAD,
+    OVERHEAD_BYTES,
     PADDING_STEP,
-    Content,
+    WebPushContent,
     build_content,
     build_topic,
 )
@@ -27,28 +27,28 @@ FIREFOX_ANDROID_LIMIT = 2744
 LANGUAGES = st.sampled_from(sorted(PHRASES_BY_LANGUAGE))
 
 
-def content_for(opener: str, language: str = "en") -> Content:
+def content_for(opener: str, language: str = "en") -> WebPushContent:
     return build_content(replace(ALERT, content=MentionAlert(opener=UserId(opener))), language)
 
 
 def title_for(opener: str) -> str:
-    title = json.loads(content_for(opener).text)["title"]
+    title = json.loads(content_for(opener).json)["title"]
     assert isinstance(title, str)
     return title
 
 
 def test_payload_contains_only_what_is_shown() -> None:
     payload = build_content(ALERT, "de")
-    assert json.loads(payload.text) == {"title": "ada hat @nova erwähnt", "tag": ALERT.collapse_id, "lang": "de"}
+    assert json.loads(payload.json) == {"title": "ada hat @nova erwähnt", "tag": ALERT.collapse_id, "lang": "de"}
 
 
 def test_payload_names_only_the_opener() -> None:
-    assert b"bob" not in build_content(ALERT, "en").text
+    assert b"bob" not in build_content(ALERT, "en").json
 
 
 def test_ordinary_payloads_have_the_same_length() -> None:
     openers = ["a", "x" * 60, "名" * 60, '"' * 60]
-    lengths = {content_for(opener, language).length for opener in openers for language in PHRASES_BY_LANGUAGE}
+    lengths = {content_for(opener, language).padded_length for opener in openers for language in PHRASES_BY_LANGUAGE}
     assert lengths == {PADDING_STEP}
 
 
@@ -56,10 +56,10 @@ def test_ordinary_payloads_have_the_same_length() -> None:
 @settings(max_examples=80)
 def test_payload_fits_every_browser(opener: str, language: str) -> None:
     payload = content_for(opener, language)
-    assert len(payload.text) <= payload.length <= MAX_CONTENT_BYTES
-    assert payload.length % PADDING_STEP == 0
-    assert payload.length + OVERHEAD <= FIREFOX_ANDROID_LIMIT
-    assert json.loads(payload.text)["tag"] == ALERT.collapse_id
+    assert len(payload.json) <= payload.padded_length <= MAX_CONTENT_BYTES
+    assert payload.padded_length % PADDING_STEP == 0
+    assert payload.padded_length + OVERHEAD_BYTES <= FIREFOX_ANDROID_LIMIT
+    assert json.loads(payload.json)["tag"] == ALERT.collapse_id
 
 
 @pytest.mark.parametrize("character", ["a", '"', "名", "👩"])
@@ -67,7 +67,7 @@ def test_longest_valid_names_are_not_cut(character: str) -> None:
     name = UserId(256 * character)
     longest = burst_alert(replace(burst(subject=Subject(Kind.MENTION, name)), mentioners=(name,)))
     for language in PHRASES_BY_LANGUAGE:
-        assert json.loads(build_content(longest, language).text)["title"] == longest.text_in(language)
+        assert json.loads(build_content(longest, language).json)["title"] == longest.text_in(language)
 
 
 @pytest.mark.parametrize("character", ["a", "ж", "名", "👩‍👩‍👧‍👦", "🇩🇪", "e\u0301"])
@@ -77,7 +77,9 @@ def test_too_long_name_is_cut_between_characters(character: str) -> None:
     name = title.removesuffix("…")
     assert name == character * (len(name) // len(character))
     payload = content_for(character * 3000)
-    assert MAX_CONTENT_BYTES - len(character.encode()) <= len(payload.text) <= payload.length == MAX_CONTENT_BYTES
+    assert (
+        MAX_CONTENT_BYTES - len(character.encode()) <= len(payload.json) <= payload.padded_length == MAX_CONTENT_BYTES
+    )
 
 
 def test_name_with_invalid_unicode_is_sent() -> None:

@@ -17,10 +17,10 @@ class EmptyMap:
 
 class Client:
     def __init__(self) -> None:
-        self.map = EmptyMap()
+        self.cached_slot_map = EmptyMap()
 
     async def slot_map(self) -> EmptyMap:
-        return self.map
+        return self.cached_slot_map
 
 
 def test_new_map_counts_as_a_new_connection() -> None:
@@ -31,7 +31,7 @@ def test_new_map_counts_as_a_new_connection() -> None:
         exchange, counts = ClusterLookupConnection(cast(AsyncClusterClient, cast(Any, client)), 1.0), list[int]()
         for renewed in (False, False, True, False):
             if renewed:
-                client.map = EmptyMap()
+                client.cached_slot_map = EmptyMap()
             await exchange.execute([])
             counts.append(exchange.connection_count)
         return counts

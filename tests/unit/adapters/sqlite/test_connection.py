@@ -142,7 +142,7 @@ def test_file_locked_by_another_thread_is_unavailable(db: Database) -> None:
         writer.start()
         writer.join()
     assert [str(error) for error in errors] == [
-        "The durable store doesn't answer right now. core.db is held by another thread."
+        "The durable store doesn't answer right now. core.db is locked by another thread."
     ]
     assert stored(db) == [1]
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 import redis
 
-from notifier.adapters.redis.kept_connection import CommandWords, PersistentConnection, SharedConnection
+from notifier.adapters.redis.persistent_connection import CommandWords, PersistentConnection, SharedConnection
 
 
 class Server:

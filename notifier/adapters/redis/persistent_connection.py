@@ -18,15 +18,20 @@ CommandWords = tuple[Any, ...]
 
 
 class PersistentConnection:
-    """Connection to one server, or to the primary that sentinels name. The pool only creates it."""
+    """Connection to one server, or to the primary that sentinels name. The pool creates it, but does not manage it."""
 
     def __init__(self, pool: "redis.asyncio.ConnectionPool", timeout: float) -> None:
         self._pool = pool
         self._timeout = timeout
         self._connection: Any = None
         self.connection_count = 0
+        """Number of connections created so far."""
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
+        """Send the commands and return their answers; a server error takes the place of its answer.
+
+        Raises RedisError or OSError. Only one task at a time may call this.
+        """
         if self._connection is not None and await _is_unusable(self._connection):
             await self.close(wait_closed=False)
         connection = self._connection
