@@ -43,7 +43,7 @@ STATUSES: Mapping[type[NotifierError], int] = {
     errors.TooManyRequests: 429,
     errors.Refused: 400,
     errors.Unavailable: 503,
-    errors.Full: 507,
+    errors.DiskFull: 507,
     NotifierError: 500,
 }
 """An error class that is not listed has the status of its nearest listed base class."""

@@ -268,8 +268,8 @@ def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -
 MAX_EVENT_BYTES = 64 * 1024
 MAX_BATCH_EVENTS = 1_000
 
-SINGLE_TYPE = "application/cloudevents+json"
-BATCH_TYPE = "application/cloudevents-batch+json"
+SINGLE_CONTENT_TYPE = "application/cloudevents+json"
+BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):

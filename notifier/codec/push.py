@@ -25,7 +25,7 @@ from notifier.domain.push.device import (
     FirebaseToken,
     WebSubscription,
 )
-from notifier.domain.push.frequency_cap import AlertHistory, CountedAlert, SentAlert
+from notifier.domain.push.frequency_cap import AlertCause, AlertHistory, SentAlert
 from notifier.domain.push.rate_limit import ProviderRate
 from notifier.domain.push.send_log import (
     AlertOutcome,
@@ -207,7 +207,7 @@ def unpack_history(blob: bytes) -> AlertHistory:
 def _sent_alert(packed: bytes) -> SentAlert:
     """Decode one alert, cached: thousands of members have the same one, and decoding each costs ten times as much."""
     at, burst, tweet = _SENT_ALERT.unpack(packed)
-    return SentAlert(at=from_ms(at), cause=CountedAlert(burst=burst, tweet=tweet))
+    return SentAlert(at=from_ms(at), cause=AlertCause(burst=burst, tweet=tweet))
 
 
 # Batches of the send log: the intent is written before sending, the outcome (failed attempts) afterwards.

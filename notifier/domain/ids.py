@@ -115,7 +115,7 @@ class Policy:
     """
     budget_refill: timedelta
     """Time in which the budget earns one more fan-out."""
-    collapse_off_limit: int
+    max_small_followers: int
     """Most followers of a small subject: it needs no budget, and an override may switch collapsing off."""
 
     def refilled_every(self, refill_override: timedelta | None) -> Self:
@@ -124,15 +124,15 @@ class Policy:
 
     def needs_budget(self, followers: int) -> bool:
         """Return whether fan-outs to this many followers consume a budget. Those of small subjects cost little."""
-        return self.budget_capacity > 0 and followers > self.collapse_off_limit
+        return self.budget_capacity > 0 and followers > self.max_small_followers
 
     def collapse_for(self, followers: int, collapse_override: timedelta | None) -> timedelta:
         """Return the shortest collapse window of a subject of this size.
 
         `collapse_override` replaces the policy's window. An override of zero switches collapsing off, and is ignored
-        above `collapse_off_limit` followers.
+        above `max_small_followers` followers.
         """
-        if collapse_override is None or (collapse_override == timedelta(0) and followers > self.collapse_off_limit):
+        if collapse_override is None or (collapse_override == timedelta(0) and followers > self.max_small_followers):
             return self.collapse
         return collapse_override
 
@@ -143,13 +143,13 @@ POLICIES = {
         collapse=timedelta(seconds=60),
         budget_capacity=6,
         budget_refill=timedelta(hours=1),
-        collapse_off_limit=100_000,
+        max_small_followers=100_000,
     ),
     # An audience of one costs one row a minute at most: no budget is needed.
     Kind.SELF: Policy(
         collapse=timedelta(seconds=60),
         budget_capacity=0,
         budget_refill=timedelta(hours=1),
-        collapse_off_limit=1,
+        max_small_followers=1,
     ),
 }

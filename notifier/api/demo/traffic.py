@@ -47,7 +47,7 @@ class DemoLeases(Protocol):
     async def hold(self, name: str, term: timedelta) -> bool:
         """Take or renew the lease for `term`, unless another process has it. Return whether this process has it now.
 
-        Raises StoreUnavailable or Full.
+        Raises StoreUnavailable or DiskFull.
         """
         ...
 
@@ -66,7 +66,7 @@ class DemoTraffic:
     trickle_task: "asyncio.Task[None] | None" = None
 
     async def start_storm(self, star: UserId) -> bool:
-        """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or Full."""
+        """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or DiskFull."""
         # Check again after taking the lease: a concurrent request of this process may have taken it, too.
         if (
             self._is_storm_running()

@@ -12,7 +12,7 @@ from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BL
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member
 
-Keys = npt.NDArray[np.uint64]
+ImportKeys = npt.NDArray[np.uint64]
 """Edge keys: followed member in the upper half, follower in the lower. Sorting groups the followers of an account."""
 
 Ids = npt.NDArray[np.int64]
@@ -49,12 +49,12 @@ class FollowRowChunk:
         return by_followed
 
 
-def edge_keys(followed: Iterable[Member], followers: Iterable[Member]) -> Keys:
+def edge_keys(followed: Iterable[Member], followers: Iterable[Member]) -> ImportKeys:
     """Return sorted, distinct edge keys. Self-follows are dropped."""
     return edge_keys_of_arrays(*(np.fromiter(column, dtype=np.uint64) for column in (followed, followers)))
 
 
-def edge_keys_of_arrays(followed: Keys, followers: Keys) -> Keys:
+def edge_keys_of_arrays(followed: ImportKeys, followers: ImportKeys) -> ImportKeys:
     """Like `edge_keys`, for members in arrays."""
     is_kept = followed != followers
     keys = followed[is_kept] << np.uint64(HALF_KEY_BITS) | followers[is_kept]
@@ -67,7 +67,7 @@ class ResolvedIds:
     """Members of a batch of ids, resolved step by step."""
 
     ids: Ids
-    members: Keys = field(init=False)
+    members: ImportKeys = field(init=False)
     _is_unresolved: npt.NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class ResolvedIds:
     def resolve_range(self, ids: IdRange) -> None:
         """Resolve the ids that are in the range."""
         in_range = self._is_unresolved & (self.ids >= ids.first) & (self.ids <= ids.last)
-        self.members[in_range] = (self.ids[in_range] - ids.first + ids.member).astype(np.uint64)
+        self.members[in_range] = (self.ids[in_range] - ids.first + ids.first_member).astype(np.uint64)
         self._is_unresolved &= ~in_range
 
     def unresolved(self) -> Sequence[int]:
@@ -85,34 +85,34 @@ class ResolvedIds:
         ids: list[int] = np.unique(self.ids[self._is_unresolved]).tolist()
         return ids
 
-    def resolve_rest(self, members: Mapping[int, Member]) -> None:
+    def resolve_remaining(self, members: Mapping[int, Member]) -> None:
         """Resolve all ids that are unresolved. `members` must contain each of them."""
         self.members[self._is_unresolved] = [members[id] for id in self.ids[self._is_unresolved].tolist()]
         self._is_unresolved[:] = False
 
 
-def rebuild_keys(pairs: Iterable[tuple[Member, int]]) -> Keys:
+def rebuild_keys(pairs: Iterable[tuple[Member, int]]) -> ImportKeys:
     """Pack pairs of account and shard to rebuild into sorted, distinct keys."""
     keys = np.fromiter((account << HALF_KEY_BITS | shard for account, shard in {*pairs}), dtype=np.uint64)
     keys.sort()
     return keys
 
 
-def shards_by_account(keys: Keys) -> Iterator[Mapping[Member, Sequence[int]]]:
+def shards_by_account(keys: ImportKeys) -> Iterator[Mapping[Member, Sequence[int]]]:
     """Unpack the keys of `rebuild_keys`: yield the shards of each account, a bounded number of keys at a time."""
     for first in range(0, len(keys), BLOCKS_PER_CHUNK):
         groups = groupby(keys[first : first + BLOCKS_PER_CHUNK].tolist(), lambda key: key >> HALF_KEY_BITS)
         yield {Member(account): [key & (MAX_MEMBERS - 1) for key in account_keys] for account, account_keys in groups}
 
 
-def merge_runs(runs: Sequence[Keys]) -> Keys:
+def merge_runs(runs: Sequence[ImportKeys]) -> ImportKeys:
     """Merge sorted runs into one, without duplicates."""
     keys = np.concatenate([np.empty(0, dtype=np.uint64), *runs])
     keys.sort(kind="stable")  # detects sorted runs and merges them
     return _without_duplicates(keys)
 
 
-def _without_duplicates(keys: Keys) -> Keys:
+def _without_duplicates(keys: ImportKeys) -> ImportKeys:
     """Remove duplicates from sorted keys.
 
     `np.unique` would hash all keys, which takes four times as long as sorting them.
@@ -120,7 +120,7 @@ def _without_duplicates(keys: Keys) -> Keys:
     return keys[np.flatnonzero(np.diff(keys, prepend=~keys[:1]))]
 
 
-def cut_follow_rows(keys: Keys) -> Iterator[FollowRowChunk]:
+def cut_follow_rows(keys: ImportKeys) -> Iterator[FollowRowChunk]:
     """Yield the follow rows of sorted keys, which must contain either all followers in a block or none."""
     block_bits = np.uint64(BLOCK_MEMBERS.bit_length() - 1)
     starts = np.flatnonzero(np.diff(keys >> block_bits, prepend=~keys[:1] >> block_bits))
@@ -130,7 +130,7 @@ def cut_follow_rows(keys: Keys) -> Iterator[FollowRowChunk]:
         yield _follow_row_chunk(keys[int(chunk[0]) : end], chunk - chunk[0])
 
 
-def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChunk:
+def _follow_row_chunk(keys: ImportKeys, starts: npt.NDArray[np.int64]) -> FollowRowChunk:
     """Make the rows of the keys. `starts` has the index at which each (followed member, block of followers) begins."""
     counts = np.diff(starts, append=len(keys))
     group_of_key = np.repeat(np.arange(len(starts)), counts)
@@ -161,7 +161,7 @@ def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChu
     )
 
 
-def merge_limit(next_keys: Sequence[Keys]) -> int:
+def merge_limit(next_keys: Sequence[ImportKeys]) -> int:
     """Return the key below which sorted runs can be merged now. `next_keys` are the next keys of each unfinished run.
 
     No run has unread keys below the last of its next keys. The limit is the lowest of these last keys, rounded down so

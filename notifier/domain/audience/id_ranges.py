@@ -11,9 +11,9 @@ from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
 
-HIGHEST_NUMBER = 2**63 - 1
+HIGHEST_ID_NUMBER = 2**63 - 1
 """Highest number in an external id that every store can keep."""
-_DIGITS, _MAX_DIGITS = "0123456789", len(str(HIGHEST_NUMBER))
+_DIGITS, _MAX_DIGITS = "0123456789", len(str(HIGHEST_ID_NUMBER))
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,7 +36,7 @@ class IdRange:
     prefix: str
     first: int
     count: int
-    member: Member
+    first_member: Member
     """Member of the first id."""
 
     def __post_init__(self) -> None:
@@ -80,13 +80,13 @@ RangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
 def split_id(user: UserId) -> tuple[str, int] | None:
     """Split an id into prefix and number. A leading zero belongs to the prefix: `u07` gives `u0` and 7.
 
-    Return None if the id ends in no number, or in a number above HIGHEST_NUMBER.
+    Return None if the id ends in no number, or in a number above HIGHEST_ID_NUMBER.
     """
     tail = user[len(user.rstrip(_DIGITS)) :]
     if not tail:
         return None
     number = int(tail[-_MAX_DIGITS:])
-    return (user.removesuffix(str(number)), number) if number <= HIGHEST_NUMBER else None
+    return (user.removesuffix(str(number)), number) if number <= HIGHEST_ID_NUMBER else None
 
 
 class RangeCache:
@@ -134,7 +134,7 @@ def users_in_ranges(members: Iterable[Member], ranges_by_member: RangesByMember)
     while remaining:
         ranges = ranges_by_member([shard_members[-1] for shard_members in remaining.values()])
         for (shard, shard_members), range_ in zip(list(remaining.items()), ranges, strict=True):
-            start = bisect_left(shard_members, range_.member) if range_ else 0
+            start = bisect_left(shard_members, range_.first_member) if range_ else 0
             if range_:
                 mapped |= {
                     member: user for member in shard_members[start:] if (user := range_.user_of(member)) is not None
@@ -197,5 +197,5 @@ def require_unique_numbers(
         raise NumberTaken("Two users have the same number.")
 
 
-def bucket_of(user: UserId) -> int:
+def directory_bucket_of(user: UserId) -> int:
     return crc32(user.encode()) % DIRECTORY_BUCKETS

@@ -40,13 +40,13 @@ class SetKind(StrEnum):
     ACTIVE_24H = "active24h"
     ACTIVE_7D = "active7d"
     ACTIVE_30D = "active30d"
-    PUSH = "push"
+    WITH_DEVICE = "push"
     """Members with a device."""
 
 
 SUBJECT_SETS = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL)
 ACCOUNT_WIDE_SETS = (
-    *(SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.PUSH),
+    *(SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.WITH_DEVICE),
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN),
 )
 
@@ -76,7 +76,7 @@ class ShardSets:
     @property
     def push_enabled(self) -> Bits:
         """Return members with a device who have not switched alerts off."""
-        with_device: Bits = self[SetKind.PUSH]
+        with_device: Bits = self[SetKind.WITH_DEVICE]
         return with_device & ~self[SetKind.NO_PUSH] if SetKind.NO_PUSH in self.sets else with_device
 
     @property

@@ -42,7 +42,7 @@ class LoggedEvent(Event):
     """The event was held, and an operator released it."""
 
     @classmethod
-    def released_at(cls, event: Event, now: datetime) -> Self:
+    def for_release(cls, event: Event, now: datetime) -> Self:
         """Return the released event. Its acceptance time is the release, so the hold does not count as latency."""
         return cls(**_event_fields(event) | {"accepted_at": now}, released=True)
 

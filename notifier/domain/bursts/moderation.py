@@ -65,7 +65,7 @@ class MentionRefusal(StrEnum):
     """The tweet was retracted, or edited to no longer mention the account, before it had a burst."""
 
 
-AUTHOR_LIMIT = BucketLimit(capacity=20, refill=timedelta(minutes=3))
+AUTHOR_CAP = BucketLimit(capacity=20, refill=timedelta(minutes=3))
 """Rate limit of each author: mentions of celebrities that may send alerts."""
 
 
@@ -101,7 +101,7 @@ class Mentioner:
     verified: bool = False
     deleted: bool = False
     within_author_cap: bool = True
-    """Whether the author is below AUTHOR_LIMIT."""
+    """Whether the author is below AUTHOR_CAP."""
 
 
 VerdictRule = Callable[[Mentioner], Verdict]

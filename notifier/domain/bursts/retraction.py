@@ -62,7 +62,7 @@ class Retraction:
         """Return the key under which the retraction is stored."""
         if self.tweet:
             return tweet_key(self.author, self.tweet)
-        return erasure_key(self.author) if self.cause is RetractionCause.ERASE else author_key(self.author)
+        return erasure_key(self.author) if self.cause is RetractionCause.ERASE else protection_key(self.author)
 
     @property
     def rank(self) -> int:
@@ -95,14 +95,14 @@ def tweet_key(author: UserId, tweet: str) -> RetractionKey:
     return RetractionKey(f"tweet/{len(author)}/{author}/{tweet}")
 
 
-def author_key(author: UserId) -> RetractionKey:
+def protection_key(author: UserId) -> RetractionKey:
     return RetractionKey(f"author/{author}")
 
 
 def erasure_key(author: UserId) -> RetractionKey:
     """Return the key of an erasure.
 
-    It is not `author_key`: an erased author may write again and become protected, and then both retractions count.
+    It is not `protection_key`: an erased author may write again and become protected, and then both retractions count.
     """
     return RetractionKey(f"erased/{author}")
 
@@ -115,7 +115,7 @@ def day_keys(author: UserId, first: datetime, last: datetime) -> Sequence[Retrac
 
 def retraction_keys(mention: Mention) -> Collection[RetractionKey]:
     """Return the keys of retractions that may affect the mention."""
-    return tweet_key(mention.author, mention.tweet), erasure_key(mention.author), author_key(mention.author)
+    return tweet_key(mention.author, mention.tweet), erasure_key(mention.author), protection_key(mention.author)
 
 
 def index_keys(mention: Mention) -> Collection[RetractionKey]:

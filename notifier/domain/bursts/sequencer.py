@@ -105,11 +105,11 @@ def advance(
     head: Head,
     records: Sequence[LoggedMention],
     *,
-    known: Collection[EventId],
+    sequenced_events: Collection[EventId],
     now: datetime,
     nonce: str,
-    collapse: timedelta | None = None,
-    refill: timedelta | None = None,
+    collapse_override: timedelta | None = None,
+    refill_override: timedelta | None = None,
 ) -> Head:
     """Return the head after these records of its subject, given in log order; the same head if no record is new.
 
@@ -118,7 +118,7 @@ def advance(
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce)
-    seen = set(known)
+    seen = set(sequenced_events)
     for record in records:
         if record.offset <= after.applied.get(record.partition, -1):
             continue
@@ -126,8 +126,8 @@ def advance(
         if record.mention.event in seen or record.mention.retracted or record.mention.verdict in REFUSED_VERDICTS:
             continue
         seen.add(record.mention.event)
-        policy = POLICIES[record.mention.subject.kind].refilled_every(refill)
-        after = _sequence(after, record.mention, policy, now=now, collapse_override=collapse)
+        policy = POLICIES[record.mention.subject.kind].refilled_every(refill_override)
+        after = _sequence(after, record.mention, policy, now=now, collapse_override=collapse_override)
     return head if after.applied == head.applied else after
 
 

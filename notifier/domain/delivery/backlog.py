@@ -62,13 +62,13 @@ class Backlog:
     """
 
     progress: dict[BurstKey, BurstProgress] = field(default_factory=dict)
-    unfinished: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
+    active_slices: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Slices that could run now or are running, by burst and pool.
 
     Excludes push slices whose rows are unfinished, and slices that wait for a later time.
     """
-    unfinished_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `unfinished`."""
+    active_total: Counter[Pool] = field(default_factory=Counter)
+    """Sum of `active_slices`."""
     deferred_slices: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Slices that wait for a later time, by burst and pool."""
     deferred_total: Counter[Pool] = field(default_factory=Counter)
@@ -98,14 +98,14 @@ class Backlog:
         for progress in all_progress:
             key = progress.plan.burst
             self.drop([key])
-            self.progress[key], self.unfinished[key] = progress, _count_unfinished(progress, now)
-            self.unfinished_total += self.unfinished[key]
+            self.progress[key], self.active_slices[key] = progress, _count_active(progress, now)
+            self.active_total += self.active_slices[key]
             if (until := _wake_time(progress, now)) is not None:
                 self.wake_times[key] = until
                 self.deferred_slices[key] = _count_deferred(progress, now)
                 self.deferred_total += self.deferred_slices[key]
                 insort(self.wake_queue, (until, key))
-                if not self.unfinished[key] and until > now + MIN_DEFERRAL:
+                if not self.active_slices[key] and until > now + MIN_DEFERRAL:
                     self.evictable[key] = None
             if progress.is_finished:
                 self.finished[key] = None
@@ -140,7 +140,7 @@ class Backlog:
                 continue
             self.in_flight.pop(key, None)
             self.finished.pop(key, None)
-            self.unfinished_total -= self.unfinished.pop(key)
+            self.active_total -= self.active_slices.pop(key)
             if (until := self.wake_times.pop(key, None)) is not None:
                 _remove_position(self.wake_queue, (until, key))
                 self.evictable.pop(key, None)
@@ -178,7 +178,7 @@ class Backlog:
     def pool_backlogs(self) -> Mapping[Pool, PoolBacklog]:
         return {
             pool: PoolBacklog(
-                slices=self.unfinished_total[pool],
+                slices=self.active_total[pool],
                 oldest_opened_at=self._oldest_opened_at(pool),
                 deferred=self.deferred_total[pool],
             )
@@ -194,7 +194,7 @@ class Backlog:
             if queue_pool is pool
             for opened_at, _ in queue[:1]
         ]
-        oldest += [self.progress[key].plan.opened_at for key in self.in_flight if self.unfinished[key][pool]]
+        oldest += [self.progress[key].plan.opened_at for key in self.in_flight if self.active_slices[key][pool]]
         return min(oldest, default=None)
 
     def _positions_of(self, pool: Pool) -> Iterator[QueuePosition]:
@@ -208,7 +208,7 @@ class Backlog:
         self.queues_by_burst[key] = list(dict.fromkeys((slice_.pool, slice_.tier) for slice_ in active))
         for queue_key in self.queues_by_burst[key]:
             insort(self.queues[queue_key], (progress.plan.opened_at, key))
-        for pool in self.unfinished[key]:
+        for pool in self.active_slices[key]:
             if self._has_unparked_slices(progress, pool):
                 self.to_park[pool][key] = None
 
@@ -229,7 +229,7 @@ def _is_in_flight(state: SliceState, now: datetime) -> bool:
     return state.busy_until() is not None and not state.final_entry and not state.is_deferred(now)
 
 
-def _count_unfinished(progress: BurstProgress, now: datetime) -> Counter[Pool]:
+def _count_active(progress: BurstProgress, now: datetime) -> Counter[Pool]:
     return Counter(state.slice.pool for state in progress.slice_states.values() if progress.is_active(state, now))
 
 

@@ -172,7 +172,7 @@ class BurstProgress:
 
         A member is alerted only when the inbox shows the burst: the member's row is durable, or left to the pull path.
         """
-        rows = self.slice_states.get(slice_.rows)
+        rows = self.slice_states.get(slice_.rows_slice)
         return rows is not None and rows.final_entry is not None
 
     def is_active(self, slice_state: SliceState, now: datetime) -> bool:
@@ -204,7 +204,7 @@ def burst_progress(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[
     slices = (
         slice_
         for slice_ in plan.slices()
-        if slice_.step is Step.ROWS or not without_alerts or slice_.rows not in without_alerts
+        if slice_.step is Step.ROWS or not without_alerts or slice_.rows_slice not in without_alerts
     )
     slice_states = {slice_: SliceState(slice=slice_) for slice_ in slices}
     for entry in entries:

@@ -119,17 +119,17 @@ def decide(
     now: datetime,
     credits: Mapping[Pool, Credit],
     limits: Mapping[Tier, TierLimit],
-    people_left: Mapping[Tier, float],
+    deliveries_left: Mapping[Tier, float],
 ) -> DispatchDecision:
     """Decide which slices to queue and which to park.
 
-    `people_left` is the number of deliveries that the rate of each throttled tier has accumulated.
+    `deliveries_left` is the number of deliveries that the rate of each throttled tier has accumulated.
     """
     all_progress = list(all_progress)
     remaining = {pool: _pool_credit(credits[pool]) for pool in Pool}
     for tier, tier_limit in limits.items():
         if tier_limit.rate is not None:
-            remaining[Pool(tier)].deliveries_left = people_left.get(tier, 0.0)
+            remaining[Pool(tier)].deliveries_left = deliveries_left.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
     for progress in all_progress:
         for state in progress.slice_states.values():
@@ -152,7 +152,7 @@ def _try_start(progress: BurstProgress, slice_: Slice, credit: _PoolCredit, now:
     if not credit.try_reserve(slice_):
         return False
     if slice_.step is Step.ROWS:
-        credit.charge(expected_people(progress, slice_))
+        credit.charge(expected_deliveries(progress, slice_))
     return True
 
 
@@ -235,7 +235,7 @@ def _has_waiting_p1(progress: BurstProgress, now: datetime) -> bool:
     )
 
 
-def expected_people(progress: BurstProgress, slice_: Slice) -> float:
+def expected_deliveries(progress: BurstProgress, slice_: Slice) -> float:
     """Estimate the deliveries of a slice.
 
     The estimate uses the finished slices of the same burst and tier, without dead ones, which have no counts. If there

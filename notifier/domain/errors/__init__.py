@@ -10,10 +10,10 @@ NotifierError
 ├── Unavailable                 a dependency doesn't answer now; retry (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
-├── Full                        the disk is full; writes are refused, reads still work (HTTP 507)
+├── DiskFull                        the disk is full; writes are refused, reads still work (HTTP 507)
 ├── Environment                 this machine or folder can't run the command (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
-│   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
+│   ├── PortTaken  NoValkey  FolderNotEmpty  NotADataFolder  OtherWorld
 │   ├── Unwritable
 │   │   └── FileUnwritable
 ├── LaneStopped                 too many records of a processing lane became dead letters
@@ -26,9 +26,9 @@ from notifier.domain.errors.environment import (
     DataLocked,
     Environment,
     FileUnwritable,
+    FolderNotEmpty,
     NoData,
-    NotEmpty,
-    NotOurs,
+    NotADataFolder,
     NotRunning,
     NoValkey,
     OtherWorld,
@@ -63,7 +63,7 @@ from notifier.domain.errors.refused import (
     WrongType,
 )
 from notifier.domain.errors.root import (
-    Full,
+    DiskFull,
     LaneStopped,
     NotifierError,
     Poison,
@@ -96,21 +96,21 @@ __all__ = [
     "BadToken",
     "CacheUnavailable",
     "DataLocked",
+    "DiskFull",
     "Environment",
     "EventConflict",
     "FileUnwritable",
+    "FolderNotEmpty",
     "Forbidden",
     "ForeignDevice",
-    "Full",
     "IssuerUnavailable",
     "LaneStopped",
     "LogUnavailable",
     "NoAnswer",
     "NoData",
     "NoValkey",
-    "NotEmpty",
+    "NotADataFolder",
     "NotFound",
-    "NotOurs",
     "NotRunning",
     "NotSupported",
     "NotifierError",
@@ -134,7 +134,7 @@ __all__ = [
     "WrongType",
 ]
 
-OUTAGES = (Unavailable, Full, Environment)
+OUTAGES = (Unavailable, DiskFull, Environment)
 """Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
 `Environment` is one of them, because a process may start while the store is down. It connects later, and may then find

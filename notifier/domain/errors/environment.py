@@ -63,13 +63,13 @@ class NoValkey(Environment):
     code = "no_valkey"
 
 
-class NotEmpty(Environment):
+class FolderNotEmpty(Environment):
     """The folder isn't empty, and the demo would check the data in it, too; name an empty or a new folder."""
 
     code = "not_empty"
 
 
-class NotOurs(Environment):
+class NotADataFolder(Environment):
     """The folder isn't a notifier's data folder, and is left unchanged; name another folder."""
 
     code = "not_ours"

@@ -22,7 +22,7 @@ class NotifierError(Exception):
         return f"{self.title} {self.detail}".strip()
 
 
-class Full(NotifierError):
+class DiskFull(NotifierError):
     """The disk is full: writes are refused, reads still work."""
 
     code = "disk_full"

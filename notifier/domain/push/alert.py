@@ -74,9 +74,9 @@ class Alert:
         account = f"@{self.subject.owner}"
         match self.content:
             case MentionAlert(opener=opener):
-                return (phrases.mention_you if is_own else phrases.mention).format(who=opener, whom=account)
+                return (phrases.mention_of_you if is_own else phrases.mention).format(who=opener, whom=account)
             case SummaryAlert(count=count):
-                return (phrases.away_you if is_own else phrases.away).format(count=count, whom=account)
+                return (phrases.summary_of_you if is_own else phrases.summary).format(count=count, whom=account)
             case TestAlert(text=text):
                 return text
 

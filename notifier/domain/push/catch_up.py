@@ -33,19 +33,19 @@ def recheck_after(times_deferred: int) -> timedelta:
     return RECHECK_BACKOFF.delay(times_deferred)
 
 
-def due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
+def shards_due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
     """Return the shards of the burst's push slices that are due now, or within NEWER_DUE_WITHIN."""
     slices = _push_slices(progress, platform)
     return _by_tier(state for state in slices if progress.is_active(state, now + NEWER_DUE_WITHIN))
 
 
-def unfinished(progress: BurstProgress, platform: Platform) -> ShardsByTier:
+def unsent_shards(progress: BurstProgress, platform: Platform) -> ShardsByTier:
     """Return the shards of push slices whose alerts are not sent. Dead slices count: nothing else sends theirs."""
     slices = _push_slices(progress, platform)
     return _by_tier(state for state in slices if state.final_entry is None or state.final_entry.fact is Fact.DEAD)
 
 
-def alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
+def members_alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
     """Return the members that slices of these shards alert, by their tiers in the audience snapshot."""
     bits = no_members()
     for tier, tier_shards in shards.items():

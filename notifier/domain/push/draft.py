@@ -76,7 +76,9 @@ class Draft:
         batch = replace(self.batch, silent={**self.batch.silent, **silent})
         alerted = batch.alerted
         attempts = [attempt for attempt in self.attempts if contains(alerted, attempt.state.member)]
-        return replace(self, batch=replace(batch, summaries=restricted_to(batch.summaries, alerted)), attempts=attempts)
+        return replace(
+            self, batch=replace(batch, summaries=intersect_each(batch.summaries, alerted)), attempts=attempts
+        )
 
     def cut(self, max_attempts: int) -> "Draft":
         """Return the draft with at most this many attempts, but at least those of its first member.
@@ -103,7 +105,7 @@ class Draft:
             self, batch=replace(_masked(self.batch, ~member_bits(members)), retries=retries), attempts=attempts
         )
 
-    def unsent(self) -> Iterator[FailedAttempt]:
+    def results_without_sending(self) -> Iterator[FailedAttempt]:
         """Yield results known without sending: attempts that a crash left in doubt, and retries not to be sent."""
         if self.batch.failures:
             yield from self.batch.failures
@@ -137,7 +139,7 @@ def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device]
     collapsed = members & state.collapsed
     silent = {SilentReason.COLLAPSED: collapsed} if collapsed.any() else {}
     batch = SendBatch(number=number, at=now, members=members, silent=silent)
-    batch = replace(batch, summaries=restricted_to(state.covers, batch.alerted))
+    batch = replace(batch, summaries=intersect_each(state.covers, batch.alerted))
     attempts = [
         SendAttempt(device=device, state=_first_attempt(burst, device, batch))
         for device in devices
@@ -166,7 +168,7 @@ def member_bits(members: Iterable[Member]) -> Bits:
     return from_offsets(offsets) if offsets else no_members()
 
 
-def restricted_to(covers: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
+def intersect_each(covers: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
     """Return the sets restricted to these members, without empty ones."""
     restricted = {olders: bits & members for olders, bits in covers.items()}
     return {olders: bits for olders, bits in restricted.items() if bits.any()}
@@ -181,6 +183,6 @@ def _masked(batch: SendBatch, mask: Bits) -> SendBatch:
     return replace(
         batch,
         members=batch.members & mask,
-        summaries=restricted_to(batch.summaries, mask),
+        summaries=intersect_each(batch.summaries, mask),
         silent={reason: bits & mask for reason, bits in batch.silent.items()},
     )

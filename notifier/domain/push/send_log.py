@@ -23,7 +23,7 @@ RETRY_WINDOW = timedelta(minutes=30)
 
 An attempt that does not count as failed is repeated until its slice expires.
 """
-BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
+RETRY_BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
 """Waits between attempts. FCM asks for 10 seconds after a 500 or 503, and no provider asks for more.
 
 MAX_ALERT_ATTEMPTS fit into RETRY_WINDOW.
@@ -179,20 +179,20 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
             return FailedAttempt(state=failed, outcome=AlertOutcome.REFUSED, reason=reason)
         case RetryAt(at=at, reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, max(at, now + BACKOFF.delay(attempt_state.failures, chance)), reason
+                failed, AlertOutcome.RETRY, max(at, now + RETRY_BACKOFF.delay(attempt_state.failures, chance)), reason
             )
         case Unknown(reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.UNKNOWN, now + BACKOFF.delay(attempt_state.failures, chance), reason
+                failed, AlertOutcome.UNKNOWN, now + RETRY_BACKOFF.delay(attempt_state.failures, chance), reason
             )
         case ConfigError(reason=reason, device_group=device_group) if device_group:
             # The provider works for other devices, so no breaker opens. Without counting, the retries would never end.
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, now + BACKOFF.delay(attempt_state.failures, chance), reason
+                failed, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(attempt_state.failures, chance), reason
             )
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
-            return retry_or_give_up(attempt_state, AlertOutcome.RETRY, now + BACKOFF.delay(0, chance), reason)
+            return retry_or_give_up(attempt_state, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(0, chance), reason)
 
 
 def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:

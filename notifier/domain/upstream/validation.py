@@ -27,7 +27,7 @@ PROTECTED_TYPE, ERASED_TYPE = "notifier.account.protected.v1", "notifier.account
 MAX_ID_LENGTH = 256
 MAX_TEXT_LENGTH = 1_000
 """Most characters of a text. Longer texts are cut, because only the beginning is shown."""
-MAX_MENTIONED = 100
+MAX_MENTIONED_ACCOUNTS = 100
 HIGHEST_SEQUENCE = 2**53 - 1
 """Highest sequence number: the largest integer that every JSON implementation keeps exactly."""
 UPSTREAM_CLOCK_SKEW = timedelta(minutes=5)
@@ -202,8 +202,8 @@ def id_problem(value: str) -> str | None:
 
 def _checked_mentions(names: Iterable[str]) -> tuple[UserId, ...]:
     distinct = dict.fromkeys(names)
-    if len(distinct) > MAX_MENTIONED:
-        raise BadEvent(f"data.mentions names {len(distinct)} accounts; the limit is {MAX_MENTIONED}.")
+    if len(distinct) > MAX_MENTIONED_ACCOUNTS:
+        raise BadEvent(f"data.mentions names {len(distinct)} accounts; the limit is {MAX_MENTIONED_ACCOUNTS}.")
     return tuple(UserId(_checked_id("data.mentions", name)) for name in distinct)
 
 

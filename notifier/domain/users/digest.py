@@ -34,7 +34,7 @@ class DigestSchedule:
     def of(cls, preferences: AccountPreferences) -> Self:
         return cls(time_zone=time_zone_of(preferences.zone), hour=preferences.digest_hour)
 
-    def due(self, day: date) -> datetime | None:
+    def due_time_or_none(self, day: date) -> datetime | None:
         """Return when the digest of this date is due; None for a date that the time zone skipped.
 
         If the hour occurs twice, the first counts. If the clock skips the hour, the digest is late by the gap.
@@ -45,14 +45,14 @@ class DigestSchedule:
     def day_of(self, opened_at: datetime) -> date:
         """Return the date of the digest that contains bursts opened at this time: the first one due after it."""
         day = opened_at.astimezone(self.time_zone).date() - _DAY
-        while (due := self.due(day)) is None or due <= opened_at:
+        while (due := self.due_time_or_none(day)) is None or due <= opened_at:
             day += _DAY
         return day
 
     def previous_date(self, day: date) -> date:
         """Return the date of the previous digest."""
         day -= _DAY
-        while self.due(day) is None:
+        while self.due_time_or_none(day) is None:
             day -= _DAY
         return day
 
@@ -60,13 +60,13 @@ class DigestSchedule:
         """Return the date of the latest digest that is due."""
         return self.previous_date(self.day_of(now))
 
-    def next_due(self, after: datetime) -> datetime:
+    def next_due_time(self, after: datetime) -> datetime:
         """Return when the next digest after this time is due."""
         return self.due_time(self.day_of(after))
 
     def due_time(self, day: date) -> datetime:
         """Return when the digest of this date is due. The date must exist in the time zone."""
-        due = self.due(day)
+        due = self.due_time_or_none(day)
         assert due is not None
         return due
 

@@ -74,7 +74,7 @@ class PreferenceRow:
         )
 
 
-def as_if_changed_now(
+def subject_change_as_if_made_now(
     change: PreferenceChange, current: SubjectPreference, preferences: AccountPreferences, now: datetime
 ) -> PreferenceChange:
     """Return the change with the `visible_from` that it would have if the user made it now.
@@ -93,10 +93,10 @@ def as_if_changed_now(
     return change if since is None else replace(change, visible_from=max(since, change.visible_from or since))
 
 
-def account_change_as_if_now(
+def account_change_as_if_made_now(
     imported: AccountPreferencesChange, current: AccountPreferences, now: datetime
 ) -> AccountPreferencesChange:
-    """Like `as_if_changed_now`, for account-wide preferences."""
+    """Like `subject_change_as_if_made_now`, for account-wide preferences."""
     if imported.volume is None or current.at > ALWAYS or current.volume is not Volume.ALL:
         return imported
     change = AccountPreferencesPatch(volume=imported.volume).change_for(imported.member, current, now)

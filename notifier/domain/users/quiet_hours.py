@@ -20,7 +20,7 @@ class QuietHours:
 
 NO_QUIET_HOURS = QuietHours(start=time(), end=time())
 
-WAKE_GRID = timedelta(minutes=15)
+WAKE_INTERVAL = timedelta(minutes=15)
 """Interval of wake-up times: slices deferred by quiet hours wake on quarter hours.
 
 In each shard some member's quiet hours end nearly every minute. Without the interval the whole slice would be queued
@@ -64,7 +64,7 @@ def quiet_until(zone: str, hours: QuietHours, now: datetime) -> datetime | None:
 
 def next_quarter_hour(quiet_end: datetime) -> datetime:
     """Round the end of quiet hours up to the next quarter hour."""
-    return quiet_end + (_MIDNIGHT - quiet_end) % WAKE_GRID
+    return quiet_end + (_MIDNIGHT - quiet_end) % WAKE_INTERVAL
 
 
 def _quiet_span(zone: tzinfo, hours: QuietHours, day: date) -> tuple[datetime, datetime]:

@@ -13,7 +13,7 @@ from notifier.domain.users.subject_preferences import NEVER, Volume, effective_v
 
 # Reading state: what a user has seen, read and hidden.
 
-SETTLE_DELAY = timedelta(seconds=5)
+CERTAINLY_VISIBLE_AGE = timedelta(seconds=5)
 """Age from which every burst is certainly visible. A page's `as_of` is this far behind its `now`.
 
 It is twice the time in which a burst is published, plus three seconds for clock errors: the coordinator's clock may be
@@ -62,7 +62,7 @@ class Marks:
         return replace(self, by_burst={**self.by_burst, **dict.fromkeys(bursts, mark)})
 
 
-class ListedBurst(Protocol):
+class ListedItem(Protocol):
     """An item of the inbox: a burst or a digest."""
 
     @property
@@ -90,7 +90,7 @@ class Viewer:
     account_preferences: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES
 
     @property
-    def authors(self) -> Collection[UserId]:
+    def readable_authors(self) -> Collection[UserId]:
         """Return the authors whose protected tweets the viewer may see: all followed accounts, muted ones included."""
         return {subject.owner for subject in self.follows if subject.kind is Kind.MENTION}
 
@@ -150,7 +150,7 @@ def is_visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     return hidden_reason(burst, viewer, now=now) is None
 
 
-def is_unread(listed: ListedBurst, viewer: Viewer) -> bool:
+def is_unread(listed: ListedItem, viewer: Viewer) -> bool:
     """Return whether the item is unread. Call only for visible items."""
     marks = viewer.marks
     match marks.by_burst.get(listed.key) if marks.by_burst else None:
@@ -200,7 +200,7 @@ def hidden_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReaso
         return HiddenReason.EXPIRED
     if (reason := _not_in_audience(burst, viewer, now)) is not None:
         return reason
-    if burst.restricted_to is not None and burst.restricted_to not in viewer.authors:
+    if burst.restricted_to is not None and burst.restricted_to not in viewer.readable_authors:
         return HiddenReason.RESTRICTED
     if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
         return HiddenReason.BLOCKED

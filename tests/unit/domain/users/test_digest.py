@@ -62,12 +62,12 @@ def digest_viewer(**fields: object) -> Viewer:
     ],
 )
 def test_digest_is_due_when_local_time_first_reaches_its_hour(zone: str, hour: int, day: str, due: str) -> None:
-    assert schedule(zone, hour).due(date.fromisoformat(day)) == utc(due)
+    assert schedule(zone, hour).due_time_or_none(date.fromisoformat(day)) == utc(due)
 
 
 def test_date_skipped_by_a_zone_has_no_digest() -> None:
     samoa, left_out = schedule("Pacific/Apia"), date(2011, 12, 30)
-    assert samoa.due(left_out) is None
+    assert samoa.due_time_or_none(left_out) is None
     assert samoa.previous_date(date(2011, 12, 31)) == date(2011, 12, 29)
     assert samoa.day_of(utc("2011-12-30T04:00")) == samoa.day_of(utc("2011-12-31T03:59")) == date(2011, 12, 31)
     assert samoa.day_of(utc("2011-12-30T03:59:59")) == date(2011, 12, 29)
@@ -78,7 +78,7 @@ def test_burst_opened_at_the_due_time_is_in_the_next_digest() -> None:
     assert schedule().day_of(due - timedelta(milliseconds=1)) == TODAY
     assert schedule().day_of(due) == date(2026, 1, 6)
     assert (schedule().latest_due_date(due), schedule().latest_due_date(due - SECOND)) == (TODAY, date(2026, 1, 4))
-    assert (schedule().next_due(due - SECOND), schedule().next_due(due)) == (due, due + timedelta(days=1))
+    assert (schedule().next_due_time(due - SECOND), schedule().next_due_time(due)) == (due, due + timedelta(days=1))
 
 
 def test_digest_contains_bursts_hidden_only_by_its_volume() -> None:
