@@ -52,24 +52,24 @@ class IdRange:
     @property
     def end(self) -> Member:
         """Return the first member number after the range."""
-        return Member(self.member + self.count)
+        return Member(self.first_member + self.count)
 
     def require_disjoint(self, existing: "IdRange") -> None:
         """Raises NumberTaken if ids or member numbers overlap, unless both ranges are identical."""
         shares_ids = self.prefix == existing.prefix and self.first <= existing.last and existing.first <= self.last
-        shares_members = self.member < existing.end and existing.member < self.end
+        shares_members = self.first_member < existing.end and existing.first_member < self.end
         if self != existing and (shares_ids or shares_members):
             raise NumberTaken(f"{self} overlaps with {existing}.")
 
     def __str__(self) -> str:
-        return f"{self.prefix}{self.first}..{self.prefix}{self.last} at {self.member}"
+        return f"{self.prefix}{self.first}..{self.prefix}{self.last} at {self.first_member}"
 
     def member_of(self, number: int) -> Member | None:
         index = number - self.first
-        return Member(self.member + index) if 0 <= index < self.count else None
+        return Member(self.first_member + index) if 0 <= index < self.count else None
 
     def user_of(self, member: Member) -> UserId | None:
-        index = member - self.member
+        index = member - self.first_member
         return UserId(f"{self.prefix}{self.first + index}") if 0 <= index < self.count else None
 
 

@@ -33,7 +33,7 @@ def progress(*entries: LedgerEntry) -> BurstProgress:
 
 
 def rows_done(alerts: Slice) -> LedgerEntry:
-    return entry(alerts.rows, Fact.DONE)
+    return entry(alerts.rows_slice, Fact.DONE)
 
 
 def test_burst_is_late_after_a_quarter_of_an_hour() -> None:
