@@ -137,6 +137,6 @@ __all__ = [
 OUTAGES = (Unavailable, DiskFull, Environment)
 """Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
-`Environment` is one of them, because a process may start while the store is down. It connects later, and may then find
-that the keyspace is missing or its schema incomplete.
+They include `Environment`: a process that starts while the store is down connects to it later, and may then find that
+the keyspace is missing or that its schema is incomplete.
 """

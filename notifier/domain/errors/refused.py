@@ -40,7 +40,7 @@ class EventConflict(Refused):
 
 
 class NotFound(Refused):
-    """There is no such thing."""
+    """What the request names doesn't exist."""
 
     code = "not_found"
 
@@ -58,7 +58,7 @@ class BadSeen(Refused):
 
 
 class BadToken(Refused):
-    """The token is missing, expired or not one that this service issued."""
+    """The token is missing or expired, or this service doesn't accept it."""
 
     code = "bad_token"
 
@@ -118,7 +118,7 @@ class BadThrottle(Refused):
 
 
 class BadReach(Refused):
-    """A reach decision needs a verdict and a reason."""
+    """To limit an author's reach, give a verdict and a reason."""
 
     code = "bad_reach"
 

@@ -41,6 +41,6 @@ class RuleFailed(NotifierError):
 
 
 class LaneStopped(NotifierError):
-    """The lane is stopped by its dead-letter limit; `notifier deadletters resume` starts it again."""
+    """The processing lane is stopped by its dead-letter limit; `notifier deadletters resume` starts it again."""
 
     code = "lane_stopped"

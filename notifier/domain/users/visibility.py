@@ -14,10 +14,10 @@ from notifier.domain.users.subject_preferences import NEVER, Volume, effective_v
 # Reading state: what a user has seen, read and hidden.
 
 CERTAINLY_VISIBLE_AGE = timedelta(seconds=5)
-"""Age from which every burst is certainly visible. A page's `as_of` is this far behind its `now`.
+"""Age from which every burst is certainly visible. The `as_of` of a page's seen token is earlier than the page by this.
 
-It is twice the time in which a burst is published, plus three seconds for clock errors: the coordinator's clock may be
-behind, or the clock of the server that computes the page may be ahead.
+It is twice VISIBILITY_DEADLINE, plus three seconds for clock errors: the coordinator's clock may be behind, or the
+clock of the server that computes the page may be ahead.
 """
 
 
@@ -31,10 +31,11 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenToken:
-    """Token that the server issues with each page. With it a client can mark as seen only what a page has shown."""
+    """Token that comes with a page. A client that sends it marks as seen what the page could show, and nothing later."""
 
     viewer: UserId
     as_of: datetime
+    """All bursts that opened up to this time are covered."""
     newer: frozenset[BurstKey]
     """Bursts on the page that opened after `as_of`."""
 
@@ -91,7 +92,7 @@ class Viewer:
 
     @property
     def readable_authors(self) -> Collection[UserId]:
-        """Return the authors whose protected tweets the viewer may see: all followed accounts, muted ones included."""
+        """Return the authors whose protected tweets the viewer may see: the followed accounts, muted ones included."""
         return {subject.owner for subject in self.follows if subject.kind is Kind.MENTION}
 
     @property
@@ -111,7 +112,7 @@ class Viewer:
     def effective_volume(self, subject: Subject) -> Volume:
         """Return the effective volume of a subject. Account-wide volume does not apply to mentions of the viewer."""
         account_volume = Volume.ALL if subject.kind is Kind.SELF else self.account_preferences.volume
-        # Most viewers have no volumes, and checking that costs less than hashing the key.
+        # Most viewers set no volume, and checking that costs less than hashing the subject.
         return (
             effective_volume(account_volume, self.volume.get(subject, Volume.DEFAULT))
             if self.volume
@@ -131,6 +132,7 @@ class HiddenReason(StrEnum):
     NOT_FOLLOWED = "not_followed"
     MUTED = "muted"
     BEFORE_FOLLOW = "before_follow"
+    """Opened before the follow, or before the latest end of a mute, an unblock or a change of volume."""
     RESTRICTED = "restricted"
     BLOCKED = "blocked"
     VOLUME = "volume"
@@ -150,16 +152,16 @@ def is_visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     return hidden_reason(burst, viewer, now=now) is None
 
 
-def is_unread(listed: ListedItem, viewer: Viewer) -> bool:
+def is_unread(item: ListedItem, viewer: Viewer) -> bool:
     """Return whether the item is unread. Call only for visible items."""
     marks = viewer.marks
-    match marks.by_burst.get(listed.key) if marks.by_burst else None:
+    match marks.by_burst.get(item.key) if marks.by_burst else None:
         case Mark.UNREAD:
             return True
         case Mark.READ | Mark.HIDDEN:
             return False
         case None | Mark.NONE:
-            return marks.is_unseen(listed.key, listed.opened_at)
+            return marks.is_unseen(item.key, item.opened_at)
 
 
 def may_push(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
@@ -176,7 +178,7 @@ def may_push_after_quiet_hours(burst: Burst, viewer: Viewer, *, now: datetime) -
 
 
 def suppression_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> SuppressionReason | HiddenReason | None:
-    """Return the first rule that suppresses the viewer's alert regardless of quiet hours; None if it may be sent.
+    """Return the first rule that suppresses the viewer's alert regardless of quiet hours; None if no rule does.
 
     Users get no alert if they switched alerts off, don't see the burst, or blocked (or are blocked by) its opener,
     whose name the alert shows. A mark of any kind, even `unread`, means that the user has already looked at the burst.
