@@ -73,8 +73,8 @@ def offsets(bits: Bits) -> npt.NDArray[np.int64]:
     nonzero = np.flatnonzero(bits != 0)
     if len(nonzero) > MAX_SPARSE_WORDS:
         return _set_bits(bits)
-    packed = _set_bits(bits[nonzero])
-    return nonzero[packed // 64] * 64 + packed % 64
+    in_nonzero = _set_bits(bits[nonzero])
+    return nonzero[in_nonzero // 64] * 64 + in_nonzero % 64
 
 
 def _set_bits(bits: Bits) -> npt.NDArray[np.int64]:

@@ -12,7 +12,7 @@ from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
 
 HIGHEST_ID_NUMBER = 2**63 - 1
-"""Highest number in an external id that every store can keep."""
+"""Highest number that an external id of a range may end in: every store can keep it."""
 _DIGITS, _MAX_DIGITS = "0123456789", len(str(HIGHEST_ID_NUMBER))
 
 K = TypeVar("K")
@@ -96,7 +96,10 @@ class RangeCache:
         self._ranges: deque[IdRange] = deque(maxlen=MAX_CACHED_RANGES)
 
     def member_of(self, user: UserId) -> Member | None:
-        """Return the member according to a cached range. The account may be deleted, or have an entry of its own."""
+        """Return the member according to a cached range.
+
+        It proves nothing: the account may be deleted, or have another number in an entry of its own.
+        """
         if (parts := split_id(user)) is None:
             return None
         prefix, number = parts
@@ -110,7 +113,7 @@ class RangeCache:
 
 
 def members_in_ranges(users: Iterable[UserId], ranges_by_number: RangesByNumber) -> dict[UserId, Member]:
-    """Map the users who are in any range. The number of queries depends on the ranges, not on the users."""
+    """Map the users who are in any range. The number of look-ups depends on the ranges, not on the users."""
     remaining = _by_prefix(users)
     mapped: dict[UserId, Member] = {}
     while remaining:
@@ -128,7 +131,7 @@ RangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
 
 
 def users_in_ranges(members: Iterable[Member], ranges_by_member: RangesByMember) -> dict[Member, UserId]:
-    """Map members back to users. A shard costs one query, and one more for each range that starts within it."""
+    """Map members back to users. Looks up one range per shard, and one more for each range that starts in the shard."""
     remaining = _by_shard(members)
     mapped: dict[Member, UserId] = {}
     while remaining:

@@ -14,7 +14,7 @@ from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Member
 
 RANGE_MEMBERS = 4_096
-"""Members that share an inbox partition. docs/decisions has the measurements."""
+"""Successive members that share an inbox partition."""
 RANGE_BYTES = RANGE_MEMBERS // 8
 SHARD_RANGES = SHARD_MEMBERS // RANGE_MEMBERS
 

@@ -11,7 +11,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane
 
 SNAPSHOT_KEPT_FOR = timedelta(days=7)
-"""Lifetime of an audience snapshot. All slices of its burst end earlier, after a day at most."""
+"""Lifetime of an audience snapshot. All slices of its burst expire earlier, after a day at most."""
 
 DEFAULT_PUSHED_TIERS = (Tier.P0, Tier.P1)
 """Tiers whose members get alerts without having asked for them."""

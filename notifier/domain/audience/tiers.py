@@ -56,10 +56,10 @@ SUPPRESSING_SETS = (
 )
 """Sets that suppress rows. A follower in several of them is counted under the first."""
 
-_OWN_VOLUMES = (SetKind.ALL, SetKind.FIRST, SetKind.DIGEST, SetKind.OFF)
-_DEFAULT_VOLUMES = (SetKind.OVERALL_DIGEST, SetKind.OVERALL_FIRST)
+_SUBJECT_VOLUME_SETS = (SetKind.ALL, SetKind.FIRST, SetKind.DIGEST, SetKind.OFF)
+_DEFAULT_VOLUME_SETS = (SetKind.OVERALL_DIGEST, SetKind.OVERALL_FIRST)
 """Account-wide sets that apply only to members without a volume for the subject."""
-_FIRST_VOLUMES = (SetKind.FIRST, SetKind.OVERALL_FIRST)
+_FIRST_ONLY_SETS = (SetKind.FIRST, SetKind.OVERALL_FIRST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +88,9 @@ class ShardSets:
     def suppressed_by(self, kind: SetKind) -> Bits:
         """Return the members suppressed by this set for this subject."""
         bits = self[kind]
-        if kind in _DEFAULT_VOLUMES:
-            for own_volume in _OWN_VOLUMES:
-                bits = bits & ~self[own_volume] if own_volume in self.sets else bits
+        if kind in _DEFAULT_VOLUME_SETS:
+            for volume_set in _SUBJECT_VOLUME_SETS:
+                bits = bits & ~self[volume_set] if volume_set in self.sets else bits
         return bits
 
     @property
@@ -114,7 +114,8 @@ class TierRule(Protocol):
     """Assign the members of a shard to tiers.
 
     A rule is a pure function of the sets and does not change them. It may return any members. Members outside the
-    audience get nothing. A member of several tiers joins the first, and a member of none is dormant.
+    audience get nothing. A member of several tiers joins the first. A member of none is dormant; in the standard lane,
+    it joins P2.
     """
 
     def __call__(self, live: ShardSets, /) -> Mapping[Tier, Bits]: ...
@@ -150,7 +151,7 @@ def _suppress(live: ShardSets, first_of_day: bool) -> tuple[Bits, dict[str, int]
     if live.mentioner_followers is not None:
         audience = audience & live.mentioner_followers
     for kind in SUPPRESSING_SETS:
-        if kind not in live.sets or (kind in _FIRST_VOLUMES and first_of_day):
+        if kind not in live.sets or (kind in _FIRST_ONLY_SETS and first_of_day):
             continue
         excluded = live.suppressed_by(kind)
         if n := count(audience & excluded):

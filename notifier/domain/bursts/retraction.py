@@ -17,7 +17,7 @@ from notifier.domain.bursts.sequencer import MAX_CLOCK_SKEW
 from notifier.domain.ids import UserId
 
 RetractionKey = NewType("RetractionKey", str)
-"""Key of a stored retraction, and index key of the mentions that it may affect."""
+"""Key of a stored retraction, or key under which the mentions that it may affect are indexed."""
 
 
 class RetractionCause(StrEnum):
@@ -34,10 +34,10 @@ class RetractionCause(StrEnum):
 
 
 MAX_LOG_WAIT = timedelta(days=1)
-"""Longest time that a mention waits in the log. A burst may open this long after its mention was accepted."""
+"""Assumed longest wait of a mention in the log: a burst may open this long after its mention was accepted."""
 
 _FINAL_RANK = 1 << 60
-"""Added to the rank of a deletion, which so outranks every edit: it is higher than any sequence number."""
+"""Added to the rank of a deletion. It is higher than any sequence number, so a deletion outranks every edit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def apply_retractions(mention: Mention, retractions: Mapping[RetractionKey, Retr
 def belongs_to(mention: Mention, burst: Burst) -> bool:
     """Return whether a mention that was sequenced into the burst still counts as part of it.
 
-    A protected mention is not part of a public burst.
+    A protected mention is not part of a public burst, and a public mention is not part of a restricted one.
     """
     if mention.retracted:
         return False
@@ -165,13 +165,13 @@ def amended(
 ) -> Burst:
     """Return the burst after the changes, with the same key and opening time.
 
-    `remaining` has a mention that stays for each listed author whose mentions are leaving, and for every listed author
-    if the shown tweet leaves. Authors without such a mention are missing. If all are, it has a mention by an unlisted
-    author.
+    `remaining` has one mention that stays for each affected author who has one. Affected are the mentioners with a
+    leaving mention, or all mentioners if the shown tweet leaves. If no affected author has one and the burst needs a
+    new mentioner, `remaining` has a mention by an author who is no mentioner yet.
 
-    An author stays listed if none of the author's mentions is leaving, or one remains. If the shown tweet leaves, the
-    first mentioner with an entry in `remaining` becomes the opener, and the tweet of this entry is shown. Other listed
-    authors without an entry stay listed: another retraction is about to remove them.
+    A mentioner with a leaving mention and no entry in `remaining` is removed. If the shown tweet leaves, the first
+    mentioner with an entry becomes the opener, and the tweet of this entry is shown. Mentioners without an entry whose
+    mentions don't leave are kept: another retraction is about to remove them.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)
@@ -191,9 +191,10 @@ def amended(
 
 
 def _without_public_mentions(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
-    """Return the burst after its last public mention has left.
+    """Return the burst after its last mention has left.
 
-    If protected mentions remain, the burst is restricted to the followers of the author of the first of them.
+    If any of the leaving mentions became protected instead of retracted, the burst keeps those by the author of the
+    earliest, and is restricted to this author's followers.
     """
     protected = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
     by_first_author = [mention for mention in protected if mention.author == protected[0].author]

@@ -40,7 +40,7 @@ class EventConflict(Refused):
 
 
 class NotFound(Refused):
-    """What the request names doesn't exist."""
+    """There is no such thing."""
 
     code = "not_found"
 

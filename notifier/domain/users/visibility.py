@@ -31,7 +31,7 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenToken:
-    """Token that comes with a page. A client that sends it marks as seen what the page could show, and nothing later."""
+    """Token that comes with a page. Sending it marks as seen all that the page could show, and nothing later."""
 
     viewer: UserId
     as_of: datetime

@@ -11,6 +11,7 @@ from notifier.domain.audience.follow_import import (
     FollowRowChunk,
     Ids,
     ImportKeys,
+    MemberArray,
     ResolvedIds,
     cut_follow_rows,
     edge_keys,
@@ -48,7 +49,7 @@ class FollowerImport:
         """Yield steps. Each writes a chunk of follow rows, and then requests their bitmaps from the graph indexer."""
         return (partial(self._write, chunk) for chunk in cut_follow_rows(keys))
 
-    def _resolve(self, ids: Ids) -> ImportKeys:
+    def _resolve(self, ids: Ids) -> MemberArray:
         """Return the members of the ids, with few look-ups for ids in ranges. Unknown ids get a member number."""
         resolved = ResolvedIds(ids)
         for id_range in self.id_ranges:
