@@ -171,11 +171,11 @@ def _follow_row_chunk(keys: ImportKeys, starts: npt.NDArray[np.int64]) -> Follow
 
 
 def merge_limit(next_keys: Sequence[ImportKeys]) -> int:
-    """Return the key below which sorted runs can be merged now. `next_keys` has the next keys of each unfinished run.
+    """Return the key below which sorted runs can be merged now.
 
-    A key that is not read yet is above the last of the next keys of its run. So the limit is the lowest of these last
-    keys, rounded down to the start of a block. Each run has more next keys than a block has members, so some of them
-    are below the limit.
+    `next_keys` are the next keys of each run that has more keys after these. The later keys of a run are above the last
+    of its next keys. So the limit is the lowest of these last keys, rounded down to the start of a block. A run's next
+    keys are more than a block has members, so some of them are below the limit.
     """
     slot_mask = BLOCK_MEMBERS - 1
     return min((int(keys[-1]) & ~slot_mask for keys in next_keys), default=1 << 2 * HALF_KEY_BITS)

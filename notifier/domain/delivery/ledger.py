@@ -50,7 +50,7 @@ class LedgerEntry:
     alert_count: int | None = None
     """For finished rows: members to alert according to the audience snapshots; None if not counted."""
     note: str = ""
-    """The throttle that parked the slice, or the cause of its death."""
+    """The throttle that parked the slice, or the cause of the failed attempt or of the death."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,7 @@ _PUSH_TERMS = PoolTerms(lease=timedelta(seconds=30), requeue_after=timedelta(sec
 """Limits of push pools.
 
 A worker can't renew its lease while it waits for a provider. So the lease is longer than the timeouts for a connection
-and an answer. Slices expire so late because alerts may wait through quiet hours.
+and an answer together. Slices expire late, because alerts may wait through quiet hours.
 """
 
 POOL_TERMS = {
@@ -123,7 +123,7 @@ class Slice:
     def rows_slice(self) -> "Slice":
         """Return the rows slice of the same members, which must finish before alerts are sent.
 
-        Dormant members follow the rows of P2: once those are done, the audience snapshot exists.
+        For dormant members it is the slice of P2: once that is finished, the audience snapshots exist.
         """
         tier = Tier.P2 if self.tier is Tier.DORMANT else self.tier
         return Slice(self.burst, Step.ROWS, tier, self.first, self.last)
@@ -150,7 +150,7 @@ class Slice:
             raise BadSubject(text) from error
 
 
-# Result of one attempt at a slice, as reported to the worker host.
+# Result of one attempt at a slice, as reported to the worker process.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

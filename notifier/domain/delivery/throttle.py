@@ -107,7 +107,7 @@ P0 and P1 together have credits for 96 slices. If two thirds of these are queued
 LATE_BACKLOG_AGES = {Pool.P0: timedelta(seconds=5), Pool.P1: timedelta(seconds=10)}
 """Backlog age from which P2 slows down, by pool. At three times as much P2 stops.
 
-It is slightly more than the largest burst takes alone on a small machine.
+The ages are slightly more than the largest burst takes alone on a small machine.
 """
 
 

@@ -89,8 +89,8 @@ class Draft:
             return self
         last_member = self.attempts[max(0, max_attempts - 1)].state.member
         attempts = [attempt for attempt in self.attempts if attempt.state.member <= last_member]
-        kept = {attempt.device.id for attempt in attempts}
-        retries = tuple(attempt_state for attempt_state in self.batch.retries if attempt_state.device in kept)
+        devices = {attempt.device.id for attempt in attempts}
+        retries = tuple(attempt_state for attempt_state in self.batch.retries if attempt_state.device in devices)
         mask = from_offsets(range(last_member % SHARD_MEMBERS + 1))
         return replace(self, batch=replace(_masked(self.batch, mask), retries=retries), attempts=attempts)
 
@@ -106,7 +106,7 @@ class Draft:
         )
 
     def results_without_sending(self) -> Iterator[FailedAttempt]:
-        """Yield results known without sending: attempts that a crash left in doubt, and retries not to be sent."""
+        """Yield attempts whose result needs no sending: left in doubt by a crash, no longer allowed, or too late."""
         if self.batch.failures:
             yield from self.batch.failures
             return
@@ -123,7 +123,7 @@ class Draft:
 def in_doubt_draft(
     state: ShardState, burst: Burst, batch: SendBatch, devices: Iterable[Device], now: datetime
 ) -> Draft:
-    """Close a batch that a crash left open. `devices` are those of its members who may still get the alert.
+    """Return a draft that closes a batch left open by a crash. `devices` are those that may still get the alert.
 
     Any of the alerts may have arrived, so each device counts one attempt without an answer and is retried later.
     Sending again here would ignore quiet hours. It would also repeat the alerts forever if each worker crashes here.
@@ -134,7 +134,7 @@ def in_doubt_draft(
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
-    """Put the members with these devices into a batch. Members already covered by a newer alert get nothing."""
+    """Return a draft of a new batch with the members of these devices. Those covered by a newer alert get nothing."""
     members = member_bits({device.member for device in devices})
     collapsed = members & state.collapsed
     silent = {SilentReason.COLLAPSED: collapsed} if collapsed.any() else {}
@@ -149,14 +149,14 @@ def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device]
 
 
 def within_rate(drafts: Sequence[Draft], granted: int) -> Sequence[Draft]:
-    """Return the first drafts with as many attempts as the rate limit granted; the last one may be cut."""
-    kept, remaining = list[Draft](), granted
+    """Return the first drafts, with as many attempts as the rate limit granted; the last one may be cut."""
+    sendable, remaining = list[Draft](), granted
     for draft in drafts:
         if draft.attempts and remaining <= 0:
             break
-        kept.append(draft.cut(remaining))
-        remaining -= len(kept[-1].attempts)
-    return kept
+        sendable.append(draft.cut(remaining))
+        remaining -= len(sendable[-1].attempts)
+    return sendable
 
 
 def count_attempts(drafts: Iterable[Draft]) -> int:
@@ -168,10 +168,10 @@ def member_bits(members: Iterable[Member]) -> Bits:
     return from_offsets(offsets) if offsets else no_members()
 
 
-def intersect_each(covers: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
-    """Return the sets restricted to these members, without empty ones."""
-    restricted = {olders: bits & members for olders, bits in covers.items()}
-    return {olders: bits for olders, bits in restricted.items() if bits.any()}
+def intersect_each(summaries: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
+    """Return the intersection of each set with these members, without empty ones."""
+    intersections = {olders: bits & members for olders, bits in summaries.items()}
+    return {olders: bits for olders, bits in intersections.items() if bits.any()}
 
 
 def _first_attempt(burst: Burst, device: Device, batch: SendBatch) -> AttemptState:

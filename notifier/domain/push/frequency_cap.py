@@ -18,7 +18,7 @@ are dropped.
 """
 HISTORY_KEPT_FOR = DAY + CLOCK_TOLERANCE
 MIN_REMEMBERED_ALERTS = 100
-"""History kept for members without caps: enough to recognise any retry."""
+"""Alerts that a history has room for at least, whatever the caps. So retries are recognized if there are no caps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

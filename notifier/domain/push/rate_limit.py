@@ -22,6 +22,7 @@ MIN_URGENT_SLOWDOWN = 0.5
 REFUSAL_FACTOR, SLOWNESS_FACTOR = 0.5, 0.8
 """Factors that reduce the share after a refusal for quota, and after slow answers."""
 MIN_SHARE = 0.01
+"""Lowest share of the limit, however often a provider refuses alerts."""
 RECOVERY_PER_SECOND = 0.05
 """Share of the limit regained per second: ten seconds after one refusal the rate is back."""
 MIN_CUT_INTERVAL = timedelta(seconds=1)
@@ -90,8 +91,8 @@ def draw(
     """Return the rate after the draw, and how many alerts may be sent.
 
     `slowdown_factor` says how much a slow inbox slows alerts down, from 1 (not at all) to 0: at 0.5 each alert costs
-    two tokens. If any tokens are left, at least one alert is granted, on credit if necessary. So a low rate is never
-    zero.
+    two tokens. If any part of a token is left for the caller, at least one alert is granted, on credit if necessary. So
+    a low rate never stops alerts completely.
     """
     rate = _brought_up_to(rate, limit, now)
     slowdown_factor = max(slowdown_factor, MIN_URGENT_SLOWDOWN) if urgent else slowdown_factor

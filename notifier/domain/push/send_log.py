@@ -115,7 +115,7 @@ class SendBatch:
 
     @property
     def alerted(self) -> Bits:
-        """Return the new members of this batch that are sent an alert."""
+        """Return the members of `members` who are sent an alert."""
         members = self.members
         for bits in self.silent.values():
             members = members & ~bits

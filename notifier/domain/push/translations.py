@@ -22,9 +22,9 @@ class Phrases:
     mention_of_you: str
     """A mention of the recipient."""
     summary: str
-    """A summary of late alerts, sent after the user was away."""
+    """A summary of late alerts about an account that the recipient follows."""
     summary_of_you: str
-    """A summary of mentions of the recipient."""
+    """A summary of late alerts about the recipient."""
 
 
 PHRASES_BY_LANGUAGE: Mapping[str, Phrases] = {
@@ -110,8 +110,8 @@ PHRASES_BY_LANGUAGE: Mapping[str, Phrases] = {
 }
 """Phrases by lowercase language tag."""
 
-_SCRIPTS = {"zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-mo": "zh-hant"}
-"""Regions that imply a script."""
+_TAG_WITH_SCRIPT = {"zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-mo": "zh-hant"}
+"""Tag with a script, by tag with a region that implies it."""
 
 
 @lru_cache(maxsize=1_024)
@@ -122,7 +122,7 @@ def language_of(locale: str) -> str:
     """
     tag = locale[:MAX_TAG_LENGTH].lower().replace("_", "-")
     while tag:
-        if (language := _SCRIPTS.get(tag, tag)) in PHRASES_BY_LANGUAGE:
+        if (language := _TAG_WITH_SCRIPT.get(tag, tag)) in PHRASES_BY_LANGUAGE:
             return language
         tag = tag.rpartition("-")[0]
     return ENGLISH
@@ -136,7 +136,7 @@ def language_of(locale: str) -> str:
 ELLIPSIS = "…"
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F3FF + 1)
-_TAGS = range(0xE0020, 0xE007F + 1)
+_FLAG_TAGS = range(0xE0020, 0xE007F + 1)
 """Tag characters: they follow a black flag and spell the flag of a region."""
 _REGIONAL_INDICATORS = range(0x1F1E6, 0x1F1FF + 1)
 """Two of these are a country's flag."""
@@ -192,7 +192,7 @@ def _extends(char: str, previous: str, indicators: int) -> bool:
         or char in (_JOINER, _NON_JOINER)
         or previous == _JOINER
         or code in _SKIN_TONES
-        or code in _TAGS
+        or code in _FLAG_TAGS
         or code in _HANGUL_VOWELS_AND_TAILS
         or (code in _REGIONAL_INDICATORS and indicators % 2 == 1)
         or (unicodedata.combining(previous) == _VIRAMA and unicodedata.category(char) == "Lo")
