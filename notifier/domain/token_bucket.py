@@ -75,7 +75,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimit:
-    """Limit of one client's requests of one kind: a full bucket at once, and in the long run as many per window."""
+    """Limit of one client's requests of one kind: `max_requests` at once, and in the long run as many per window."""
 
     name: str
     window: timedelta

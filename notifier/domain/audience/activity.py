@@ -35,7 +35,7 @@ class ActiveSetFreshness(StrEnum):
     SNAPSHOT = "snapshot"
     """The roll-up is late. Only users who became active since the last round are missing."""
     OFF = "off"
-    """The roll-up is switched off, and the sets stay as loaded."""
+    """The roll-up is switched off, and the sets stay as they were imported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +80,10 @@ def expiry_hour(kind: SetKind, hour: int) -> int:
     return (hour // _HOURS_PER_DAY + ACTIVE_DAYS[kind] + 1) * _HOURS_PER_DAY - 1
 
 
-def may_have_expired(kind: SetKind, built_in: int | None, hour: int) -> bool:
-    """Return whether entries of the set may have expired since it was built, in the hour `built_in`."""
-    return built_in is None or (
-        built_in != hour if kind is SetKind.ACTIVE_24H else built_in // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
+def may_have_expired(kind: SetKind, built_hour: int | None, hour: int) -> bool:
+    """Return whether entries of the set may have expired between the hour in which it was built and this hour."""
+    return built_hour is None or (
+        built_hour != hour if kind is SetKind.ACTIVE_24H else built_hour // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
     )
 
 

@@ -13,9 +13,9 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member
 
 ImportKeys = npt.NDArray[np.uint64]
-"""Keys of two numbers: a member in the upper half, the followed account, so that sorting groups the keys by account.
+"""Keys made of two numbers. The upper half is an account, by its member number, so sorting groups keys by account.
 
-In the lower half edge keys have the follower, and rebuild keys have a shard.
+The lower half is a follower in edge keys, and a shard in rebuild keys.
 """
 
 MemberArray = npt.NDArray[np.uint64]

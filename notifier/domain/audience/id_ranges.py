@@ -31,7 +31,7 @@ which are read or written together.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdRange:
-    """Sequential numeric external ids that one entry maps to members: `u0` .. `u199999999`."""
+    """Sequential numeric external ids that one entry of the directory maps to members: `u0` .. `u199999999`."""
 
     prefix: str
     first: int
@@ -113,7 +113,7 @@ class RangeCache:
 
 
 def members_in_ranges(users: Iterable[UserId], ranges_by_number: RangesByNumber) -> dict[UserId, Member]:
-    """Map the users who are in any range. The number of look-ups depends on the ranges, not on the users."""
+    """Map users whose ids are in a range to members. The number of look-ups depends on the ranges, not on the users."""
     remaining = _by_prefix(users)
     mapped: dict[UserId, Member] = {}
     while remaining:

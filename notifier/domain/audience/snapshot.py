@@ -33,7 +33,7 @@ class AudienceSnapshot:
     to_alert: Bits
     """Members to alert, dormant ones included.
 
-    They have a device, and are in an alerted tier or asked for alerts.
+    They have a device and have not switched alerts off. They are in an alerted tier, or asked for alerts.
     """
     dormant: int
     """Number of dormant members."""

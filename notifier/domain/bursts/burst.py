@@ -83,7 +83,8 @@ class Burst:
     def is_retracted(self) -> bool:
         """Return whether no mentions are left.
 
-        A retracted burst keeps its opening time and mentioners, which tell the open streams that may show it.
+        A retracted burst keeps its opening time and mentioners. They tell an open stream whether its client may still
+        show the burst.
         """
         return self.count == 0
 

@@ -12,7 +12,7 @@ from notifier.domain.ids import UserId
 
 MAX_DECISION_WAIT = timedelta(days=30)
 """Longest wait for a decision. After that the mention can't be released: it is too old to notify anyone."""
-RECORD_KEPT_FOR = RETENTION + timedelta(days=1)
+HELD_MENTION_KEPT_FOR = RETENTION + timedelta(days=1)
 """How long a held mention is stored: clients may query the event's status, or send the event again, for that long."""
 KEY_BYTES = 8
 

@@ -36,7 +36,7 @@ class RetractionCause(StrEnum):
 MAX_LOG_WAIT = timedelta(days=1)
 """Assumed longest wait of a mention in the log: a burst may open this long after its mention was accepted."""
 
-_FINAL_RANK = 1 << 60
+_DELETION_RANK = 1 << 60
 """Added to the rank of a deletion. It is higher than any sequence number, so a deletion outranks every edit."""
 
 
@@ -53,7 +53,7 @@ class Retraction:
     sequence: int = 0
     """Sequence number of an edit among all edits of its tweet. The highest wins regardless of arrival order."""
     mentioned: tuple[UserId, ...] = ()
-    """Accounts that the edited tweet still mentions."""
+    """Accounts that the edited tweet mentions."""
     text: str = ""
     """Text of the edited tweet."""
 
@@ -69,7 +69,7 @@ class Retraction:
         """Return the rank among retractions with the same key. The highest wins regardless of arrival order."""
         if not self.tweet:
             return int(self.at.timestamp() * 1000)
-        return self.sequence + _FINAL_RANK if self.cause is RetractionCause.DELETE else self.sequence
+        return self.sequence + _DELETION_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
     def index_keys(self, now: datetime) -> Collection[RetractionKey]:
         """Return the index keys of mentions that the retraction may affect, the latest day first."""
@@ -179,18 +179,18 @@ def amended(
     staying = [author for author in burst.mentioners if author not in leaving_authors or author in remaining]
     mentioners = staying or list(remaining)[:1]
     if count <= 0 or not mentioners:
-        return _without_public_mentions(burst, [change.after for change in leaving], version)
+        return _after_last_mention_left(burst, [change.after for change in leaving], version)
     after = replace(burst, version=version, count=count, mentioners=tuple(mentioners))
     if all(change.before.tweet != burst.tweet for change in leaving):
         return next((replace(after, text=c.after.text) for c in changes if c.after.tweet == burst.tweet), after)
     opener = next((author for author in (*mentioners, *remaining) if author in remaining), None)
     if opener is None:
-        return _without_public_mentions(burst, [change.after for change in leaving], version)
+        return _after_last_mention_left(burst, [change.after for change in leaving], version)
     later_mentioners = (author for author in mentioners if author != opener)
     return _with_shown_tweet(replace(after, silent=True, mentioners=(opener, *later_mentioners)), remaining[opener])
 
 
-def _without_public_mentions(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
+def _after_last_mention_left(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
     """Return the burst after its last mention has left.
 
     If any of the leaving mentions became protected instead of retracted, the burst keeps those by the author of the

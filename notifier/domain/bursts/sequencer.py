@@ -16,7 +16,7 @@ from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBILITY_DEADLINE = timedelta(seconds=1)
-"""Time in which an opened burst must be published. A later burst is restamped: it gets a new opening time.
+"""Time in which an opened burst must be published. Otherwise it is restamped: it gets a new opening time.
 
 A page that a user opened in the meantime lacks the burst. With the old time, marking this page as seen would also mark
 the burst.

@@ -35,7 +35,7 @@ PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 QueuePosition = tuple[datetime, BurstKey]
 """A burst in a queue, with the time that orders the queue: its opening, or its wake-up in the wake queue."""
 QueueKey = tuple[Pool, Tier]
-"""A queue of waiting bursts. Rows have a pool per tier. Push has a pool per provider, with one queue for each tier."""
+"""Key of a queue of waiting bursts. Rows have a pool per tier. Push has a pool per provider, with a queue per tier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class PoolBacklog:
     oldest_opened_at: datetime | None
     """Opening time of the oldest burst of these slices; None without slices, or if a throttle holds the pool."""
     deferred: int = 0
-    """Further slices that wait for a later time, without those of deferred bursts."""
+    """Further slices that wait for a later time, without those of bursts that were evicted."""
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ class Backlog:
         self.drop(list(self.progress))
 
     def set_throttles(self, throttles: Mapping[Pool, str]) -> None:
-        """Set the throttle of each throttled pool. After a change its slices must be marked as parked again."""
+        """Set the throttle of each throttled pool. If it is new, the pool's slices must be marked as parked by it."""
         changed = [pool for pool in Pool if throttles.get(pool) != self.throttled_by.get(pool)]
         self.throttled_by = dict(throttles)
         for pool in changed:

@@ -85,7 +85,7 @@ class SliceState:
     slice: Slice
     times_dispatched: int = 0
     dispatched_at: datetime | None = None
-    attempts: int = 0
+    failures: int = 0
     times_deferred: int = 0
     deferred_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
@@ -100,7 +100,7 @@ class SliceState:
             case Fact.DISPATCHED:
                 return self
             case Fact.ATTEMPT:
-                return replace(self, attempts=max(self.attempts, entry.number))
+                return replace(self, failures=max(self.failures, entry.number))
             case Fact.DEFERRED:
                 return (
                     replace(self, times_deferred=entry.number, deferred_until=entry.at)
@@ -187,8 +187,8 @@ class BurstProgress:
     def expires_at(self, slice_: Slice) -> datetime:
         """Return when the slice expires.
 
-        Row and push slices both age from the opening of the burst. A throttle on rows loses no alert: push slices
-        expire after a day, and rows that are left to the pull path count as finished.
+        Both rows and push slices expire by the age of the burst. Rows that a throttle holds expire hours before push
+        slices, and then count as finished. So the alerts are still sent.
         """
         return self.plan.opened_at + slice_.terms.expires_after
 

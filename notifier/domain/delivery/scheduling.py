@@ -167,9 +167,9 @@ def _blocking_throttle(
     *,
     must_yield: bool,
 ) -> str | None:
-    """Return the throttle to record for a slice that can't start; None if no throttle is the cause, or is recorded.
+    """Return the throttle to record for a slice that can't start; None if none holds it, or it is recorded already.
 
-    While the throttle still allows deliveries, a slice that must yield waits because of that.
+    While the throttle still allows deliveries, a slice that must yield waits for the higher tier, not for the throttle.
     """
     if is_expired(progress, slice_state.slice, now) or (must_yield and credit.has_deliveries_left):
         return None
@@ -193,7 +193,7 @@ def yielding_bursts(
 
     Rows of P1 and P2 that run at the same time would take half of the store's capacity from a higher tier. While the P0
     rows of any burst are late, the P1 and P2 rows of all bursts wait. P2 rows also wait until all P1 slices of their
-    burst are queued or running. Rows never wait longer than MAX_YIELD_TIME, or for a tier that a throttle limits.
+    burst are queued or running. Rows never wait beyond MAX_YIELD_TIME, or for a tier that a throttle limits.
     """
     throttled_tiers = {tier for tier, tier_limit in limits.items() if tier_limit.rate is not None}
     is_p0_late = Tier.P0 not in throttled_tiers and any(_has_late_p0(progress, now) for progress in all_progress)

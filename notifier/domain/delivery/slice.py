@@ -57,7 +57,7 @@ class PoolTerms:
 
 
 TIME_SHARE = timedelta(seconds=60)
-"""A worker that can't finish a slice in this time hands it back with a checkpoint."""
+"""Longest time that a worker spends on a slice. If it is not finished, the worker hands it back with a checkpoint."""
 PUSH_TIME_SHARE = timedelta(seconds=1)
 """Time share of push slices of tiers other than P0.
 

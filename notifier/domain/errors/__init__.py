@@ -10,7 +10,7 @@ NotifierError
 ├── Unavailable                 a dependency doesn't answer now; retry (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
-├── DiskFull                        the disk is full; writes are refused, reads still work (HTTP 507)
+├── DiskFull                    the disk is full; writes are refused, reads still work (HTTP 507)
 ├── Environment                 this machine or folder can't run the command (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
 │   ├── PortTaken  NoValkey  FolderNotEmpty  NotADataFolder  OtherWorld

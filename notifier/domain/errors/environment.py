@@ -58,7 +58,7 @@ class PortTaken(Environment):
 
 
 class NoValkey(Environment):
-    """There is no Valkey binary for this platform; install a Redis or Valkey and name it with NOTIFIER_REDIS_URL."""
+    """There is no Valkey binary for this platform; install a Redis or Valkey and set NOTIFIER_REDIS_URL."""
 
     code = "no_valkey"
 

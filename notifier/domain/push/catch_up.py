@@ -60,7 +60,7 @@ def members_alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateAudience:
-    """Members of one shard who get a late burst's alert.
+    """Members of one shard with an alert for a late burst: who gets it, who needs none, and who waits.
 
     It is updated while other bursts of the subject (sibling bursts) are examined, newest first.
     """

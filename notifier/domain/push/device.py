@@ -145,8 +145,8 @@ def removal_for_takeover(current: DeviceOwnership, id: DeviceId, at: datetime) -
 def removal_by_provider(device: Device, at: datetime | None, now: datetime) -> DeviceRemoval | None:
     """Return the tombstone of a device whose provider reports that its address became invalid at `at`.
 
-    `device` is the registration that the alert was sent to. The result is None if it is newer than `at`. Without `at`
-    the registration is removed. A time in the future counts as now, so a provider's clock that is ahead can't drop
+    `device` is the registration that the alert was sent to. The result is None if it was made after `at`. Without
+    `at` the registration is removed. A time in the future counts as now, so a provider's clock that is ahead can't drop
     later registrations.
     """
     gone_at = device.registered_at if at is None else min(at, now)

@@ -150,9 +150,9 @@ def _starting_rate(limit: ProviderLimit, now: datetime, tokens: float) -> Provid
 
 # Slowdown: alerts make users open the inbox, so a slow inbox reduces the alert rate.
 
-SLOW_INBOX = timedelta(milliseconds=50)
+SLOW_INBOX_LATENCY = timedelta(milliseconds=50)
 """99th percentile of the page latency above which alerts slow down: a few times that of an idle system."""
-STUCK_INBOX = 4 * SLOW_INBOX
+STUCK_INBOX_LATENCY = 4 * SLOW_INBOX_LATENCY
 """Latency at which the slowdown is greatest."""
 MIN_SLOWDOWN = 0.05
 """Lowest slowdown factor. Zero would let users who are browsing anyway block all other users' alerts."""
@@ -164,5 +164,9 @@ def slowdown(inbox_latency: timedelta | None, backpressure: float) -> float:
     `inbox_latency` is the page latency of the slowest process, or None if unknown. `backpressure` is the monitor's,
     from 0 to 1. The worse of the two decides.
     """
-    inbox_load = 0.0 if inbox_latency is None else (inbox_latency - SLOW_INBOX) / (STUCK_INBOX - SLOW_INBOX)
+    inbox_load = (
+        0.0
+        if inbox_latency is None
+        else (inbox_latency - SLOW_INBOX_LATENCY) / (STUCK_INBOX_LATENCY - SLOW_INBOX_LATENCY)
+    )
     return MIN_SLOWDOWN + (1 - MIN_SLOWDOWN) * (1 - max(0.0, min(1.0, max(inbox_load, backpressure))))

@@ -70,7 +70,7 @@ class AttemptState:
 
 
 class AlertOutcome(StrEnum):
-    """Why a device did not accept an alert, and what happens next."""
+    """Why an alert to a device did not succeed, and what happens next."""
 
     RETRY = "retry"
     HELD = "held"
@@ -86,7 +86,7 @@ class AlertOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedAttempt:
-    """An alert that one device did not accept."""
+    """An alert to one device that did not succeed."""
 
     state: AttemptState
     outcome: AlertOutcome
@@ -111,11 +111,11 @@ class SendBatch:
     retries: tuple[AttemptState, ...] = ()
     """Devices that are tried again."""
     failures: tuple[FailedAttempt, ...] | None = None
-    """Attempts not accepted. None while the batch is open: it is being sent, or its worker crashed."""
+    """Attempts that did not succeed. None while the batch is open: it is being sent, or its worker crashed."""
 
     @property
     def alerted(self) -> Bits:
-        """Return the members of `members` who are sent an alert."""
+        """Return those of `members` who are sent an alert."""
         members = self.members
         for bits in self.silent.values():
             members = members & ~bits
@@ -135,7 +135,7 @@ class SendProgress:
     alerted: Bits = field(default_factory=no_members)
     """Members in a batch that sends them something."""
     open_batches: tuple[SendBatch, ...] = ()
-    """Batches that were never closed: a worker crashed over them."""
+    """Batches that were never closed, because their worker crashed."""
     pending_retries: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
     next_batch_number: int = 0

@@ -14,7 +14,7 @@ from notifier.domain.users.quiet_hours import time_zone_of
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, hidden_reason
 
-MAX_COUNTED_BURSTS = 64
+MAX_EXAMINED_BURSTS = 64
 """Most bursts of a day that its digest examines: the newest. It counts those that belong to the viewer's digest."""
 MAX_LISTED_BURSTS = 16
 """Most bursts that a digest contains in full, about one or two screens."""
@@ -91,7 +91,7 @@ class Digest:
     newest: tuple[Burst, ...]
     """The newest counted bursts, at most MAX_LISTED_BURSTS."""
     more: bool
-    """The day had more than MAX_COUNTED_BURSTS bursts, so older ones may be missing from the counts."""
+    """The day had more than MAX_EXAMINED_BURSTS bursts, so older ones may be missing from the counts."""
 
     @property
     def opened_second(self) -> datetime:
@@ -115,9 +115,9 @@ def is_in_digest(burst: Burst, viewer: Viewer, now: datetime) -> bool:
 def digest_of(viewer: Viewer, day: date, bursts_of_day: Sequence[Burst], now: datetime) -> Digest | None:
     """Return the viewer's digest of the day; None if it would be empty.
 
-    `bursts_of_day` are ordered newest first, and are at most MAX_COUNTED_BURSTS + 1.
+    `bursts_of_day` are ordered newest first, and are at most MAX_EXAMINED_BURSTS + 1.
     """
-    counted = [burst for burst in bursts_of_day[:MAX_COUNTED_BURSTS] if is_in_digest(burst, viewer, now)]
+    counted = [burst for burst in bursts_of_day[:MAX_EXAMINED_BURSTS] if is_in_digest(burst, viewer, now)]
     if not counted:
         return None
     counts = Counter[UserId]()
@@ -129,7 +129,7 @@ def digest_of(viewer: Viewer, day: date, bursts_of_day: Sequence[Burst], now: da
         count=counts.total(),
         accounts=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         newest=tuple(islice(counted, MAX_LISTED_BURSTS)),
-        more=len(bursts_of_day) > MAX_COUNTED_BURSTS,
+        more=len(bursts_of_day) > MAX_EXAMINED_BURSTS,
     )
 
 

@@ -132,7 +132,7 @@ class HiddenReason(StrEnum):
     NOT_FOLLOWED = "not_followed"
     MUTED = "muted"
     BEFORE_FOLLOW = "before_follow"
-    """Opened before the follow, or before the latest end of a mute, an unblock or a change of volume."""
+    """Opened before the follow, or before a mute ended, the account was unblocked, or the volume changed."""
     RESTRICTED = "restricted"
     BLOCKED = "blocked"
     VOLUME = "volume"

@@ -163,7 +163,7 @@ class SliceWorker:
         The slice may be claimed again at once; after Poison, only when this claim has expired.
         """
         now = self.clock.now()
-        attempt = self._slice_states(slice_)[slice_].attempts + 1
+        attempt = self._slice_states(slice_)[slice_].failures + 1
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=attempt, at=now, note=reason)])
         if attempt < MAX_ATTEMPTS:

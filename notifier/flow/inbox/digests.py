@@ -8,7 +8,7 @@ from itertools import groupby
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.domain.users.digest import (
-    MAX_COUNTED_BURSTS,
+    MAX_EXAMINED_BURSTS,
     Digest,
     DigestSchedule,
     date_of,
@@ -20,7 +20,7 @@ from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.flow.inbox.page import InboxView
 from notifier.ports.inbox import InboxPosition, Timeline
 
-DAY_READ_LIMIT = MAX_COUNTED_BURSTS + 1
+DAY_READ_LIMIT = MAX_EXAMINED_BURSTS + 1
 """Bursts per read: all that a digest counts, and one more that shows whether the read was cut off. Days with few bursts
 share a read."""
 

@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.domain.users.account_preferences import AccountPreferences
 from notifier.domain.users.digest import (
-    MAX_COUNTED_BURSTS,
+    MAX_EXAMINED_BURSTS,
     MAX_LISTED_BURSTS,
     Digest,
     DigestSchedule,
@@ -125,14 +125,14 @@ def test_digest_sums_the_mentions_of_each_account() -> None:
 
 
 def test_digest_of_a_busy_day_keeps_the_newest_bursts() -> None:
-    opened = [burst(seq=seq) for seq in range(MAX_COUNTED_BURSTS + 1, 0, -1)]
+    opened = [burst(seq=seq) for seq in range(MAX_EXAMINED_BURSTS + 1, 0, -1)]
     whole, busy = (digest_of(digest_viewer(), TODAY, bursts, NOON) for bursts in (opened[1:], opened))
     assert whole is not None
     assert busy is not None
-    assert (whole.count, whole.more) == (MAX_COUNTED_BURSTS, False)
-    assert (busy.count, busy.more) == (MAX_COUNTED_BURSTS, True)
+    assert (whole.count, whole.more) == (MAX_EXAMINED_BURSTS, False)
+    assert (busy.count, busy.more) == (MAX_EXAMINED_BURSTS, True)
     assert [shown.key.seq for shown in busy.newest] == [
-        *range(MAX_COUNTED_BURSTS + 1, MAX_COUNTED_BURSTS + 1 - MAX_LISTED_BURSTS, -1)
+        *range(MAX_EXAMINED_BURSTS + 1, MAX_EXAMINED_BURSTS + 1 - MAX_LISTED_BURSTS, -1)
     ]
 
 
