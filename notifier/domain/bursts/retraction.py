@@ -193,8 +193,8 @@ def amended(
 def _after_last_mention_left(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
     """Return the burst after its last mention has left.
 
-    If any of the leaving mentions became protected instead of retracted, the burst keeps those by the author of the
-    earliest, and is restricted to this author's followers.
+    Some leaving mentions may be protected, not retracted. The burst then keeps those by the author of the earliest, and
+    is restricted to this author's followers.
     """
     protected = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
     by_first_author = [mention for mention in protected if mention.author == protected[0].author]

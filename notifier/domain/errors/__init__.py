@@ -137,6 +137,6 @@ __all__ = [
 OUTAGES = (Unavailable, DiskFull, Environment)
 """Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
-They include `Environment`: a process that starts while the store is down connects to it later, and may then find that
-the keyspace is missing or that its schema is incomplete.
+They include `Environment`. A process that starts while the store is down connects to it later. It may then find that
+the keyspace is missing, or that its schema is incomplete.
 """

@@ -79,9 +79,10 @@ def subject_change_as_if_made_now(
 ) -> PreferenceChange:
     """Return an imported change with the `visible_from` that it would have if the user made it now.
 
-    Otherwise a digest could repeat bursts that were listed, or the list could show bursts that were in a digest. The
-    change is returned as imported if it sets no volume, if the user has changed preferences for the account before, or
-    if an earlier import set a volume.
+    Otherwise a digest could repeat bursts that were listed, or the list could show bursts that were in a digest.
+
+    A change without a volume is returned as imported. The same holds if the user has changed preferences for the
+    account before, or if an earlier import set a volume.
     """
     if change.volume is None or current.at > ALWAYS or current.volume is not Volume.DEFAULT:
         return change
