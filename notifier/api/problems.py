@@ -36,7 +36,7 @@ STATUSES: Mapping[type[NotifierError], int] = {
     errors.EventConflict: 409,
     errors.NotFound: 404,
     NoSuchMethod: 405,
-    errors.BadSeen: 400,
+    errors.BadSeenToken: 400,
     errors.BadToken: 401,
     errors.Forbidden: 403,
     errors.TooManyStreams: 429,

@@ -126,7 +126,7 @@ def test_alerts_go_to_pushed_tiers_and_users_who_asked(
     member_sets: MemberSets, push_sets: MemberSets, burst_: Burst, pushed_tiers: set[Tier]
 ) -> None:
     member_sets = {**member_sets, **push_sets}
-    snapshot = take_snapshot(burst_, 0, shard_sets(member_sets), pushed=pushed_tiers)
+    snapshot = take_snapshot(burst_, 0, shard_sets(member_sets), pushed_tiers=pushed_tiers)
     by_rule = {person: expected_group(person, member_sets, burst_) for person in audience(member_sets, None)}
     alertable = (
         push_sets[SetKind.WITH_DEVICE] - push_sets[SetKind.NO_PUSH] if burst_.verdict is Verdict.ALL else frozenset()

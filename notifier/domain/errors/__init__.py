@@ -3,7 +3,7 @@
 NotifierError
 ├── Refused                     the caller's input is not accepted (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
-│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
+│   ├── BadCursor  BadSeenToken  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
 │   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach
 │   ├── BadDevice
 │   │   └── ForeignDevice
@@ -46,7 +46,7 @@ from notifier.domain.errors.refused import (
     BadMark,
     BadPreference,
     BadReach,
-    BadSeen,
+    BadSeenToken,
     BadSubject,
     BadThrottle,
     BadToken,
@@ -89,7 +89,7 @@ __all__ = [
     "BadMark",
     "BadPreference",
     "BadReach",
-    "BadSeen",
+    "BadSeenToken",
     "BadSetting",
     "BadSubject",
     "BadThrottle",

@@ -64,7 +64,7 @@ class NoValkey(Environment):
 
 
 class FolderNotEmpty(Environment):
-    """The folder isn't empty, and the checks of the demo would count the data in it; name an empty or a new folder."""
+    """The folder isn't empty, and the demo's check would count its deliveries, too; name an empty or a new folder."""
 
     code = "not_empty"
 

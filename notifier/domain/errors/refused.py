@@ -51,7 +51,7 @@ class BadCursor(Refused):
     code = "bad_cursor"
 
 
-class BadSeen(Refused):
+class BadSeenToken(Refused):
     """The seen token is not one that came with a page of this inbox."""
 
     code = "bad_seen"

@@ -9,7 +9,10 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
 ALERT_TTL = timedelta(hours=6)
-"""Lifetime of an alert, from the opening of the burst. A device that is turned on later gets no alert for it."""
+"""Lifetime of an alert, from the opening of the burst, or from the sending of a late alert.
+
+A device that is turned on later gets no alert.
+"""
 TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
@@ -112,8 +115,8 @@ def summary_alert(newest: Burst, count: int) -> Alert:
 def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
     """Return the alert with its lifetime counted from now.
 
-    Use it for alerts that waited through quiet hours: their original lifetime is over, so the provider would not keep
-    them for a device that is offline now.
+    Use it for late alerts. After a night of quiet hours the original lifetime is over. A provider would not keep the
+    alert for a device that is offline now.
     """
     return replace(alert, expires_at=now.replace(microsecond=0) + ALERT_TTL)
 

@@ -15,7 +15,7 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, hidden_reason
 
 MAX_EXAMINED_BURSTS = 64
-"""Most bursts of a day that its digest examines: the newest. It counts those that belong to the viewer's digest."""
+"""Most bursts that a digest examines: the newest of its day. It counts those that belong to the viewer's digest."""
 MAX_LISTED_BURSTS = 16
 """Most bursts that a digest contains in full, about one or two screens."""
 
@@ -91,7 +91,7 @@ class Digest:
     newest: tuple[Burst, ...]
     """The newest counted bursts, at most MAX_LISTED_BURSTS."""
     more: bool
-    """The day had more than MAX_EXAMINED_BURSTS bursts, so older ones may be missing from the counts."""
+    """There were more than MAX_EXAMINED_BURSTS bursts, so older ones may be missing from the counts."""
 
     @property
     def opened_second(self) -> datetime:

@@ -37,7 +37,7 @@ def test_pushed_tiers_and_members_who_asked_are_alerted() -> None:
     alerted = {tier: [int(m) for m in members(snapshot.members_to_alert(tier), 0)] for tier in Tier}
     assert alerted == {Tier.P0: [2], Tier.P1: [], Tier.P2: [6], Tier.DORMANT: [50]}
     assert [snapshot.for_tier(tier).alert_count for tier in TIERS] == [1, 0, 2]
-    wider = take_snapshot(burst(first_of_day=False), 0, LIVE, pushed=TIERS)
+    wider = take_snapshot(burst(first_of_day=False), 0, LIVE, pushed_tiers=TIERS)
     assert [wider.for_tier(tier).alert_count for tier in TIERS] == [1, 1, 1]
 
 
