@@ -154,8 +154,8 @@ class MentionChange:
     def is_entering(self, burst: Burst) -> bool:
         """Return whether the change makes the mention part of the burst.
 
-        This happens if the burst was narrowed to an author's followers, and another mention by that author is protected
-        later.
+        This happens if the burst was narrowed to an author's followers, and another mention by that author becomes
+        protected later.
         """
         return not belongs_to(self.before, burst) and belongs_to(self.after, burst)
 

@@ -79,7 +79,7 @@ class _PoolCredit:
     def try_spend(self, slice_: Slice) -> bool:
         """Spend credit on the slice and return True; return False if too little is left.
 
-        If only shards are lacking, the remaining shards stay free: no other slice gets them in this round.
+        If only shards are lacking, the remaining shards stay free: in this round only expired slices may still start.
         """
         if not self.may_start(slice_):
             return False
@@ -193,7 +193,7 @@ def yielding_bursts(
 
     Rows of P1 and P2 that run at the same time would take half of the store's capacity from a higher tier. While the P0
     rows of any burst are late, the P1 and P2 rows of all bursts wait. P2 rows also wait until all P1 slices of their
-    burst are queued or running. Rows never wait beyond MAX_YIELD_TIME, or for a tier that a throttle limits.
+    burst are queued or running. Rows wait until MAX_YIELD_TIME at most, and never for a tier that a throttle limits.
     """
     throttled_tiers = {tier for tier, tier_limit in limits.items() if tier_limit.rate is not None}
     is_p0_late = Tier.P0 not in throttled_tiers and any(_has_late_p0(progress, now) for progress in all_progress)

@@ -121,8 +121,8 @@ def _push_slices(progress: BurstProgress, platform: Platform) -> Iterator[SliceS
     return (slice_state for slice_, slice_state in progress.slice_states.items() if slice_.step is step)
 
 
-def _by_tier(states: Iterable[SliceState]) -> ShardsByTier:
+def _by_tier(slice_states: Iterable[SliceState]) -> ShardsByTier:
     by_tier = dict[Tier, set[int]]()
-    for slice_state in states:
+    for slice_state in slice_states:
         by_tier.setdefault(slice_state.slice.tier, set()).update(slice_state.slice.shards)
     return by_tier

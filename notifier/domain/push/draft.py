@@ -81,7 +81,7 @@ class Draft:
         )
 
     def cut(self, max_attempts: int) -> "Draft":
-        """Return the draft with at most this many attempts, but at least those of its first member.
+        """Return the draft with the first attempts, this many or a few more: a member's devices are never split.
 
         A batch that is already written stays as it is.
         """
@@ -95,7 +95,7 @@ class Draft:
         return replace(self, batch=replace(_masked(self.batch, mask), retries=retries), attempts=attempts)
 
     def without(self, members: Collection[Member]) -> "Draft":
-        """Return the draft without these members. They get their alert later, because no batch has them."""
+        """Return the draft without these members. No batch has them then, so they get their alert later."""
         if not members:
             return self
         attempts = [attempt for attempt in self.attempts if attempt.state.member not in members]
@@ -149,7 +149,7 @@ def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device]
 
 
 def within_rate(drafts: Sequence[Draft], granted: int) -> Sequence[Draft]:
-    """Return the first drafts, with as many attempts as the rate limit granted; the last one may be cut."""
+    """Return the first drafts, with the granted number of attempts or a few more: see `Draft.cut`."""
     sendable, remaining = list[Draft](), granted
     for draft in drafts:
         if draft.attempts and remaining <= 0:
