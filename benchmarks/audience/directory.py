@@ -66,7 +66,7 @@ def _fill(directory: Directory, count: int) -> None:
     for numbers in np.array_split(np.random.default_rng(1).permutation(count), -(-count // AT_ONCE)):
         directory.assign_numbers([_name(n) for n in numbers.tolist()])
     first = directory.lease(UNIVERSE)
-    directory.enrol_range(IdRange(prefix="", first=1, count=UNIVERSE, member=first))
+    directory.enrol_range(IdRange(prefix="", first=1, count=UNIVERSE, first_member=first))
 
 
 def _first(directory: Directory, count: int, batches: int) -> dict[str, list[float]]:

@@ -34,7 +34,7 @@ from notifier.domain.audience.bitmap import (
     from_offsets,
     shard_of,
 )
-from notifier.domain.audience.follow_import import HALF_KEY_BITS, FollowRowChunk, Keys, cut_follow_rows, edge_keys
+from notifier.domain.audience.follow_import import HALF_KEY_BITS, FollowRowChunk, ImportKeys, cut_follow_rows, edge_keys
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
@@ -82,7 +82,7 @@ def _follows(crowds: FollowRowChunk, names: Mapping[Member, UserId]) -> list[tup
     return [*shared, *own]
 
 
-def _shards(keys: Keys, names: Mapping[Member, UserId]) -> Mapping[str, Mapping[int, list[int]]]:
+def _shards(keys: ImportKeys, names: Mapping[Member, UserId]) -> Mapping[str, Mapping[int, list[int]]]:
     by_subject: dict[str, dict[int, list[int]]] = defaultdict(dict)
     places = keys // np.uint64(SHARD_MEMBERS)
     for block_keys in np.split(keys, np.flatnonzero(np.diff(places)) + 1):
@@ -184,7 +184,7 @@ def _ours(data: Path, export: Export) -> Cost:
     try:
         profile.prepare()
         ports = profile.ports()
-        ids = IdRange(prefix="", first=1, count=2 * NUMBERED, member=ports.directory.lease(2 * NUMBERED))
+        ids = IdRange(prefix="", first=1, count=2 * NUMBERED, first_member=ports.directory.lease(2 * NUMBERED))
         ports.directory.enrol_range(ids)
         system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
         took = cost(lambda: _imported(system, data / "imports", export.file))

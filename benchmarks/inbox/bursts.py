@@ -61,7 +61,7 @@ class BurstHistory:
 
     def _decided(self, head: Head, at: datetime, offsets: Iterator[int]) -> Head:
         mentions, nonce = list(_mentions(head.subject, at, offsets)), self.ports.nonces.new()
-        return advance(head, mentions, known=(), now=at, nonce=nonce, collapse=COLLAPSE)
+        return advance(head, mentions, sequenced_events=(), now=at, nonce=nonce, collapse_override=COLLAPSE)
 
     def _publish(self, decided: Sequence[Head]) -> Sequence[Head]:
         """Write the heads first and last, as a coordinator does: the next start completes a crash in between."""

@@ -165,7 +165,7 @@ class Loader:
             for number, name in enumerate(people.accounts)
         ]
         self.ports.directory.enrol(accounts)
-        self.ports.directory.enrol_range(IdRange(prefix="u", first=0, count=people.end, member=Member(0)))
+        self.ports.directory.enrol_range(IdRange(prefix="u", first=0, count=people.end, first_member=Member(0)))
 
     def _follow(self, group: Group, followers: dict[UserId, npt.NDArray[np.bool_]]) -> None:
         first, picks = self.population.first[group.name], self.population.picks(group)

@@ -46,7 +46,7 @@ def _honour(stage: FanoutStage) -> None:
     """Make every user with a device a VIP, because a world has too few VIPs for a percentile."""
     crowd = WorldBitmaps(stage.world)
     stage.ports.sets.put(
-        ShardBlob(kind=SetKind.VIP, owner=None, shard=shard, bits=crowd.account_wide_set(SetKind.PUSH, shard))
+        ShardBlob(kind=SetKind.VIP, owner=None, shard=shard, bits=crowd.account_wide_set(SetKind.WITH_DEVICE, shard))
         for shard in range(stage.world.shards)
     )
 

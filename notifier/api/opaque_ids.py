@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from notifier.api.auth.service_keys import InstallationKeys
 from notifier.codec import pack, unpack
-from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
+from notifier.domain.errors import BadCursor, BadMark, BadSeenToken, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.visibility import SeenToken
 from notifier.flow.live.stream import StreamPosition
@@ -106,10 +106,10 @@ class OpaqueIds:
         )
 
     def seen_token(self, viewer: UserId, token: str) -> SeenToken:
-        """Decode a seen token. Raises BadSeen."""
+        """Decode a seen token. Raises BadSeenToken."""
         decoded = self._decrypt("seen", viewer, token, _Seen)
         if decoded is None:
-            raise BadSeen("Load the inbox again to get a new one.")
+            raise BadSeenToken("Load the inbox again to get a new one.")
         return SeenToken(viewer=viewer, as_of=decoded.as_of, newer=frozenset(key.burst for key in decoded.newer))
 
     def event_id(self, viewer: UserId, position: StreamPosition) -> str:

@@ -36,14 +36,14 @@ STATUSES: Mapping[type[NotifierError], int] = {
     errors.EventConflict: 409,
     errors.NotFound: 404,
     NoSuchMethod: 405,
-    errors.BadSeen: 400,
+    errors.BadSeenToken: 400,
     errors.BadToken: 401,
     errors.Forbidden: 403,
     errors.TooManyStreams: 429,
     errors.TooManyRequests: 429,
     errors.Refused: 400,
     errors.Unavailable: 503,
-    errors.Full: 507,
+    errors.DiskFull: 507,
     NotifierError: 500,
 }
 """An error class that is not listed has the status of its nearest listed base class."""

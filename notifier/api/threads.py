@@ -62,7 +62,7 @@ class ThreadedLog:
     threads: Threads
 
     async def append(self, record: Record) -> None:
-        """Return once the record is durable. Raises LogUnavailable and Full."""
+        """Return once the record is durable. Raises LogUnavailable and DiskFull."""
         await self.threads.run(self.log.append, [record])
 
 

@@ -10,7 +10,7 @@ from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.supervisor.forkserver_client import LOG_NAME
 from notifier.cli.supervisor.processes import ROLES
 from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, is_world_note
-from notifier.domain.errors import NotOurs, Unwritable
+from notifier.domain.errors import NotADataFolder, Unwritable
 
 
 def prepare(data: Path) -> None:
@@ -80,7 +80,7 @@ LOCK = Path("run", "lock")
 
 
 def require_own_folder(data: Path) -> None:
-    """Raise NotOurs if the folder belongs to other software.
+    """Raise NotADataFolder if the folder belongs to other software.
 
     Such a folder contains files that a notifier does not own. It contains no store and no note of a notifier.
     """
@@ -89,7 +89,7 @@ def require_own_folder(data: Path) -> None:
     owned = set(_owned_files(data))
     for path in data.rglob("*"):
         if path.is_file() and path != data / LOCK and owned.isdisjoint((path, *path.parents)):
-            raise NotOurs(f"{data} contains {path.relative_to(data)}.")
+            raise NotADataFolder(f"{data} contains {path.relative_to(data)}.")
 
 
 def remove(path: Path) -> None:
@@ -103,13 +103,13 @@ def remove(path: Path) -> None:
 def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
     """Remove the files that a demo created, and nothing else.
 
-    Raises NotOurs if the folder isn't a demo's, or if its demo.json comes from another program. Raises Unwritable.
+    Raises NotADataFolder if the folder isn't a demo's, or its demo.json comes from another program. Raises Unwritable.
     The caller must hold the folder's lock. The lock file is not removed, because other processes may wait for it.
     """
     notes = [data / note for note in DEMO_NOTES if is_world_note(data / note)]
     if not notes:
         if not has_no_owned_files(data):
-            raise NotOurs(f"{data} was not created by the demo.")
+            raise NotADataFolder(f"{data} was not created by the demo.")
         return
     try:
         # Rename the note first: after a crash, the next demo finds it and continues the removal.

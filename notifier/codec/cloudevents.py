@@ -232,35 +232,35 @@ CloudEventStruct = (
 )
 
 
-def _checked_author(raw: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
-    user = raw.data.user
+def _checked_author(cloud_event: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
+    user = cloud_event.data.user
     return checked_author_retraction(
-        source=raw.source, id=raw.id, cause=cause, user=user, happened_at=raw.time, now=now
+        source=cloud_event.source, id=cloud_event.id, cause=cause, user=user, happened_at=cloud_event.time, now=now
     )
 
 
-def _checked_follow(raw: _Followed | _Unfollowed, action: FollowAction, now: datetime) -> GraphChange:
+def _checked_follow(cloud_event: _Followed | _Unfollowed, action: FollowAction, now: datetime) -> GraphChange:
     return checked_follow_change(
-        source=raw.source,
-        id=raw.id,
-        follower=raw.data.follower,
-        followed=raw.data.followed,
+        source=cloud_event.source,
+        id=cloud_event.id,
+        follower=cloud_event.data.follower,
+        followed=cloud_event.data.followed,
         action=action,
-        sequence=raw.data.sequence,
-        happened_at=raw.time,
+        sequence=cloud_event.data.sequence,
+        happened_at=cloud_event.time,
         now=now,
     )
 
 
-def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> UserBlockChange:
+def _checked_block(cloud_event: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> UserBlockChange:
     return checked_user_block(
-        source=raw.source,
-        id=raw.id,
-        blocker=raw.data.blocker,
-        blocked=raw.data.blocked,
+        source=cloud_event.source,
+        id=cloud_event.id,
+        blocker=cloud_event.data.blocker,
+        blocked=cloud_event.data.blocked,
         blocks=blocks,
-        sequence=raw.data.sequence,
-        happened_at=raw.time,
+        sequence=cloud_event.data.sequence,
+        happened_at=cloud_event.time,
         now=now,
     )
 
@@ -268,21 +268,21 @@ def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -
 MAX_EVENT_BYTES = 64 * 1024
 MAX_BATCH_EVENTS = 1_000
 
-SINGLE_TYPE = "application/cloudevents+json"
-BATCH_TYPE = "application/cloudevents-batch+json"
+SINGLE_CONTENT_TYPE = "application/cloudevents+json"
+BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event of a request, decoded and validated."""
 
     type: str | None
-    """CloudEvents type. An event that fails validation has it, too; None if the event cannot be decoded."""
+    """CloudEvents type, also of an event that is refused by validation; None if the event can't be decoded."""
     event: UpstreamEvent | NotifierError
     """The event, or the reason for its refusal."""
 
 
-_EVENT: msgspec.json.Decoder[CloudEventStruct] = msgspec.json.Decoder(CloudEventStruct)
-_BATCH = msgspec.json.Decoder(list[msgspec.Raw])
+_EVENT_DECODER: msgspec.json.Decoder[CloudEventStruct] = msgspec.json.Decoder(CloudEventStruct)
+_BATCH_DECODER = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def read_event(body: bytes, now: datetime) -> ReceivedEvent:
@@ -296,7 +296,7 @@ def read_batch(body: bytes, now: datetime) -> list[ReceivedEvent]:
     Raises BadEvent if the body is not a JSON array, and TooLarge if it has too many events.
     """
     try:
-        events = _BATCH.decode(body)
+        events = _BATCH_DECODER.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"The batch is not a JSON array: {error}.") from error
     if len(events) > MAX_BATCH_EVENTS:
@@ -319,6 +319,6 @@ def _decode(body: bytes | msgspec.Raw) -> CloudEventStruct:
     if len(body) > MAX_EVENT_BYTES:
         raise TooLarge(f"The limit of an event is {MAX_EVENT_BYTES} bytes.")
     try:
-        return _EVENT.decode(body)
+        return _EVENT_DECODER.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"{error}.") from error

@@ -1,10 +1,10 @@
 """Encoding of devices, rate limits, alert history and send logs for stores and log."""
 
+import struct
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from math import isfinite
-from struct import Struct, error
 
 import msgspec
 
@@ -25,7 +25,7 @@ from notifier.domain.push.device import (
     FirebaseToken,
     WebSubscription,
 )
-from notifier.domain.push.frequency_cap import AlertHistory, CountedAlert, SentAlert
+from notifier.domain.push.frequency_cap import AlertCause, AlertHistory, SentAlert
 from notifier.domain.push.rate_limit import ProviderRate
 from notifier.domain.push.send_log import (
     AlertOutcome,
@@ -160,8 +160,8 @@ def _unpacked_address(packed: _Apple | _FirebaseToken | _FirebaseInstallation | 
 
 # Alert limits as Redis keeps them: 40 bytes per provider rate, and 24 bytes per alert in a member's history.
 
-_RATE = Struct("<ddqqq")
-_SENT_ALERT = Struct("<q8s8s")
+_RATE = struct.Struct("<ddqqq")
+_SENT_ALERT = struct.Struct("<q8s8s")
 
 
 def pack_rate(rate: ProviderRate) -> bytes:
@@ -183,7 +183,7 @@ def unpack_rate(blob: bytes) -> ProviderRate:
             since=from_ms(since),
             cut_at=from_ms(cut_at) if cut_at else None,
         )
-    except (error, OverflowError) as cause:
+    except (struct.error, OverflowError) as cause:
         raise Poison(f"Invalid rate-limit state: {cause}.") from cause
     if not (isfinite(tokens) and 0 < share <= 1):
         raise Poison(f"Invalid rate-limit state: {tokens} tokens and a share of {share}.")
@@ -199,15 +199,15 @@ def unpack_history(blob: bytes) -> AlertHistory:
         return [
             _sent_alert(blob[offset : offset + _SENT_ALERT.size]) for offset in range(0, len(blob), _SENT_ALERT.size)
         ]
-    except (error, OverflowError) as cause:
+    except (struct.error, OverflowError) as cause:
         raise Poison(f"Invalid history of alerts: {cause}.") from cause
 
 
 @lru_cache(maxsize=4096)
 def _sent_alert(packed: bytes) -> SentAlert:
-    """Decode one alert, cached: thousands of members have the same one, and decoding each costs ten times as much."""
+    """Decode one alert, cached. Thousands of members have the same one, and a look-up takes a tenth of the time."""
     at, burst, tweet = _SENT_ALERT.unpack(packed)
-    return SentAlert(at=from_ms(at), cause=CountedAlert(burst=burst, tweet=tweet))
+    return SentAlert(at=from_ms(at), cause=AlertCause(burst=burst, tweet=tweet))
 
 
 # Batches of the send log: the intent is written before sending, the outcome (failed attempts) afterwards.
@@ -247,7 +247,7 @@ def pack_intent(batch: SendBatch) -> bytes:
             members=encode(batch.members),
             summaries=tuple((olders, encode(bits)) for olders, bits in batch.summaries.items()),
             silent={reason: encode(bits) for reason, bits in batch.silent.items()},
-            retries=tuple(map(_packed_attempts, batch.retries)),
+            retries=tuple(map(_packed_attempt, batch.retries)),
         )
     )
 
@@ -266,20 +266,20 @@ def unpack_batch(number: int, intent: bytes, outcome: bytes | None) -> SendBatch
         members=decode(unpacked.members),
         summaries={olders: decode(blob) for olders, blob in unpacked.summaries},
         silent={reason: decode(blob) for reason, blob in unpacked.silent.items()},
-        retries=tuple(map(_unpacked_attempts, unpacked.retries)),
+        retries=tuple(map(_unpacked_attempt, unpacked.retries)),
         failures=None if outcome is None else tuple(map(_unpacked_failure, unpack(_Outcome, outcome).failures)),
     )
 
 
 def _packed_failure(failure: FailedAttempt) -> _Failure:
-    return _Failure(_packed_attempts(failure.state), failure.outcome, failure.at, failure.reason)
+    return _Failure(_packed_attempt(failure.state), failure.outcome, failure.at, failure.reason)
 
 
-def _packed_attempts(state: AttemptState) -> _AttemptState:
+def _packed_attempt(state: AttemptState) -> _AttemptState:
     return _AttemptState(state.device, state.member, state.first_at, state.failures, state.covered_bursts)
 
 
-def _unpacked_attempts(packed: _AttemptState) -> AttemptState:
+def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
     return AttemptState(
         device=packed.device,
         member=packed.member,
@@ -291,7 +291,7 @@ def _unpacked_attempts(packed: _AttemptState) -> AttemptState:
 
 def _unpacked_failure(packed: _Failure) -> FailedAttempt:
     return FailedAttempt(
-        state=_unpacked_attempts(packed.state), outcome=packed.outcome, at=packed.at, reason=packed.reason
+        state=_unpacked_attempt(packed.state), outcome=packed.outcome, at=packed.at, reason=packed.reason
     )
 
 

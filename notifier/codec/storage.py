@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 _ENCODER = msgspec.msgpack.Encoder()
 
-LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
+LATEST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
 """Latest time that a datetime can hold, in milliseconds since 1970."""
 
 
@@ -43,12 +43,12 @@ def pack(value: object) -> bytes:
     return _ENCODER.encode(value)
 
 
-def unpack(kind: type[T], blob: bytes) -> T:
+def unpack(value_type: type[T], blob: bytes) -> T:
     """Decode a value of the given type. Raises Poison if the bytes are corrupt."""
     try:
-        return msgspec.msgpack.decode(blob, type=kind)
+        return msgspec.msgpack.decode(blob, type=value_type)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Poison(f"Invalid {kind.__name__}: {error}.") from error
+        raise Poison(f"Invalid {value_type.__name__}: {error}.") from error
 
 
 def contains_user(blob: bytes, users: Collection[str]) -> bool:
@@ -78,14 +78,14 @@ def _contains_any(blob: bytes, users: Collection[str]) -> bool:
 
 
 class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
-    """Contents of an audience snapshot without its bitmaps."""
+    """Contents of an audience snapshot without its bitmaps, stored in the column `facts`."""
 
     reached: tuple[int, int, int]
     dormant: int
     suppressed: dict[str, int]
     alert_counts: tuple[int, int, int]
     """Number of members to alert once each tier's rows are written."""
-    opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LAST_MS)]
+    opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
     """Opening time of the burst, which is part of the key of the shard's rows."""
 
     @classmethod
@@ -121,7 +121,7 @@ class _PackedSnapshot(msgspec.Struct, array_like=True):
 
 
 def pack_snapshot(snapshot: AudienceSnapshot, facts: SnapshotFacts | None = None) -> bytes:
-    """Encode the audience snapshot with its facts, which are counted unless the caller passes them."""
+    """Encode the audience snapshot with its facts. A caller that has counted the facts already passes them."""
     p0, p1, p2 = (encode_bits(snapshot.tiers[tier]) for tier in TIERS)
     return pack(
         _PackedSnapshot(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from notifier.config.field import setting
-from notifier.domain.bursts.moderation import AUTHOR_LIMIT
+from notifier.domain.bursts.moderation import AUTHOR_CAP
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.token_bucket import BucketLimit
 
@@ -60,14 +60,14 @@ MAX_REFILL = timedelta(days=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachSettings:
     capacity: int = setting(
-        AUTHOR_LIMIT.capacity,
+        AUTHOR_CAP.capacity,
         requirement="a whole number from 1 to 1000000",
         meaning="How many mentions of celebrities by one account may cause alerts in a row. Further mentions are "
         "delivered as rows without alerts.",
         is_valid=lambda mentions: 1 <= mentions <= MAX_MENTIONS,
     )
     refill: timedelta = setting(
-        AUTHOR_LIMIT.refill,
+        AUTHOR_CAP.refill,
         requirement="a number of seconds from 0.001 to 86400",
         meaning="Seconds until such an account may cause alerts with one more mention.",
         is_valid=lambda wait: timedelta(milliseconds=1) <= wait <= MAX_REFILL,

@@ -20,7 +20,7 @@ from notifier.config.field import HiddenPart, setting, variable
 from notifier.config.loader import read_settings
 from notifier.config.push import PushSettings
 from notifier.config.sections import DeadLetterSettings, InboxLimits, ReachSettings, RequestLimits
-from notifier.domain.audience.activity import P2_REACH_DAYS
+from notifier.domain.audience.activity import P2_DAYS_CHOICES
 from notifier.domain.errors import BadSetting
 
 CELEBRITY_THRESHOLD = 1_000_000
@@ -160,10 +160,10 @@ class Settings:
         is_valid=lambda every: not every or ROLL_UP_BOUNDS[0] <= every <= ROLL_UP_BOUNDS[1],
     )
     p2_days: int = setting(
-        P2_REACH_DAYS[-1],
-        requirement=", ".join(map(str, P2_REACH_DAYS[:-1])) + f" or {P2_REACH_DAYS[-1]}",
+        P2_DAYS_CHOICES[-1],
+        requirement=", ".join(map(str, P2_DAYS_CHOICES[:-1])) + f" or {P2_DAYS_CHOICES[-1]}",
         meaning="Days within which a follower of a celebrity must have been active to be in P2.",
-        is_valid=lambda days: days in P2_REACH_DAYS,
+        is_valid=lambda days: days in P2_DAYS_CHOICES,
     )
     tier_rule: str = setting(
         "",

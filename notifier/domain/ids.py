@@ -62,7 +62,7 @@ class Subject:
         return f"{self.kind}:{self.owner}"
 
     def __hash__(self) -> int:
-        """Hash the owner only. That takes a fifth of the time, and few owners have subjects of two kinds."""
+        """Hash the owner only. Hashing both fields takes five times as long; few owners have subjects of two kinds."""
         return hash(self.owner)
 
     def __lt__(self, right: "Subject") -> bool:
@@ -106,50 +106,50 @@ class Policy:
     """Collapse window and fan-out budget of a kind of subject."""
 
     collapse: timedelta
-    """Shortest collapse window. Mentions within it share one burst."""
+    """Shortest collapse window: how long further public mentions join an open burst."""
     budget_capacity: int
-    """Size of the fan-out budget: so many fan-outs may follow each other immediately.
+    """Size of the fan-out budget: the number of fan-outs that may follow each other immediately.
 
     At 0 there is no budget, and only the collapse window limits fan-outs. Public and restricted fan-outs have separate
     budgets of this size.
     """
     budget_refill: timedelta
     """Time in which the budget earns one more fan-out."""
-    collapse_off_limit: int
-    """Most followers of a small subject: it needs no budget, and an override may switch collapsing off."""
+    max_small_followers: int
+    """Most followers of a small subject. Small subjects need no budget, and an override may switch collapsing off."""
 
     def refilled_every(self, refill_override: timedelta | None) -> Self:
-        """Return the policy with the refill time of the override, if there is one."""
+        """Return the policy with this refill time instead of its own; the same policy for None."""
         return self if refill_override is None else replace(self, budget_refill=refill_override)
 
     def needs_budget(self, followers: int) -> bool:
         """Return whether fan-outs to this many followers consume a budget. Those of small subjects cost little."""
-        return self.budget_capacity > 0 and followers > self.collapse_off_limit
+        return self.budget_capacity > 0 and followers > self.max_small_followers
 
     def collapse_for(self, followers: int, collapse_override: timedelta | None) -> timedelta:
         """Return the shortest collapse window of a subject of this size.
 
         `collapse_override` replaces the policy's window. An override of zero switches collapsing off, and is ignored
-        above `collapse_off_limit` followers.
+        above `max_small_followers` followers.
         """
-        if collapse_override is None or (collapse_override == timedelta(0) and followers > self.collapse_off_limit):
+        if collapse_override is None or (collapse_override == timedelta(0) and followers > self.max_small_followers):
             return self.collapse
         return collapse_override
 
 
 POLICIES = {
-    # Six tokens plus one an hour limit a celebrity to about 30 fan-outs a day, however frequent the mentions.
+    # Six tokens plus one an hour limit a celebrity to 30 public fan-outs in any day, however frequent the mentions.
     Kind.MENTION: Policy(
         collapse=timedelta(seconds=60),
         budget_capacity=6,
         budget_refill=timedelta(hours=1),
-        collapse_off_limit=100_000,
+        max_small_followers=100_000,
     ),
-    # An audience of one costs one row a minute at most: no budget is needed.
+    # A burst with an audience of one costs one row: no budget is needed.
     Kind.SELF: Policy(
         collapse=timedelta(seconds=60),
         budget_capacity=0,
         budget_refill=timedelta(hours=1),
-        collapse_off_limit=1,
+        max_small_followers=1,
     ),
 }

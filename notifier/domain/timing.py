@@ -8,10 +8,7 @@ LATE_AFTER = timedelta(minutes=15)
 
 
 PUSH_LIFETIME = timedelta(hours=24)
-"""Age of a burst at which its unsent alerts expire, in every push pool.
-
-It is long enough for a night of quiet hours, or a provider outage of nearly a day.
-"""
+"""Age of a burst at which its unsent alerts expire. They outlive a night of quiet hours, or most provider outages."""
 
 
 def is_due(last_run: datetime | None, interval: timedelta, now: datetime) -> bool:
@@ -28,7 +25,7 @@ class Backoff:
     """
 
     first: timedelta
-    """Shortest delay."""
+    """Shortest delay, unless `longest` divided by `1 + jitter` is less."""
     longest: timedelta
     """Upper limit of a delay, jitter included."""
     jitter: float = 0.0

@@ -24,7 +24,7 @@ class TokenBucket:
     """State of a bucket at one time."""
 
     tokens: float
-    """The number is negative when the same tokens were spent twice, for example by two processes."""
+    """Negative after tokens were spent on credit, or the same tokens by two processes at once."""
     at: datetime
     """The time up to which earned tokens are included."""
 
@@ -40,7 +40,7 @@ class TokenBucket:
         return self.topped_up(self.elapsed(now) / limit.refill, limit.capacity, now)
 
     def topped_up(self, earned: float, capacity: float, now: datetime) -> Self:
-        """Add tokens up to the capacity. For callers whose rate varies."""
+        """Add the earned tokens, up to the capacity. For callers that compute them, because their rate varies."""
         return replace(self, tokens=min(float(capacity), self.tokens + earned), at=max(self.at, now))
 
     def elapsed(self, now: datetime) -> timedelta:
@@ -75,7 +75,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimit:
-    """Requests of one kind that a client may send per window, all at once or spread out."""
+    """Limit of one client's requests of one kind: `max_requests` at once, and in the long run as many per window."""
 
     name: str
     window: timedelta
@@ -113,5 +113,5 @@ class RequestAllowance:
 
 
 def whole_seconds(span: timedelta) -> int:
-    """Return the span in whole seconds, rounded up: a client that waits for so long is not rejected again."""
+    """Return the span in whole seconds, rounded up: a client that waits for so long doesn't return too early."""
     return ceil(span.total_seconds())

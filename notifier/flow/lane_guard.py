@@ -85,7 +85,7 @@ class LaneGuard:
 
         Call this before the dead letter is written. The count is durable on return, so no crash or restart lets more
         records become dead letters than the limit allows. If the process crashes between the count and the dead letter,
-        the record fails again, but counts only once. Raises StoreUnavailable or Full.
+        the record fails again, but counts only once. Raises StoreUnavailable or DiskFull.
         """
 
         def with_death(tally: LaneTally) -> LaneTally:

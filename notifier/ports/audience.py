@@ -63,7 +63,7 @@ class ActiveSetEntry:
 class ActiveSets(Protocol):
     """Active-set entries. Durable. Blocking.
 
-    Raises StoreUnavailable or Full, and Poison if a stored bitmap cannot be read.
+    Raises StoreUnavailable or DiskFull, and Poison if a stored bitmap cannot be read.
     """
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:

@@ -34,7 +34,7 @@ class Bursts(Protocol):
 
         For each burst the higher version wins; a mention is written once. The bursts are readable before
         `known_events` returns the events of the mentions. `changed` replaces mentions written earlier, unless a write
-        with a higher version of their burst has changed them. Blocking. Raises StoreUnavailable or Full.
+        with a higher version of their burst has changed them. Blocking. Raises StoreUnavailable or DiskFull.
         """
         ...
 
@@ -71,8 +71,8 @@ class Heads(Protocol):
         """Replace each head whose stored version is exactly one lower; return for each whether it was replaced.
 
         Heads are replaced independently of each other. They are durable on return. A writer that lost the answer may
-        repeat the call: it gets True if the stored head has its nonce. Blocking. Raises StoreUnavailable or Full if the
-        result is unknown; load the heads again to find out.
+        repeat the call: it gets True if the stored head has its nonce. Blocking. Raises StoreUnavailable or DiskFull if
+        the result is unknown; load the heads again to find out.
         """
         ...
 

@@ -23,7 +23,7 @@ class Epochs(Protocol):
 
 
 class Leases(Protocol):
-    """Leases by name, with one owner at a time. Durable. Blocking. Raises StoreUnavailable or Full."""
+    """Leases by name, with one owner at a time. Durable. Blocking. Raises StoreUnavailable or DiskFull."""
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         """Take or renew the lease for another term; return whether the owner holds it."""
@@ -50,7 +50,7 @@ class Queue(Protocol):
 
 
 class Throttles(Protocol):
-    """Throttles, with an audit log. Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
+    """Throttles, with an audit log. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def put(self, throttle: Throttle) -> None:
         """Store the throttle, and write it with its operator to the audit log in the same step."""

@@ -77,7 +77,7 @@ class Directory(Protocol):
 
 
 class AccountFlags(Protocol):
-    """Flag rows. Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
+    """Flag rows. Durable and idempotent. Blocking. Every method raises StoreUnavailable, and DiskFull for writes."""
 
     def write(self, rows: Iterable[FlagRow]) -> None:
         """Store each flag unless the stored one ranks higher, so calls may come in any order."""

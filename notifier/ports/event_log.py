@@ -72,7 +72,7 @@ class EventLog(Protocol):
         """Append the records. All are durable on return and survive the crash of any process.
 
         The order within a key is kept. Blocking and thread-safe; concurrent appends share one sync. Raises
-        LogUnavailable or Full, and Poison for a record that is larger than the log accepts. After an error some
+        LogUnavailable or DiskFull, and Poison for a record that is larger than the log accepts. After an error some
         records may have been written.
         """
         ...
@@ -112,7 +112,7 @@ class DeadLetter:
 
 
 class DeadLetters(Protocol):
-    """Dead letters by ID. Durable. Raises StoreUnavailable or Full."""
+    """Dead letters by ID. Durable. Raises StoreUnavailable or DiskFull."""
 
     def put(self, letter: DeadLetter) -> None:
         """Store the letter. Idempotent by ID."""
@@ -129,8 +129,8 @@ class DeadLetters(Protocol):
 class LaneTallies(Protocol):
     """One tally per lane, changed only by compare-and-set.
 
-    Durable: a stored tally survives the crash of any process. Blocking. Raises StoreUnavailable, and Full for writes.
-    After an error the change may or may not have been made; read again to find out.
+    Durable: a stored tally survives the crash of any process. Blocking. Raises StoreUnavailable, and DiskFull for
+    writes. After an error the change may or may not have been made; read again to find out.
     """
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:

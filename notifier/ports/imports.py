@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from notifier.domain.audience.follow_import import Ids, Keys
+from notifier.domain.audience.follow_import import Ids, ImportKeys
 from notifier.domain.ids import UserId
 
 T = TypeVar("T")
@@ -57,18 +57,18 @@ class NumberedFollowEdges:
 class EdgeSort(Protocol):
     """Durable external sort of follow edges, used by one importer at a time. Blocking.
 
-    Raises Full, and Environment if another importer uses it.
+    Raises DiskFull, and Environment if another importer uses it.
     """
 
     def rows_read(self) -> int:
         """Return the number of source rows stored in sorted runs; the import resumes there."""
         ...
 
-    def add(self, keys: Keys, rows_read: int) -> None:
+    def add(self, keys: ImportKeys, rows_read: int) -> None:
         """Store a sorted run and the source position in one atomic step, even if the process crashes."""
         ...
 
-    def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
+    def remaining_chunks(self) -> Iterator[tuple[ImportKeys, int]]:
         """Yield all keys that are not done, each once, in ascending chunks that never split a block.
 
         Each chunk comes with the number to pass to `mark_done` once it is written. All keys of this chunk, and of the

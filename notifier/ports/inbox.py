@@ -20,7 +20,7 @@ class InboxStore(Protocol):
         """Write the rows. They are durable on return. Idempotent: the same rows again change nothing.
 
         The write uses short transactions, so that an urgent tier never waits long behind bulk. `on_progress` is called
-        between transactions and may raise. Raises StoreUnavailable or Full. After any error some rows may have been
+        between transactions and may raise. Raises StoreUnavailable or DiskFull. After any error some rows may have been
         written.
         """
         ...
@@ -81,7 +81,7 @@ class Timeline(Protocol):
 
 
 class AudienceSnapshots(Protocol):
-    """Audience snapshots, kept for a week. Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
+    """Audience snapshots, kept for a week. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
         """Return the snapshots of those shards that have one.

@@ -35,7 +35,7 @@ class ChangesSince:
 class BurstChanges(Protocol):
     """Change feed of recently written bursts. Asynchronous. Raises StoreUnavailable.
 
-    `record_viewer_lapse` also raises Full.
+    `record_viewer_lapse` also raises DiskFull.
 
     `Bursts.write` adds each burst to the feed after the burst is readable and before it returns. A write that raised
     may or may not be in the feed.
@@ -71,7 +71,7 @@ class ViewerLapses(Protocol):
     def record(self) -> None:
         """Record a lapse; every reader of the feed gets it with its next call of `after`.
 
-        Durable on return; idempotent. Raises StoreUnavailable or Full; then it may or may not be recorded.
+        Durable on return; idempotent. Raises StoreUnavailable or DiskFull; then it may or may not be recorded.
         """
         ...
 

@@ -18,7 +18,7 @@ from notifier.domain.ids import BurstKey
 class Ledger(Protocol):
     """Durable record of all fan-out work; every queue can be refilled from it. Blocking.
 
-    Raises StoreUnavailable, and Full for writes.
+    Raises StoreUnavailable, and DiskFull for writes.
     """
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
@@ -53,7 +53,7 @@ class DeferredBursts(Protocol):
     """List of deferred bursts: bursts without any work to do before a known time.
 
     An unfinished burst is always on this list or on the list of open bursts, even if a process crashes or stalls. For a
-    while it may be on both, which is harmless. Durable. Blocking. Raises StoreUnavailable, and Full for writes.
+    while it may be on both, which is harmless. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes.
     """
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
@@ -74,7 +74,10 @@ class DeferredBursts(Protocol):
 
 
 class Claims(Protocol):
-    """Leases on slices: one row per slice, changed by compare-and-set. Blocking. Raises StoreUnavailable or Full."""
+    """Leases on slices: one row per slice, changed by compare-and-set. Blocking.
+
+    Raises StoreUnavailable or DiskFull.
+    """
 
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         """Claim the slice until `until`, from the last holder's checkpoint on; None while another worker holds it."""

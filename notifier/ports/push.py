@@ -49,7 +49,7 @@ class PushSuppressions(Protocol):
 class SendLog(Protocol):
     """Record of what was sent, batch by batch; durable as long as a burst may be delivered. Blocking.
 
-    Each send log has one writer, the holder of the slice's claim. Raises StoreUnavailable, and Full for writes.
+    Each send log has one writer, the holder of the slice's claim. Raises StoreUnavailable, and DiskFull for writes.
     """
 
     def read(
@@ -203,7 +203,9 @@ class Transport(Protocol):
 
 
 class Devices(Protocol):
-    """Registered devices. Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes.
+    """Registered devices. Durable and idempotent. Blocking.
+
+    Every method raises StoreUnavailable, and DiskFull for writes.
 
     A device has at most one holder: the member of its highest-ranking record, or none if that record is a removal.
     Registrations expire DEVICE_KEPT_FOR after their time.

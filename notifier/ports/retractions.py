@@ -24,7 +24,7 @@ class MentionLocation:
 class Retractions(Protocol):
     """Retractions, kept longer than the mentions they concern. Durable and idempotent. Blocking.
 
-    Every method raises StoreUnavailable, and Full for writes.
+    Every method raises StoreUnavailable, and DiskFull for writes.
 
     A retraction key leads to mentions. `Bursts.write` registers each mention under all of its keys before it returns.
     One process writes a retraction and then reads the mentions under its keys. Another process writes a mention and
@@ -61,7 +61,10 @@ class Retractions(Protocol):
 
 
 class ErasureTargets(Protocol):
-    """Texts to erase. Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
+    """Texts to erase. Durable and idempotent. Blocking.
+
+    Every method raises StoreUnavailable, and DiskFull for writes.
+    """
 
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         """Yield the authors' held mentions that still have a text, decided or not. They are read lazily."""
@@ -86,7 +89,7 @@ class ErasureTargets(Protocol):
 class HeldMentions(Protocol):
     """Durable. A held mention is kept as long as its event may be queried; its text as long as it may wait. Blocking.
 
-    Raises StoreUnavailable, and Full for writes.
+    Raises StoreUnavailable, and DiskFull for writes.
     """
 
     def put(self, held_mentions: Collection[HeldMention]) -> None:
@@ -120,7 +123,7 @@ class HeldMentions(Protocol):
 
 
 class ReachLimits(Protocol):
-    """Reach limits by mentioner. Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
+    """Reach limits by mentioner. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def put(self, limit: ReachLimit) -> None:
         """Store the limit unless the account's current one is newer, and write it to the audit log in the same step."""

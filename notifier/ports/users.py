@@ -25,7 +25,7 @@ class InboxContext:
 
 
 class People(Protocol):
-    """Users as the read path sees them. Asynchronous. Raises StoreUnavailable, and Full for writes."""
+    """Users as the read path sees them. Asynchronous. Raises StoreUnavailable, and DiskFull for writes."""
 
     async def member(self, user: UserId) -> Member | None:
         """Return the user's member number; None if the user does not exist or was deleted."""
@@ -130,7 +130,7 @@ class AccountPreferencesStore(Protocol):
 
 
 class Preferences(Protocol):
-    """Preferences of one user. Asynchronous, because users wait. Raises StoreUnavailable, and Full for writes."""
+    """Preferences of one user. Asynchronous, because users wait. Raises StoreUnavailable, and DiskFull for writes."""
 
     async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         """Return the preference for every subject with a setting by the member or the member's block.

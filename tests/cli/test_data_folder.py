@@ -9,7 +9,7 @@ import pytest
 
 from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove, remove_demo_data, require_own_folder
 from notifier.devkit.fixture.world import World
-from notifier.domain.errors import NotOurs, Unwritable
+from notifier.domain.errors import NotADataFolder, Unwritable
 
 OWN = (
     "core.db",
@@ -74,7 +74,7 @@ def test_forget_does_not_follow_links(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("names", [("core.db",), ("fixture.json", "core.db"), ("secret.json",)], ids=str)
 def test_forget_refuses_folder_without_demo(names: tuple[str, ...], tmp_path: Path) -> None:
-    with pytest.raises(NotOurs):
+    with pytest.raises(NotADataFolder):
         remove_demo_data(fill_folder(tmp_path, *names))
     assert files(tmp_path) == set(names)
 
@@ -94,10 +94,10 @@ def test_half_emptied_folder_is_recognized(crash: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ['{"name": "my demo"}', "[]", "// not JSON"])
 def test_foreign_demo_json_does_not_make_demo_folder(content: str, tmp_path: Path) -> None:
     (fill_folder(tmp_path, "secret.json", "main.py") / "demo.json").write_text(content)
-    with pytest.raises(NotOurs, match=r"main\.py"):
+    with pytest.raises(NotADataFolder, match=r"main\.py"):
         require_own_folder(tmp_path)
     (tmp_path / "main.py").unlink()
-    with pytest.raises(NotOurs):
+    with pytest.raises(NotADataFolder):
         remove_demo_data(tmp_path)
     assert files(tmp_path) == {"secret.json", "demo.json"}
 
@@ -116,7 +116,7 @@ def failing_at(number: int) -> Callable[[Path], None]:
 @pytest.mark.parametrize("name", FOREIGN)
 def test_folder_with_foreign_file_is_rejected(name: str, tmp_path: Path) -> None:
     fill_folder(tmp_path, name, "run/lock", "logs/pump.log")
-    with pytest.raises(NotOurs, match=name.rpartition("/")[2]):
+    with pytest.raises(NotADataFolder, match=name.rpartition("/")[2]):
         require_own_folder(tmp_path)
 
 

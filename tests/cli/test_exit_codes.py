@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from notifier.cli.group import exit_code
-from notifier.domain.errors import DataLocked, Full, NotFound, NotifierError, StoreUnavailable
+from notifier.domain.errors import DataLocked, DiskFull, NotFound, NotifierError, StoreUnavailable
 from tests.cli.conftest import Notifier
 
 READING_COMMANDS = [
@@ -21,7 +21,7 @@ READING_COMMANDS = [
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(NotFound(), 2), (DataLocked(), 3), (StoreUnavailable(), 3), (Full(), 3)], ids=repr
+    ("error", "code"), [(NotFound(), 2), (DataLocked(), 3), (StoreUnavailable(), 3), (DiskFull(), 3)], ids=repr
 )
 def test_error_has_its_exit_code(error: NotifierError, code: int) -> None:
     assert exit_code(error) == code

@@ -6,7 +6,7 @@ from notifier.ports.directory import DirectoryEntry
 from tests.contracts.backends import Backend
 
 NOVA = DirectoryEntry(user=UserId("nova"), member=Member(7), verified=True, deleted=True)
-RANGE = IdRange(prefix="u", first=10, count=5, member=Member(1000))
+RANGE = IdRange(prefix="u", first=10, count=5, first_member=Member(1000))
 
 
 def account(backend: Backend, user: str) -> DirectoryEntry | None:
@@ -50,14 +50,14 @@ def test_range_maps_its_ids_in_order_up_to_its_end(backend: Backend) -> None:
 
 
 def test_malformed_numbers_are_not_ids_of_a_range(backend: Backend) -> None:
-    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=100, member=Member(0)))
+    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=100, first_member=Member(0)))
     malformed = ["u007", "u+7", "u 7", "u7 ", "u٧", "u", "7", "v7", "u-7", "u" + "9" * 40]
     assert backend.directory.accounts([UserId(user) for user in malformed]) == {}
     assert account(backend, "u0") == DirectoryEntry(user=UserId("u0"), member=Member(0))
 
 
 def test_range_without_prefix_has_numeric_ids(backend: Backend) -> None:
-    backend.directory.enrol_range(IdRange(prefix="", first=0, count=100, member=Member(300)))
+    backend.directory.enrol_range(IdRange(prefix="", first=0, count=100, first_member=Member(300)))
     assert account(backend, "7") == DirectoryEntry(user=UserId("7"), member=Member(307))
     assert account(backend, "u7") is None
     assert backend.directory.users([Member(307)]) == {Member(307): "7"}
@@ -78,7 +78,7 @@ def test_single_entry_overrides_its_range(backend: Backend) -> None:
 
 def test_ranges_with_same_prefix_coexist(backend: Backend) -> None:
     backend.directory.enrol_range(RANGE)
-    backend.directory.enrol_range(IdRange(prefix="u", first=100, count=5, member=Member(5000)))
+    backend.directory.enrol_range(IdRange(prefix="u", first=100, count=5, first_member=Member(5000)))
     entries = backend.directory.accounts([UserId("u14"), UserId("u50"), UserId("u100")])
     assert {user: entry.member for user, entry in entries.items()} == {"u14": 1004, "u100": 5000}
     assert backend.directory.users([Member(1004), Member(3000), Member(5000)]) == {
@@ -89,7 +89,7 @@ def test_ranges_with_same_prefix_coexist(backend: Backend) -> None:
 
 def test_range_of_id_is_returned(backend: Backend) -> None:
     backend.directory.enrol_range(RANGE)
-    numeric = IdRange(prefix="", first=7, count=3, member=Member(9_000))
+    numeric = IdRange(prefix="", first=7, count=3, first_member=Member(9_000))
     backend.directory.enrol_range(numeric)
     assert backend.directory.range_of(UserId(f"u{RANGE.last}")) == RANGE
     assert backend.directory.range_of(UserId("9")) == numeric

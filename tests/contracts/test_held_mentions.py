@@ -6,7 +6,12 @@ from datetime import timedelta
 
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.inbox import audit_entries
-from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
+from notifier.domain.bursts.held_mention import (
+    HELD_MENTION_KEPT_FOR,
+    MAX_DECISION_WAIT,
+    HeldMention,
+    ModerationDecision,
+)
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
@@ -108,7 +113,7 @@ def test_sqlite_keeps_text_until_deadline_and_row_until_expiry(sqlite: Backend) 
     sqlite.clock.advance(MAX_DECISION_WAIT)
     sqlite.held_mentions.put([HeldMention.from_event(replace(event("e2"), accepted_at=sqlite.clock.now()), NOVA)])
     assert [hold.event for hold in sqlite.held_mentions.by_event_id(["e1"])] == [None]
-    sqlite.clock.advance(RECORD_KEPT_FOR - MAX_DECISION_WAIT)
+    sqlite.clock.advance(HELD_MENTION_KEPT_FOR - MAX_DECISION_WAIT)
     sqlite.held_mentions.put([])
     assert list(sqlite.held_mentions.by_event_id(["e1"])) == []
     assert [hold.id.id for hold in sqlite.held_mentions.by_event_id(["e2"])] == ["e2"]

@@ -92,15 +92,15 @@ def test_unrestricted_burst_has_no_author_followers(backend: Backend) -> None:
 
 def test_personal_subject_has_only_its_owner_as_follower(backend: Backend) -> None:
     own = Subject(Kind.SELF, UserId("u5"))
-    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(2 * SHARD_MEMBERS)))
-    backend.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=2, bits=all_members())])
+    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(2 * SHARD_MEMBERS)))
+    backend.sets.put([ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=2, bits=all_members())])
     put(backend, SetKind.NO_PUSH, None, 7, shard=2)
     put(backend, SetKind.PUSH_OPT_IN, None, 6, shard=2)
     put(backend, SetKind.OVERALL_OFF, None, 5, shard=2)
     put(backend, SetKind.MUTED, own, 5, shard=2)
     live = backend.sets.live(own, [2])[0]
     assert members(live[SetKind.FOLLOWERS], 2) == [2 * SHARD_MEMBERS + 5]
-    assert np.array_equal(live[SetKind.PUSH], all_members())
+    assert np.array_equal(live[SetKind.WITH_DEVICE], all_members())
     assert members(live[SetKind.NO_PUSH], 2) == [2 * SHARD_MEMBERS + 7]
     assert members(live[SetKind.PUSH_OPT_IN], 2) == [2 * SHARD_MEMBERS + 6]
     assert members(live[SetKind.MUTED], 2) == members(live[SetKind.OVERALL_OFF], 2) == []

@@ -57,7 +57,7 @@ def test_numbers_of_many_users_are_consecutive(backend: Backend) -> None:
 
 
 def test_user_in_a_range_has_number_of_range(backend: Backend) -> None:
-    backend.directory.enrol_range(IdRange(prefix="u", first=10, count=5, member=Member(1_000)))
+    backend.directory.enrol_range(IdRange(prefix="u", first=10, count=5, first_member=Member(1_000)))
     numbers = backend.directory.assign_numbers([UserId("u12"), UserId("u15")])
     assert numbers[UserId("u12")] == 1_002
     assert numbers[UserId("u15")] >= 1_005
@@ -66,7 +66,7 @@ def test_user_in_a_range_has_number_of_range(backend: Backend) -> None:
 def test_enrolled_numbers_are_not_assigned_again(backend: Backend) -> None:
     backend.directory.enrol([DirectoryEntry(user=UserId("nova"), member=Member(7))])
     assert backend.directory.assign_numbers([UserId("ada")])[UserId("ada")] > 7
-    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, member=Member(5_000)))
+    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, first_member=Member(5_000)))
     assert backend.directory.lease(1) >= 15_000
 
 
@@ -109,30 +109,30 @@ def test_lease_of_no_number_is_rejected(backend: Backend, count: int) -> None:
 @pytest.mark.parametrize(
     "overlapping",
     [
-        IdRange(prefix="u", first=14, count=1, member=Member(5_000)),
-        IdRange(prefix="u", first=0, count=11, member=Member(5_000)),
-        IdRange(prefix="u", first=10, count=6, member=Member(1_000)),
-        IdRange(prefix="v", first=0, count=1, member=Member(1_004)),
-        IdRange(prefix="v", first=0, count=1_001, member=Member(0)),
+        IdRange(prefix="u", first=14, count=1, first_member=Member(5_000)),
+        IdRange(prefix="u", first=0, count=11, first_member=Member(5_000)),
+        IdRange(prefix="u", first=10, count=6, first_member=Member(1_000)),
+        IdRange(prefix="v", first=0, count=1, first_member=Member(1_004)),
+        IdRange(prefix="v", first=0, count=1_001, first_member=Member(0)),
     ],
     ids=str,
 )
 def test_overlapping_range_is_rejected_but_repeat_is_not(backend: Backend, overlapping: IdRange) -> None:
-    ids = IdRange(prefix="u", first=10, count=5, member=Member(1_000))
+    ids = IdRange(prefix="u", first=10, count=5, first_member=Member(1_000))
     for _ in range(2):
         backend.directory.enrol_range(ids)
     with pytest.raises(NumberTaken):
         backend.directory.enrol_range(overlapping)
     assert backend.directory.assign_numbers([UserId("u14")]) == {UserId("u14"): Member(1_004)}
-    backend.directory.enrol_range(IdRange(prefix="u", first=15, count=5, member=Member(2_000)))
-    backend.directory.enrol_range(IdRange(prefix="v", first=0, count=5, member=Member(1_005)))
+    backend.directory.enrol_range(IdRange(prefix="u", first=15, count=5, first_member=Member(2_000)))
+    backend.directory.enrol_range(IdRange(prefix="v", first=0, count=5, first_member=Member(1_005)))
     assert backend.directory.users([Member(1_005), Member(2_000)]) == {Member(1_005): "v0", Member(2_000): "u15"}
 
 
 def test_all_numbers_are_below_the_end(backend: Backend) -> None:
     assert backend.directory.end() == 0
     numbers = backend.directory.assign_numbers(USERS[:10]).values()
-    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, member=Member(5_000)))
+    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, first_member=Member(5_000)))
     assert max(numbers) < backend.directory.end() == 15_000
     assert backend.directory.lease(3) + 3 == backend.directory.end()
 

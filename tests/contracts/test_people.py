@@ -49,7 +49,7 @@ def block_follow(*slots: int) -> BlockFollows:
 
 
 def test_member_is_found_by_id_and_by_range(user_store: Store) -> None:
-    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(500)))
     assert run(user_store.people.member(ADA)) == MEMBER
     assert run(user_store.people.member(UserId("u7"))) == 507
     assert run(user_store.people.member(UserId("u10"))) is None
@@ -59,7 +59,7 @@ def test_member_is_found_by_id_and_by_range(user_store: Store) -> None:
 
 def test_own_entry_overrides_a_range_already_used(user_store: Store) -> None:
     assert run(user_store.people.member(UserId("u3"))) is None
-    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(500)))
     assert [run(user_store.people.member(UserId(f"u{n}"))) for n in (3, 4, 10)] == [503, 504, None]
     user_store.directory.enrol([DirectoryEntry(user=UserId("u4"), member=Member(504), deleted=True)])
     assert [run(user_store.people.member(UserId(f"u{n}"))) for n in (3, 4)] == [503, None]
@@ -79,7 +79,7 @@ def test_deleted_user_is_not_found(user_store: Store) -> None:
 
 
 def test_open_returns_member_and_viewer_in_one_call(user_store: Store) -> None:
-    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(500)))
     user_store.facts.follow(ADA, NOVA, START)
     user_store.facts.mute(ADA, ORION)
     user_store.facts.block(ADA, ZOE)
@@ -96,7 +96,7 @@ def test_open_returns_member_and_viewer_in_one_call(user_store: Store) -> None:
 
 
 def test_unknown_user_cannot_be_opened(user_store: Store) -> None:
-    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(500)))
     user_store.directory.enrol([DirectoryEntry(user=ADA, member=MEMBER, deleted=True)])
     for user in (ADA, UserId("nobody"), UserId("u10"), UserId("")):
         assert run(user_store.people.open(user)) is None
@@ -104,7 +104,7 @@ def test_unknown_user_cannot_be_opened(user_store: Store) -> None:
 
 def test_open_ignores_wrong_expected_member(user_store: Store) -> None:
     user_store.directory.enrol([DirectoryEntry(user=UserId("u3"), member=Member(77))])
-    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(500)))
     user_store.directory.enrol([DirectoryEntry(user=UserId("u4"), member=Member(504), deleted=True)])
     user_store.facts.follow(ADA, NOVA, START)
     for expected in (None, MEMBER, Member(MEMBER + 1), Member(0)):
@@ -123,7 +123,7 @@ def test_open_ignores_wrong_expected_member(user_store: Store) -> None:
 
 
 def test_expected_member_comes_from_range_or_is_unknown(user_store: Store) -> None:
-    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    user_store.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(500)))
     run(user_store.people.open(UserId("u3")))
     assert run(user_store.people.cached_member(UserId("u7"))) in (None, 507)
     assert [run(user_store.people.cached_member(user)) for user in (ADA, UserId("u10"), UserId(""))] == [None] * 3

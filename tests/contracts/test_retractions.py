@@ -8,9 +8,9 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import (
     Retraction,
     RetractionCause,
-    author_key,
     day_keys,
     erasure_key,
+    protection_key,
     tweet_key,
 )
 from notifier.domain.bursts.sequencer import SequencedMention
@@ -45,7 +45,7 @@ def retracted(mention_: SequencedMention) -> SequencedMention:
 
 
 def test_unknown_keys_have_no_retraction(store: Store) -> None:
-    assert store.retractions.read_current([T1, author_key(ADA)]) == {}
+    assert store.retractions.read_current([T1, protection_key(ADA)]) == {}
     assert [*store.retractions.mention_locations([T1, TODAY])] == []
 
 
@@ -72,12 +72,12 @@ def test_latest_protection_of_author_wins_and_erasure_is_separate(store: Store) 
     early, late = (retraction(RetractionCause.PROTECT, tweet="", minutes=n) for n in (1, 2))
     store.retractions.write([late])
     store.retractions.write([early])
-    assert store.retractions.read_current([author_key(ADA), T1]) == {author_key(ADA): late}
+    assert store.retractions.read_current([protection_key(ADA), T1]) == {protection_key(ADA): late}
     erased = retraction(RetractionCause.ERASE, tweet="")
     store.retractions.write([erased])
     store.retractions.write([replace(erased, at=erased.at - timedelta(minutes=1))])
-    expected = {author_key(ADA): late, erasure_key(ADA): erased}
-    assert store.retractions.read_current([author_key(ADA), erasure_key(ADA)]) == expected
+    expected = {protection_key(ADA): late, erasure_key(ADA): erased}
+    assert store.retractions.read_current([protection_key(ADA), erasure_key(ADA)]) == expected
 
 
 def test_mention_is_found_by_tweet_and_by_day_of_author(store: Store) -> None:

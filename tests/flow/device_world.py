@@ -93,7 +93,7 @@ class DeviceWorld:
 
     def alertable(self) -> set[str]:
         """Return the users with a device by the bitmaps."""
-        bitmaps = self.sets.read(SetKind.PUSH, None, SHARDS)
+        bitmaps = self.sets.read(SetKind.WITH_DEVICE, None, SHARDS)
         alertable = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
         return set(self.directory.users(alertable).values())
 

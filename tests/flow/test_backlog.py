@@ -148,7 +148,7 @@ def test_dispatcher_works_after_clock_moves_backwards(back: timedelta) -> None:
     stage.mention("lyra")
     stage.deliver_others()
     [progress] = stage.state.ledger.read(stage.bursts(LYRA)).values()
-    waiting = {slice_.rows.tier for slice_, status in progress.slice_states.items() if not status.final_entry}
+    waiting = {slice_.rows_slice.tier for slice_, status in progress.slice_states.items() if not status.final_entry}
     assert waiting == {Tier.P2}
 
 

@@ -11,7 +11,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
-from notifier.domain.users.visibility import SETTLE_DELAY
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE, RUN_LENGTH
 from notifier.flow.inbox.page import OpenedInbox
@@ -90,7 +90,7 @@ def test_page_and_token_are_correct_while_the_index_lacks_a_burst(age_at_compari
         is_missing = [str(item.entry.key) for item in opening.page.items] != ["mention:nova#1"]
         assert not (is_missing and missing.opened_at <= now - MAX_UNLISTED_AGE)
         assert not (is_missing and missing.opened_at <= opening.page.seen.as_of)
-        assert opening.page.seen.as_of == now - SETTLE_DELAY
+        assert opening.page.seen.as_of == now - CERTAINLY_VISIBLE_AGE
         assert opening.badge.count == (not is_missing)
         assert drifts(stage, opening) == 0
         stage.pass_time(seconds=STEP.total_seconds())

@@ -106,7 +106,7 @@ def ranged_stage() -> Stage:
     """The users u0 to u9 come from one range, but u3 had a number before."""
     stage = Stage()
     stage.state.directory.enrol([DirectoryEntry(user=UserId("u3"), member=Member(77))])
-    stage.state.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    stage.state.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(500)))
     for user in ("u3", "u4"):
         stage.state.people.follow(UserId(user), Subject(Kind.MENTION, UserId("nova")), SINCE)
     stage.mention("nova")

@@ -11,7 +11,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
 from notifier.domain.delivery.slice import POOL_TERMS, Pool, Retry, Step
 from notifier.domain.delivery.throttle import RAMP
-from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
+from notifier.domain.errors import DiskFull, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Ledger
 from notifier.wiring.delivery import build_dispatcher, build_reconciler, build_slice_worker
@@ -194,7 +194,7 @@ def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
     assert stage.state.ledger.open_bursts() == []
 
 
-@pytest.mark.parametrize("outage", [StoreUnavailable, Full, SchemaOlder])
+@pytest.mark.parametrize("outage", [StoreUnavailable, DiskFull, SchemaOlder])
 def test_outage_does_not_consume_attempts_of_a_slice(outage: type[NotifierError]) -> None:
     stage = Stage()
     stage.mention("nova")

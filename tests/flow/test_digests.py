@@ -11,7 +11,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
-from notifier.domain.users.digest import MAX_COUNTED_BURSTS, MAX_LISTED_BURSTS, digest_key
+from notifier.domain.users.digest import MAX_EXAMINED_BURSTS, MAX_LISTED_BURSTS, digest_key
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.digests import read_digests
@@ -123,7 +123,7 @@ def test_digest_is_listed_from_its_hour_on() -> None:
 
 def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
     lee = Digesting()
-    for day, number in enumerate((3 * MAX_COUNTED_BURSTS, 1, 0, MAX_COUNTED_BURSTS, MAX_COUNTED_BURSTS + 1, 2)):
+    for day, number in enumerate((3 * MAX_EXAMINED_BURSTS, 1, 0, MAX_EXAMINED_BURSTS, MAX_EXAMINED_BURSTS + 1, 2)):
         lee.to(24 * day + 17)
         lee.opened(number)
         lee.opened(1, subject=NOVA, ago=HOUR / 2)
@@ -138,10 +138,10 @@ def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
         counts = [(item.digest.count, item.digest.more, len(item.bursts)) for item in days]
         assert counts == [
             (2, False, 2),
-            (MAX_COUNTED_BURSTS, True, MAX_LISTED_BURSTS),
-            (MAX_COUNTED_BURSTS, False, MAX_LISTED_BURSTS),
+            (MAX_EXAMINED_BURSTS, True, MAX_LISTED_BURSTS),
+            (MAX_EXAMINED_BURSTS, False, MAX_LISTED_BURSTS),
             (1, False, 1),
-            (MAX_COUNTED_BURSTS, True, MAX_LISTED_BURSTS),
+            (MAX_EXAMINED_BURSTS, True, MAX_LISTED_BURSTS),
         ]
         assert len(items) == 5 + 6
     assert lee.badge() == 5 + 6
@@ -202,7 +202,7 @@ def test_badge_counts_old_digest_marked_unread() -> None:
     lee = Digesting()
     for day in range(4):
         lee.to(24 * day + 17)
-        lee.opened(MAX_COUNTED_BURSTS)
+        lee.opened(MAX_EXAMINED_BURSTS)
     lee.to(24 * 4)
     lee.mark(first_day(), Mark.UNREAD)
     token = lee.page(limit=1).seen
@@ -216,7 +216,7 @@ def test_digests_of_quiet_days_share_reads() -> None:
     lee, marked = Digesting(), list[BurstKey]()
     for day in range(30):
         lee.to(24 * day + 17)
-        lee.opened(MAX_COUNTED_BURSTS + 1 if day in (10, 11) else day % 3)
+        lee.opened(MAX_EXAMINED_BURSTS + 1 if day in (10, 11) else day % 3)
         marked.append(digest_key(LEE, (DUE + day * DAY).date()))
     lee.to(24 * 30)
     look = lee.page().view

@@ -265,7 +265,7 @@ def test_event_from_tweet_service_does_not_release_a_held_mention() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     assert hold.event is not None
-    again = LoggedEvent.released_at(hold.event, stage.state.clock.now())
+    again = LoggedEvent.for_release(hold.event, stage.state.clock.now())
     assert (again.upstream_event.id, again.released, again.upstream_event) == (
         hold.id,
         True,

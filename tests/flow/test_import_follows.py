@@ -101,7 +101,7 @@ def test_import_does_not_undo_an_unfollow() -> None:
 def test_numeric_ids_are_resolved_by_range_and_others_by_name() -> None:
     graph = Graph()
     for first, member in ((1, 5_000), (100, 9_000)):
-        graph.directory.enrol_range(IdRange(prefix="", first=first, count=50, member=Member(member)))
+        graph.directory.enrol_range(IdRange(prefix="", first=first, count=50, first_member=Member(member)))
     followers = np.array([1, 50, 51, 100, 149, 150, 7], dtype=np.int64)
     followed = np.array([9, 9, 9, 9, 9, 9, 7_000_000], dtype=np.int64)
     edges = MemoryFollowRuns()

@@ -167,14 +167,14 @@ def test_claim_is_renewed_during_slow_reads() -> None:
 
     class Slow:
         def drafts(self, *args: Any) -> Iterator[Any]:
-            clock.advance(slice_.terms.claim / 2)
+            clock.advance(slice_.terms.lease / 2)
             return iter(())
 
     pipeline_ports: Any = {"audience_snapshots": AlertedEverywhere(), "selection": Slow()}
-    claim = claims.claim(slice_, "one", clock.now(), clock.now() + slice_.terms.claim)
+    claim = claims.claim(slice_, "one", clock.now(), clock.now() + slice_.terms.lease)
     assert claim is not None
     replace(build_push_pipeline(stage.system()), **pipeline_ports)(burst, slice_, SliceLease(claim, claims, clock))
-    assert claims.claim(slice_, "other", clock.now(), clock.now() + slice_.terms.claim) is None
+    assert claims.claim(slice_, "other", clock.now(), clock.now() + slice_.terms.lease) is None
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,9 @@ def test_worker_that_lost_its_lease_records_no_wait() -> None:
     clock, slice_ = stage.state.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
 
     def stall_past_lease(burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
-        clock.advance(slice_.terms.claim)
+        clock.advance(slice_.terms.lease)
         now = clock.now()
-        assert stage.state.claims.claim(slice_, "other", now, now + slice_.terms.claim) is not None
+        assert stage.state.claims.claim(slice_, "other", now, now + slice_.terms.lease) is not None
         return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, number=0, at=now + timedelta(hours=8))
 
     work = build_slice_worker(stage.system())

@@ -57,7 +57,7 @@ class OneShard:
     def deliver(self) -> None:
         for slice_ in [slice_ for slice_ in self._account().slice_states if slice_.step is Step.ROWS]:
             now = self.clock.now()
-            claim = self.claims.claim(slice_, "test", now, now + slice_.terms.claim)
+            claim = self.claims.claim(slice_, "test", now, now + slice_.terms.lease)
             assert claim is not None
             self.ledger.record([self.delivery(self.burst, slice_, SliceLease(claim, self.claims, self.clock))])
 

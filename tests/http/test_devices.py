@@ -68,7 +68,9 @@ def push_members(edge: Edge) -> list[int]:
     """Return the members in the bitmap that fan-out reads."""
     edge.backend.sequence()
     return [
-        int(member) for bits in edge.backend.sets.read(SetKind.PUSH, None, [0]).values() for member in members(bits, 0)
+        int(member)
+        for bits in edge.backend.sets.read(SetKind.WITH_DEVICE, None, [0]).values()
+        for member in members(bits, 0)
     ]
 
 

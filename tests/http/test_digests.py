@@ -229,7 +229,7 @@ def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
         assert event_types(await stream.next_events(1))[0] == "reset"
         [listener] = live.hub.registry.listeners.values()
         assert listener.viewer is not None
-        assert listener.next_digest_at == DigestSchedule.of(listener.viewer.account_preferences).next_due(
+        assert listener.next_digest_at == DigestSchedule.of(listener.viewer.account_preferences).next_due_time(
             live.backend.clock.now()
         )
 

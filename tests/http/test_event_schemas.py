@@ -13,7 +13,7 @@ from litestar.testing import TestClient
 from notifier.api.routes.events import REQUIRED_SCOPE
 from notifier.api.schemas.events import EXAMPLES
 from notifier.codec import read_batch, read_event
-from notifier.codec.cloudevents import BATCH_TYPE, SINGLE_TYPE
+from notifier.codec.cloudevents import BATCH_CONTENT_TYPE, SINGLE_CONTENT_TYPE
 from notifier.domain.errors import NotifierError
 from notifier.domain.upstream.validation import CHANGED_TYPE, EDITED_TYPE, MENTIONED_TYPE
 from tests.docs.pages import Page
@@ -34,7 +34,7 @@ def body(kind: str) -> dict[str, Any]:
     return dict(document()["paths"]["/v1/events"]["post"]["requestBody"]["content"][kind])
 
 
-def is_allowed(event: object, kind: str = SINGLE_TYPE) -> bool:
+def is_allowed(event: object, kind: str = SINGLE_CONTENT_TYPE) -> bool:
     schema = {**body(kind)["schema"], "components": document()["components"]}
     return bool(Draft202012Validator(schema).is_valid(event))
 
@@ -46,15 +46,15 @@ def is_accepted(event: Json) -> bool:
 
 def test_every_accepted_type_has_a_schema_and_an_example() -> None:
     mapping = document()["components"]["schemas"]["Event"]["discriminator"]["mapping"]
-    assert mapping.keys() == REQUIRED_SCOPE.keys() == EXAMPLES.keys() == body(SINGLE_TYPE)["examples"].keys()
+    assert mapping.keys() == REQUIRED_SCOPE.keys() == EXAMPLES.keys() == body(SINGLE_CONTENT_TYPE)["examples"].keys()
     one_of = document()["components"]["schemas"]["Event"]["oneOf"]
     assert [entry["$ref"] for entry in one_of] == [*mapping.values()]
-    assert body(SINGLE_TYPE) == body("application/json")
+    assert body(SINGLE_CONTENT_TYPE) == body("application/json")
 
 
 @pytest.mark.parametrize("type", EXAMPLES)
 def test_every_example_is_accepted_and_matches_only_its_own_schema(type: str) -> None:
-    example = body(SINGLE_TYPE)["examples"][type]["value"]
+    example = body(SINGLE_CONTENT_TYPE)["examples"][type]["value"]
     assert is_accepted(example)
     assert is_allowed(example)
     schemas = document()["components"]["schemas"]
@@ -69,9 +69,9 @@ def test_every_example_is_accepted_and_matches_only_its_own_schema(type: str) ->
 
 
 def test_batch_of_all_types_is_an_example() -> None:
-    [example] = body(BATCH_TYPE)["examples"].values()
-    assert is_allowed(example["value"], BATCH_TYPE)
-    assert not is_allowed([], BATCH_TYPE)
+    [example] = body(BATCH_CONTENT_TYPE)["examples"].values()
+    assert is_allowed(example["value"], BATCH_CONTENT_TYPE)
+    assert not is_allowed([], BATCH_CONTENT_TYPE)
     assert not any(
         isinstance(item.event, NotifierError) for item in read_batch(json.dumps(example["value"]).encode(), NOW)
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.errors import Full, LogUnavailable
+from notifier.domain.errors import DiskFull, LogUnavailable
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
@@ -146,7 +146,7 @@ def test_batch_larger_than_4_mib_is_refused(edge: Edge) -> None:
 
 
 def test_full_disk_is_507(edge: Edge) -> None:
-    edge.backend.broken.log = Full()
+    edge.backend.broken.log = DiskFull()
     assert_problem(edge.post(event()), 507, "disk_full")
 
 

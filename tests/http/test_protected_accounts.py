@@ -29,7 +29,7 @@ OPAQUE = re.compile(r"[\w-]{30,}|(?<=W/\")\w{24}")
 def system_with_devices() -> Iterator[Edge]:
     """Yield a system with phones; bob is protected, `u2` follows him, and `u1` is a stranger to him."""
     backend = MemoryBackend()
-    backend.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([1, 2, 3]))])
+    backend.sets.put([ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([1, 2, 3]))])
     backend.ports.devices.write([_phone(Member(n), backend.clock.now()) for n in (1, 2, 3)])
     backend.people.follow(UserId("u2"), BOB, backend.clock.now() - timedelta(days=1))
     with TestClient(backend.app(), raise_server_exceptions=False) as client:

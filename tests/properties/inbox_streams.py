@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from notifier.api.threads import ThreadedBursts
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.visibility import SETTLE_DELAY
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE
 from notifier.flow.inbox.page import BurstItem
 from notifier.flow.live.hub import LiveHub
 from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamUpdate
@@ -65,7 +65,7 @@ class LiveProcess:
     def open(self, user: str, lines: list[Line]) -> None:
         now = self.reads.clock.now()
         listener = run_sync(self.hub.registry.get_or_add(UserId(user)))
-        stream = Stream(since=now - SETTLE_DELAY, ends_at=0, written_at=now)
+        stream = Stream(since=now - CERTAINLY_VISIBLE_AGE, ends_at=0, written_at=now)
         listener.streams.append(stream)
         run_sync(self.hub.registry.refresh(listener))
         self.pages[user] = OpenPage(listener, stream, {line.key: line.count for line in lines})

@@ -28,7 +28,7 @@ MOMENTS = st.integers(0, 2**45).map(lambda ms: datetime(1970, 1, 1, tzinfo=UTC) 
 """Whole milliseconds, as opening times are."""
 
 PUSH_SETS: st.SearchStrategy[MemberSets] = st.fixed_dictionaries(
-    {SetKind.PUSH: MEMBERS, SetKind.NO_PUSH: MEMBERS, SetKind.PUSH_OPT_IN: MEMBERS}
+    {SetKind.WITH_DEVICE: MEMBERS, SetKind.NO_PUSH: MEMBERS, SetKind.PUSH_OPT_IN: MEMBERS}
 )
 
 
@@ -126,9 +126,11 @@ def test_alerts_go_to_pushed_tiers_and_users_who_asked(
     member_sets: MemberSets, push_sets: MemberSets, burst_: Burst, pushed_tiers: set[Tier]
 ) -> None:
     member_sets = {**member_sets, **push_sets}
-    snapshot = take_snapshot(burst_, 0, shard_sets(member_sets), pushed=pushed_tiers)
+    snapshot = take_snapshot(burst_, 0, shard_sets(member_sets), pushed_tiers=pushed_tiers)
     by_rule = {person: expected_group(person, member_sets, burst_) for person in audience(member_sets, None)}
-    alertable = push_sets[SetKind.PUSH] - push_sets[SetKind.NO_PUSH] if burst_.verdict is Verdict.ALL else frozenset()
+    alertable = (
+        push_sets[SetKind.WITH_DEVICE] - push_sets[SetKind.NO_PUSH] if burst_.verdict is Verdict.ALL else frozenset()
+    )
     for tier in Tier:
         expected = {person for person, rule in by_rule.items() if rule is tier} & alertable
         assert places(snapshot.members_to_alert(tier)) == (

@@ -12,7 +12,7 @@ from notifier.domain.errors import NotifierError, Poison
 from notifier.domain.upstream.validation import checked_mention_event
 from tests.support.examples import NOON, OF_NOVA, mention, numbered
 
-STORED = pack(advance(Head.empty(OF_NOVA), numbered(mention()), known=(), now=NOON, nonce="n"))
+STORED = pack(advance(Head.empty(OF_NOVA), numbered(mention()), sequenced_events=(), now=NOON, nonce="n"))
 NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30)
 
 

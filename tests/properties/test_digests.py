@@ -51,7 +51,7 @@ LEE_SELF = Subject(Kind.SELF, LEE)
 @settings(max_examples=400)
 def test_every_time_belongs_to_exactly_one_digest_date(zone: str, hour: int, first_day: date, seconds: int) -> None:
     schedule = DigestSchedule.of(AccountPreferences(zone=zone, digest_hour=hour))
-    days = [day for n in range(-3, 10) if schedule.due(day := first_day + n * DAY)]
+    days = [day for n in range(-3, 10) if schedule.due_time_or_none(day := first_day + n * DAY)]
     dues = [schedule.due_time(day) for day in days]
     assert all(earlier < later for earlier, later in pairwise(dues))
     assert all(schedule.previous_date(later) == earlier for earlier, later in pairwise(days))
@@ -60,7 +60,7 @@ def test_every_time_belongs_to_exactly_one_digest_date(zone: str, hour: int, fir
         (later, day) for (earlier, later), day in zip(pairwise(dues), days[1:], strict=True) if earlier <= time < later
     ]
     assert schedule.day_of(time) == day
-    assert (schedule.latest_due_date(time), schedule.next_due(time)) == (schedule.previous_date(day), next_due)
+    assert (schedule.latest_due_date(time), schedule.next_due_time(time)) == (schedule.previous_date(day), next_due)
     local = next_due.astimezone(schedule.time_zone)
     assert (local.date(), local.hour) >= (day, hour)
     assert local - timedelta(hours=1) <= datetime.combine(day, local.min.time(), schedule.time_zone) + timedelta(

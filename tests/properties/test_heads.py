@@ -69,7 +69,9 @@ class SubjectHistory:
         written: int = 0,
     ) -> None:
         """Apply one batch. Publishing pauses at each stall; the first `written` bursts are stored before that."""
-        self.head = advance(self.head, records, known=known, now=now, nonce="n", collapse=self.collapse)
+        self.head = advance(
+            self.head, records, sequenced_events=known, now=now, nonce="n", collapse_override=self.collapse
+        )
         rows = [burst.key.seq for burst in self.head.outbox][:written]
         for pause in stalls:
             now += pause
@@ -257,7 +259,14 @@ def test_public_burst_is_first_of_its_day_if_no_other_is_left(
 @given(mention_lists(SMALL), st.sets(st.integers(1, 40)), st.integers(0, 5_000))
 @settings(max_examples=80)
 def test_restamping_delays_only_unwritten_bursts(mentions: list[Mention], written: set[int], milliseconds: int) -> None:
-    head = advance(Head.empty(OF_NOVA), numbered(*mentions), known=(), now=NOON, nonce="n", collapse=timedelta(0))
+    head = advance(
+        Head.empty(OF_NOVA),
+        numbered(*mentions),
+        sequenced_events=(),
+        now=NOON,
+        nonce="n",
+        collapse_override=timedelta(0),
+    )
     now = NOON + milliseconds * MILLISECOND
     restamped_head = with_late_bursts_restamped(head, written=written, now=now, nonce="r")
     times = [burst.opened_at for burst in restamped_head.outbox]

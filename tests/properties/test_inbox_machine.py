@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.domain.users.visibility import SETTLE_DELAY, Mark, SeenToken
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, SeenToken
 from notifier.flow.inbox.page import BADGE_LIMIT
 from tests.flow.unreliable import Ending
 from tests.properties.inbox_log import KEPT_FOR, Line
@@ -124,7 +124,7 @@ class InboxMachine(RuleBasedStateMachine):
         page, _ = self.world.open(process, user, limit)
         token = page.seen
         assert token is not None
-        assert token.as_of <= self.world.now - SETTLE_DELAY
+        assert token.as_of <= self.world.now - CERTAINLY_VISIBLE_AGE
         assert token.newer <= {item.entry.key for item in page.items}
         assert all(i.entry.opened_at <= token.as_of or i.entry.key in token.newer for i in page.items)
         self.tokens.append((user, token))

@@ -35,7 +35,7 @@ def test_planner_covers_once(counts: list[int], verdict: Verdict) -> None:
 @settings(max_examples=60)
 def test_slices_are_not_empty_not_too_wide_and_uniquely_named(counts: list[int]) -> None:
     slices = list(make_plan(burst(), head_of(counts)).slices())
-    assert all(1 <= slice_.width <= MAX_SHARDS_PER_SLICE[slice_.rows.tier] for slice_ in slices)
+    assert all(1 <= slice_.width <= MAX_SHARDS_PER_SLICE[slice_.rows_slice.tier] for slice_ in slices)
     assert [Slice.parse(str(slice_)) for slice_ in slices] == slices
     assert len(set(slices)) == len(slices)
 

@@ -19,7 +19,12 @@ from notifier.adapters.cassandra import (
 from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
-from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
+from notifier.domain.bursts.held_mention import (
+    HELD_MENTION_KEPT_FOR,
+    MAX_DECISION_WAIT,
+    HeldMention,
+    ModerationDecision,
+)
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.delivery.backlog import DeferredBurst
@@ -115,7 +120,7 @@ def test_text_of_held_mention_expires_with_its_waiting_time(cluster: Cluster, cl
         "SELECT TTL(event), TTL(since) FROM held_mentions WHERE id = 'e9' ALLOW FILTERING"
     )
     assert remaining - 60 <= text_ttl <= remaining
-    assert row_ttl - text_ttl == (RECORD_KEPT_FOR - MAX_DECISION_WAIT) // timedelta(seconds=1)
+    assert row_ttl - text_ttl == (HELD_MENTION_KEPT_FOR - MAX_DECISION_WAIT) // timedelta(seconds=1)
 
 
 def test_active_set_entry_lives_two_days_longer_than_it_lasts(cluster: Cluster, clock: ManualClock) -> None:

@@ -67,7 +67,9 @@ def advanced(
     Its bursts are still in `open`.
     """
     first = head.applied.get(LANE, -1) + 1
-    after = advance(head, numbered(*mentions, first=first), known=known, now=now, nonce="n", collapse=collapse)
+    after = advance(
+        head, numbered(*mentions, first=first), sequenced_events=known, now=now, nonce="n", collapse_override=collapse
+    )
     return after_publishing(after, nonce="p")
 
 

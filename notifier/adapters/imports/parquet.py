@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from notifier.adapters.imports.datasets import FOLLOW_COLUMNS, SELF_FOLLOW
 from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
-from notifier.domain.audience.id_ranges import HIGHEST_NUMBER
+from notifier.domain.audience.id_ranges import HIGHEST_ID_NUMBER
 from notifier.domain.errors import BadImport
 from notifier.domain.upstream.validation import MAX_ID_LENGTH
 from notifier.ports.imports import FollowEdges, NumberedFollowEdges
@@ -101,7 +101,7 @@ def _numbered_edges(columns: list[Any], first_row: int, rows_done: int, reject: 
     if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
         return None
     followers, followed = (column.to_numpy() for column in columns)
-    if max(followers.max(), followed.max()) > HIGHEST_NUMBER or min(followers.min(), followed.min()) < 0:
+    if max(followers.max(), followed.max()) > HIGHEST_ID_NUMBER or min(followers.min(), followed.min()) < 0:
         return None
     for index in np.flatnonzero(followers == followed).tolist():
         reject(first_row + index + 1, SELF_FOLLOW)

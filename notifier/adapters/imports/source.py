@@ -14,8 +14,8 @@ import numpy as np
 from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.adapters.imports.text_files import EXTRA_NEEDED, Form, TextReader, decompressed
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
-from notifier.domain.audience.follow_import import HALF_KEY_BITS, Keys, merge_limit, merge_runs
-from notifier.domain.errors import BadImport, Environment, Full
+from notifier.domain.audience.follow_import import HALF_KEY_BITS, ImportKeys, merge_limit, merge_runs
+from notifier.domain.errors import BadImport, DiskFull, Environment
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class SpilledEdges:
     def rows_read(self) -> int:
         return max((int(path.stem) for path in self._runs()), default=0)
 
-    def add(self, keys: Keys, rows_read: int) -> None:
+    def add(self, keys: ImportKeys, rows_read: int) -> None:
         self._write_keys(f"{rows_read}.run", [keys])
         for group in self._runs_to_merge():
             # The merged run replaces the last run of the group. After a crash before the deletion of the others, their
@@ -130,7 +130,7 @@ class SpilledEdges:
             for path in obsolete:
                 path.unlink()
 
-    def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
+    def remaining_chunks(self) -> Iterator[tuple[ImportKeys, int]]:
         return self._merged_chunks(_open_runs(self._runs()), self._progress())
 
     def remaining_count(self) -> int:
@@ -150,7 +150,7 @@ class SpilledEdges:
         for path in (self._folder / PROGRESS_FILE, *self._runs()):
             path.unlink(missing_ok=True)
 
-    def _merged_chunks(self, runs: Sequence[Keys], done_below: int) -> Iterator[tuple[Keys, int]]:
+    def _merged_chunks(self, runs: Sequence[ImportKeys], done_below: int) -> Iterator[tuple[ImportKeys, int]]:
         # A chunk holds more than one block of members, because `merge_limit` never splits a block.
         chunk_size = max(2 * BLOCK_MEMBERS, self._chunk_keys // max(1, len(runs)))
         while done_below < END_KEY:
@@ -174,7 +174,7 @@ class SpilledEdges:
     def _runs(self) -> Sequence[Path]:
         return sorted(self._folder.glob("*.run"))
 
-    def _write_keys(self, name: str, chunks: Iterable[Keys]) -> None:
+    def _write_keys(self, name: str, chunks: Iterable[ImportKeys]) -> None:
         self._write(name, (keys.astype(KEY_TYPE).tobytes() for keys in chunks))
 
     def _write(self, name: str, chunks: Iterable[bytes]) -> None:
@@ -187,7 +187,7 @@ class SpilledEdges:
             new.replace(self._folder / name)
         except OSError as error:
             new.unlink(missing_ok=True)  # frees the space of the incomplete file
-            raise Full(f"{self._folder}: {error.strerror}.") from error
+            raise DiskFull(f"{self._folder}: {error.strerror}.") from error
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -195,10 +195,10 @@ class SpilledEdges:
             os.close(folder)
 
 
-def _open_runs(paths: Iterable[Path]) -> Sequence[Keys]:
+def _open_runs(paths: Iterable[Path]) -> Sequence[ImportKeys]:
     return [np.memmap(path, dtype=KEY_TYPE, mode="r") for path in paths if path.stat().st_size]
 
 
-def _index_of(keys: Keys, boundary: int) -> int:
+def _index_of(keys: ImportKeys, boundary: int) -> int:
     """Return the position of the first key that isn't below `boundary`."""
     return len(keys) if boundary >= END_KEY else int(np.searchsorted(keys, np.uint64(boundary)))

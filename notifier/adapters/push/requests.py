@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import BACKOFF
+from notifier.domain.push.send_log import RETRY_BACKOFF
 from notifier.domain.push.translations import shortened
 from notifier.ports.push import NoReply, Post, Reply, Transport
 
@@ -160,7 +160,7 @@ MAX_RETRY_DELAY = timedelta(days=1)
 
 def soon_with_jitter(now: datetime, chance: float) -> datetime:
     """Return a time in ten to twenty seconds. The jitter spreads requests that failed at the same time."""
-    return now + BACKOFF.delay(0, chance)
+    return now + RETRY_BACKOFF.delay(0, chance)
 
 
 def retry_after_time(headers: Mapping[str, str], now: datetime) -> datetime | None:

@@ -15,9 +15,9 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.domain.push.frequency_cap import (
     HISTORY_KEPT_FOR,
+    AlertCause,
     AlertHistory,
     CapLimits,
-    CountedAlert,
     Ruling,
     ruling_on,
     with_alert,
@@ -64,7 +64,7 @@ class RedisFrequencyCaps:
         self._hashes = CasHashes(client, HISTORY_KEPT_FOR)
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        alert = CountedAlert.of(burst, tweet)
+        alert = AlertCause.of(burst, tweet)
 
         def rule(_: HashCell, stored: bytes) -> tuple[bytes | None, Ruling]:
             history = _history(stored)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
-from notifier.domain.errors import Full, NotifierError, StoreUnavailable, Unavailable
+from notifier.domain.errors import DiskFull, NotifierError, StoreUnavailable, Unavailable
 
 LOCK_TIMEOUT = timedelta(seconds=5)
 """Timeout of a writer that waits for its turn. A transaction that takes longer is stuck."""
@@ -220,7 +220,7 @@ class Database:
         """Return the translated error, or None for a programming error."""
         detail = f"{self.path.name}: {text}."
         if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._is_disk_full()):
-            return Full(detail)
+            return DiskFull(detail)
         return self._unavailable_error(detail) if code in _FILE_ERRORS | _TRANSIENT_ERRORS else None
 
     def _is_disk_full(self) -> bool:

@@ -13,7 +13,7 @@ from notifier.api.threads import limited_threads
 from notifier.bounded_executor import Threads, TooManyWaiting
 from notifier.codec import UpstreamEvent
 from notifier.domain.bursts.retraction import Retraction
-from notifier.domain.errors import Full, NotifierError, Unavailable
+from notifier.domain.errors import DiskFull, NotifierError, Unavailable
 from notifier.flow.intake.gateway import Gateway, IntakeReceipt
 
 MAX_CONCURRENT_BATCHES = 2
@@ -63,7 +63,7 @@ class EventBatcher:
     async def _append(self, batch: Sequence[WaitingEvent]) -> None:
         try:
             receipts = await self.append_all([event for event, _ in batch])
-        except (Unavailable, Full) as error:
+        except (Unavailable, DiskFull) as error:
             # The waiting events would fail in the same way, batch by batch. Fail them now, so that no client waits for
             # a second batch.
             waiting, self.waiting = self.waiting, []
@@ -115,7 +115,7 @@ class EventIntake:
         self.retraction_hiding = RetractionHiding(hide_all=self.gateway.hide, threads=limited_threads(self.threads))
 
     async def accept(self, event: IncomingEvent) -> IntakeReceipt:
-        """Accept a single event. Raises LogUnavailable and Full.
+        """Accept a single event. Raises LogUnavailable and DiskFull.
 
         Like `Gateway.accept`, it appends the event first and then hides what the event retracts. But it does not hide
         within the batch: hiding everything by one author takes about a second, for which other events of the batch
@@ -131,7 +131,7 @@ class EventIntake:
         return receipt
 
     async def accept_batch(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:
-        """Accept the events of one request. Raises LogUnavailable and Full."""
+        """Accept the events of one request. Raises LogUnavailable and DiskFull."""
         return await self.threads.run(self.gateway.accept, events)
 
     async def _append(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:

@@ -47,7 +47,7 @@ class DemoLeases(Protocol):
     async def take_or_renew(self, name: str, term: timedelta) -> bool:
         """Take or renew the lease for `term`. Return False if another process has it.
 
-        Raises StoreUnavailable or Full.
+        Raises StoreUnavailable or DiskFull.
         """
         ...
 
@@ -66,7 +66,7 @@ class DemoTraffic:
     trickle_task: "asyncio.Task[None] | None" = None
 
     async def start_storm(self, celebrity: UserId) -> bool:
-        """Start a storm. Return False if a storm is running in any process. Raises StoreUnavailable or Full."""
+        """Start a storm. Return False if a storm is running in any process. Raises StoreUnavailable or DiskFull."""
         # Check again after taking the lease: a concurrent request to this process gets the same lease.
         if (
             self._is_storm_running()

@@ -18,7 +18,7 @@ from notifier.api.problems import Problem, problem_body, problem_responses
 from notifier.api.schemas.openapi import EventsOperation
 from notifier.api.schemas.preview import PreviewsBody, previews
 from notifier.codec import ReceivedEvent, read_batch, read_event
-from notifier.codec.cloudevents import BATCH_TYPE, MAX_EVENT_BYTES, SINGLE_TYPE
+from notifier.codec.cloudevents import BATCH_CONTENT_TYPE, MAX_EVENT_BYTES, SINGLE_CONTENT_TYPE
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
@@ -47,7 +47,11 @@ NO_DRY_RUN, DRY_RUN = "false", "true"
 MAX_PREVIEWED_ACCOUNTS = 3
 """Maximum accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
 
-MAX_BODY_BYTES = {SINGLE_TYPE: MAX_EVENT_BYTES, "application/json": MAX_EVENT_BYTES, BATCH_TYPE: MAX_BATCH_BYTES}
+MAX_BODY_BYTES = {
+    SINGLE_CONTENT_TYPE: MAX_EVENT_BYTES,
+    "application/json": MAX_EVENT_BYTES,
+    BATCH_CONTENT_TYPE: MAX_BATCH_BYTES,
+}
 """Maximum body size in bytes, by content type."""
 REQUIRED_SCOPE: Mapping[str, Scope] = {
     MENTIONED_TYPE: Scope.EVENTS,
@@ -163,14 +167,14 @@ async def accept(
     if content_type not in MAX_BODY_BYTES:
         raise WrongType(f"The content type must be {', '.join(MAX_BODY_BYTES)}.")
     received = await _decode(
-        container, await _read_body(request, MAX_BODY_BYTES[content_type]), batch=content_type == BATCH_TYPE
+        container, await _read_body(request, MAX_BODY_BYTES[content_type]), batch=content_type == BATCH_CONTENT_TYPE
     )
     _require_scopes(request.user, received)
     if (dry_runs := _dry_run_values(request)) != [NO_DRY_RUN]:
         return Response(
             await _preview(container, received, content_type, dry_runs), status_code=200, headers=NO_STORE_HEADERS
         )
-    if content_type == BATCH_TYPE:
+    if content_type == BATCH_CONTENT_TYPE:
         result: AcceptedEventBody | AcceptedBatch = _batch_result(
             await container.intake.accept_batch([received_event.event for received_event in received])
         )
@@ -234,7 +238,7 @@ async def _preview(
     """
     if dry_runs != [DRY_RUN]:
         raise Refused("dry_run must be true or false.")
-    if content_type == BATCH_TYPE:
+    if content_type == BATCH_CONTENT_TYPE:
         raise NotSupported("A dry run takes one event, not a batch.")
     event = received[0].event
     if isinstance(event, NotifierError):

@@ -17,7 +17,7 @@ from notifier.domain.upstream.validation import (
     FOLLOWED_TYPE,
     HIGHEST_SEQUENCE,
     MAX_ID_LENGTH,
-    MAX_MENTIONED,
+    MAX_MENTIONED_ACCOUNTS,
     MENTIONED_TYPE,
     PROTECTED_TYPE,
     SEEN_TYPE,
@@ -91,7 +91,7 @@ _LIMITS: Mapping[str, Mapping[str, object]] = {
     ),
     "time": {"format": "date-time"},
     "sequence": {"minimum": 1, "maximum": HIGHEST_SEQUENCE},
-    "mentions": {"items": {"type": "string", **_ID_LIMITS}, "maxItems": MAX_MENTIONED},
+    "mentions": {"items": {"type": "string", **_ID_LIMITS}, "maxItems": MAX_MENTIONED_ACCOUNTS},
 }
 """Schema constraints by field name. They apply to every event with that field."""
 

@@ -21,7 +21,7 @@ from litestar.openapi.spec import (
 )
 
 from notifier.api.schemas.events import EVENT, EXAMPLES, SCHEMA_PREFIX, event_schemas
-from notifier.codec.cloudevents import BATCH_TYPE, MAX_BATCH_EVENTS, SINGLE_TYPE
+from notifier.codec.cloudevents import BATCH_CONTENT_TYPE, MAX_BATCH_EVENTS, SINGLE_CONTENT_TYPE
 
 USER_SCHEME, SERVICE_SCHEME = "person", "service"
 """Names of the security schemes in the document."""
@@ -84,8 +84,8 @@ class EventsOperation(Operation):
         self.request_body = RequestBody(
             required=True,
             content={
-                SINGLE_TYPE: OpenAPIMediaType(schema=_EVENT, examples={**_EXAMPLE_PER_TYPE}),
+                SINGLE_CONTENT_TYPE: OpenAPIMediaType(schema=_EVENT, examples={**_EXAMPLE_PER_TYPE}),
                 "application/json": OpenAPIMediaType(schema=_EVENT, examples={**_EXAMPLE_PER_TYPE}),
-                BATCH_TYPE: OpenAPIMediaType(schema=_EVENTS, examples={**_BATCH_EXAMPLE}),
+                BATCH_CONTENT_TYPE: OpenAPIMediaType(schema=_EVENTS, examples={**_BATCH_EXAMPLE}),
             },
         )

@@ -14,7 +14,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.visibility import SETTLE_DELAY
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE
 from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.page import Badge, BurstItem, InboxItem, Page
 from notifier.flow.inbox.viewer_cache import InboxAnswer
@@ -128,7 +128,7 @@ class Renderer:
             ids={},
             next=shared.next,
             stream_position=StreamPosition(
-                as_of=page.view.now - SETTLE_DELAY, visibility=shared.sight, marks=shared.marks
+                as_of=page.view.now - CERTAINLY_VISIBLE_AGE, visibility=shared.sight, marks=shared.marks
             ),
             can_resume=True,
             opaque_ids=self.opaque_ids,
@@ -209,7 +209,7 @@ def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPositio
     """
     if previous is None or previous.page.view.viewer is not page.view.viewer:
         return StreamPosition.of_view(page.view)
-    return replace(previous.stream_position, as_of=page.view.now - SETTLE_DELAY)
+    return replace(previous.stream_position, as_of=page.view.now - CERTAINLY_VISIBLE_AGE)
 
 
 def _etag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:

@@ -16,7 +16,7 @@ from notifier.cli.group import example, program_command
 from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES
-from notifier.domain.errors import NotEmpty
+from notifier.domain.errors import FolderNotEmpty
 
 if TYPE_CHECKING:
     from notifier.devkit.check.finding import Finding
@@ -262,14 +262,14 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 @contextmanager
 def _empty_folder(keep: Path | None) -> Iterator[Path]:
-    """Yield an empty folder. Raises Unwritable or NotEmpty.
+    """Yield an empty folder. Raises Unwritable or FolderNotEmpty.
 
     In a used folder the check would report the deliveries of the earlier run as wrong.
     """
     if keep is not None:
         prepare(keep)
         if any(keep.iterdir()):
-            raise NotEmpty(f"The folder is {keep}.")
+            raise FolderNotEmpty(f"The folder is {keep}.")
         yield keep.absolute()
         return
     with tempfile.TemporaryDirectory(prefix="notifier-demo-", ignore_cleanup_errors=True) as folder:

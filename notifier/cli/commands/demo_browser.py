@@ -233,7 +233,7 @@ class BrowserDemo:
     def _prepare_folder(self, loading: FixtureLoading) -> None:
         """Prepare the data folder that an earlier process left, before anything runs on it.
 
-        Raises NotOurs, OtherWorld or Unwritable.
+        Raises NotADataFolder, OtherWorld or Unwritable.
         """
         from notifier.api.processes import loading_file
         from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove_demo_data

@@ -120,7 +120,7 @@ def process_name(role: str, number: int) -> str:
 def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
     """Set up the process of a role: parent watch, schema check or shared metrics, and logging.
 
-    Returns the settings. Raises NoData, Full, and the errors of `require_schema` if the role runs alone.
+    Returns the settings. Raises NoData, DiskFull, and the errors of `require_schema` if the role runs alone.
     """
     from notifier.cli.context import require_folder, require_schema
     from notifier.cli.supervisor.pid_files import share_metrics

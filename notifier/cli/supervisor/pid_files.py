@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from notifier.config import set_in_environment
-from notifier.domain.errors import Full, Unwritable
+from notifier.domain.errors import DiskFull, Unwritable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ METRIC_FILE_BYTES = 128 << 10
 
 
 def share_metrics(folder: Path, role: str) -> None:
-    """Share the metrics of this process through files. Call it before creating the first metric. Raises Full.
+    """Share the metrics of this process through files. Call it before creating the first metric. Raises DiskFull.
 
     The files belong to the role and not to the process: a replacement continues the counts of the dead process. So no
     files are left over, and no sum over the files decreases.
@@ -69,7 +69,7 @@ def share_metrics(folder: Path, role: str) -> None:
 
 
 def preallocate_metric_files(folder: Path, role: str) -> None:
-    """Preallocate the metric files of a role. Raises Full.
+    """Preallocate the metric files of a role. Raises DiskFull.
 
     The library maps these files into memory and creates them sparse. On a full disk the first count that falls into a
     hole would kill the process (SIGBUS). The library uses an existing file with content as it is.
@@ -84,4 +84,4 @@ def preallocate_metric_files(folder: Path, role: str) -> None:
                 draft.replace(file)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise Full(f"{folder}: {error.strerror}.") from error
+        raise DiskFull(f"{folder}: {error.strerror}.") from error

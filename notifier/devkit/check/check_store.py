@@ -136,7 +136,7 @@ class StoreCheck:
         """Yield pull-only bursts that should have been fanned out.
 
         Only a burst that is restricted to a protected author's followers may be pull-only. Its subject must have more
-        followers than `collapse_off_limit`, and must have spent its fan-out budget.
+        followers than `max_small_followers`, and must have spent its fan-out budget.
         """
         fanned_out: Counter[Subject] = Counter()
         for key, burst in sorted(truth.bursts.items()):
@@ -214,7 +214,7 @@ class StoreCheck:
     def _is_uncollapsed(self, subject: Subject) -> bool:
         if subject.kind is not Kind.MENTION:
             return False
-        return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].collapse_off_limit
+        return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].max_small_followers
 
     def _expects_rows(self, truth: ExpectedResult, key: BurstKey) -> bool:
         burst = truth.bursts[key]

@@ -212,7 +212,7 @@ Injection = Callable[[FaultInjector, InjectedFault], bool]
 
 
 def _stop_past_claim(injector: FaultInjector, fault: InjectedFault) -> bool:
-    return injector.stop(injector.worker(fault), POOL_TERMS[fault.pool].claim.total_seconds() + 1.5)
+    return injector.stop(injector.worker(fault), POOL_TERMS[fault.pool].lease.total_seconds() + 1.5)
 
 
 def _inject_on(engine: str, inject: Callable[[Engines, str], None], injector: FaultInjector, _: InjectedFault) -> bool:

@@ -95,7 +95,7 @@ class CheckPlan:
         if self.collapse != 0:
             return ()
         sizes = {name: self.world.size(star) for name, star in self.world.stars.items()}
-        return [name for name, size in sizes.items() if size > MENTION_POLICY.collapse_off_limit]
+        return [name for name, size in sizes.items() if size > MENTION_POLICY.max_small_followers]
 
     def environment(self) -> dict[str, str]:
         variables = {**NO_ROLL_UP, "NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
@@ -143,7 +143,7 @@ class CheckRun:
     def run(self) -> list[Finding]:
         """Run the check and return its results. All started processes have ended when it returns or raises."""
         if collapsing := self.plan.collapsing_celebrities:
-            limit, window = MENTION_POLICY.collapse_off_limit, MENTION_POLICY.collapse.total_seconds()
+            limit, window = MENTION_POLICY.max_small_followers, MENTION_POLICY.collapse.total_seconds()
             self.report(
                 f"note: a collapse of 0 doesn't apply to {', '.join(collapsing)}, with more than {limit:,} followers: "
                 f"their window is {window:.0f} s or more"

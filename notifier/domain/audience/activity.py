@@ -13,8 +13,8 @@ ACTIVE_DAYS = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 
 
 ACTIVE_SET_KINDS = tuple(ACTIVE_DAYS)
 
-P2_REACH_DAYS = (7, 14, ACTIVE_DAYS[SetKind.ACTIVE_30D])
-"""Allowed reaches of P2: it contains members who were active within so many days. Activity is kept for the longest."""
+P2_DAYS_CHOICES = (7, 14, ACTIVE_DAYS[SetKind.ACTIVE_30D])
+"""Choices for the setting `p2_days`: P2 contains members who were active within so many days."""
 
 FOREVER = (1 << 31) - 1
 """Expiry hour of imported activity without a time. It is never reached, and every store can keep it."""
@@ -35,7 +35,7 @@ class ActiveSetFreshness(StrEnum):
     SNAPSHOT = "snapshot"
     """The roll-up is late. Only users who became active since the last round are missing."""
     OFF = "off"
-    """The roll-up is switched off, and the sets stay as loaded."""
+    """The roll-up is switched off, and the sets stay as they were imported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,31 +71,32 @@ def hours_to_read(now: datetime, last_hour: int | None, kept_for: timedelta) -> 
 def expiry_hour(kind: SetKind, hour: int) -> int:
     """Return the last hour in which a member who was active in `hour` belongs to the set.
 
-    Entries of the 7-day and 30-day sets expire at the end of a day. So the three sets have at most 25, 8 and 31 bitmaps
-    in a shard. A member stays at least as long as the set's name says, and less than an hour (or a day) longer.
+    Entries of the 24-hour set expire at the end of an hour, entries of the other two at the end of a day. A member
+    stays at least as long as the set's name says, and less than an hour (or a day) longer. In each shard a set has one
+    bitmap per expiry hour: at most 25, 8 and 31 bitmaps.
     """
     if kind is SetKind.ACTIVE_24H:
         return hour + _HOURS_PER_DAY
     return (hour // _HOURS_PER_DAY + ACTIVE_DAYS[kind] + 1) * _HOURS_PER_DAY - 1
 
 
-def may_have_expired(kind: SetKind, built_in: int | None, hour: int) -> bool:
-    """Return whether entries of the set may have expired since it was built, in the hour `built_in`."""
-    return built_in is None or (
-        built_in != hour if kind is SetKind.ACTIVE_24H else built_in // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
+def may_have_expired(kind: SetKind, built_hour: int | None, hour: int) -> bool:
+    """Return whether entries of the set may have expired between the hour in which it was built and this hour."""
+    return built_hour is None or (
+        built_hour != hour if kind is SetKind.ACTIVE_24H else built_hour // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
     )
 
 
-def earliest_expiry_hour(kind: SetKind, hour: int, reach_days: int) -> int:
+def earliest_expiry_hour(kind: SetKind, hour: int, p2_days: int) -> int:
     """Return the earliest expiry hour that makes a member part of the set in `hour`.
 
-    P2 reads the 30-day set. With a shorter reach only entries with a later expiry hour count.
+    P2 reads the 30-day set. With a lower `p2_days` only entries with a later expiry hour count.
     """
-    return hour + (ACTIVE_DAYS[kind] - reach_days) * _HOURS_PER_DAY if kind is SetKind.ACTIVE_30D else hour
+    return hour + (ACTIVE_DAYS[kind] - p2_days) * _HOURS_PER_DAY if kind is SetKind.ACTIVE_30D else hour
 
 
 def active_set_freshness(last_roll_up: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
-    """Return the freshness of the sets. `last_roll_up` is None if the cache lost its time."""
+    """Return the freshness of the sets. `last_roll_up` is None if the cache has lost the time of the last roll-up."""
     if not interval:
         return ActiveSetFreshness.OFF
     return (

@@ -40,7 +40,7 @@ Bits = npt.NDArray[np.uint64]
 
 _HALF = SHARD_MEMBERS // 2
 """Offsets below this one fit into two bytes. Those of the upper half are stored minus _HALF."""
-_OFFSET = np.dtype("<u2")
+_OFFSET_TYPE = np.dtype("<u2")
 _LOW_COUNT_BYTES = 4
 """Bytes of the count of offsets in the lower half."""
 
@@ -73,8 +73,8 @@ def offsets(bits: Bits) -> npt.NDArray[np.int64]:
     nonzero = np.flatnonzero(bits != 0)
     if len(nonzero) > MAX_SPARSE_WORDS:
         return _set_bits(bits)
-    packed = _set_bits(bits[nonzero])
-    return nonzero[packed // 64] * 64 + packed % 64
+    in_nonzero = _set_bits(bits[nonzero])
+    return nonzero[in_nonzero // 64] * 64 + in_nonzero % 64
 
 
 def _set_bits(bits: Bits) -> npt.NDArray[np.int64]:
@@ -85,7 +85,7 @@ def members(bits: Bits, shard: int) -> list[Member]:
     return [Member(int(o) + shard * SHARD_MEMBERS) for o in offsets(bits)]
 
 
-def spans(bits: Bits, shard: int) -> Iterator[tuple[Member, Member]]:
+def member_spans(bits: Bits, shard: int) -> Iterator[tuple[Member, Member]]:
     """Yield the first and the last member in each block that has members."""
     for block in np.flatnonzero(bits.reshape(SHARD_BLOCKS, -1).any(axis=1)):
         slots = np.flatnonzero(
@@ -160,7 +160,7 @@ def encode(bits: Bits) -> bytes:
         member_offsets = offsets(bits)
         low_count = int(np.searchsorted(member_offsets, _HALF))
         # The cast to two bytes stores each offset modulo _HALF.
-        body = low_count.to_bytes(_LOW_COUNT_BYTES, "little") + member_offsets.astype(_OFFSET).tobytes()
+        body = low_count.to_bytes(_LOW_COUNT_BYTES, "little") + member_offsets.astype(_OFFSET_TYPE).tobytes()
         return _with_checksum(b"L", body)
     return _with_checksum(b"D", bits.tobytes())
 
@@ -193,8 +193,12 @@ def _verified_body(blob: bytes) -> memoryview:
 
 def _decode_list(body: memoryview) -> npt.NDArray[np.int64]:
     low_count, packed = int.from_bytes(body[:_LOW_COUNT_BYTES], "little"), body[_LOW_COUNT_BYTES:]
-    if len(body) < _LOW_COUNT_BYTES or len(packed) % _OFFSET.itemsize or low_count > len(packed) // _OFFSET.itemsize:
+    if (
+        len(body) < _LOW_COUNT_BYTES
+        or len(packed) % _OFFSET_TYPE.itemsize
+        or low_count > len(packed) // _OFFSET_TYPE.itemsize
+    ):
         raise Poison(f"A list of {len(body)} bytes claims {low_count} offsets in the lower half.")
-    array = np.frombuffer(packed, dtype=_OFFSET).astype(np.int64)
+    array = np.frombuffer(packed, dtype=_OFFSET_TYPE).astype(np.int64)
     array[low_count:] += _HALF
     return array

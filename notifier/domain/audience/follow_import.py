@@ -12,8 +12,13 @@ from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BL
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member
 
-Keys = npt.NDArray[np.uint64]
-"""Edge keys: followed member in the upper half, follower in the lower. Sorting groups the followers of an account."""
+ImportKeys = npt.NDArray[np.uint64]
+"""Keys made of two numbers. The upper half is an account, by its member number, so sorting groups keys by account.
+
+The lower half is a follower in edge keys, and a shard in rebuild keys.
+"""
+
+MemberArray = npt.NDArray[np.uint64]
 
 Ids = npt.NDArray[np.int64]
 """External ids that are integers."""
@@ -28,6 +33,7 @@ MIN_BLOCK_FOLLOWERS = 8
 """Minimum followers in a block for a shared block row. Below that, one row per follower is smaller."""
 BLOCKS_PER_CHUNK = 1 << 14
 """Blocks of followers that are cut at once: 16 MB of flags."""
+REBUILD_KEYS_PER_CHUNK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +55,15 @@ class FollowRowChunk:
         return by_followed
 
 
-def edge_keys(followed: Iterable[Member], followers: Iterable[Member]) -> Keys:
+def edge_keys(followed: Iterable[Member], followers: Iterable[Member]) -> ImportKeys:
     """Return sorted, distinct edge keys. Self-follows are dropped."""
     return edge_keys_of_arrays(*(np.fromiter(column, dtype=np.uint64) for column in (followed, followers)))
 
 
-def edge_keys_of_arrays(followed: Keys, followers: Keys) -> Keys:
+def edge_keys_of_arrays(followed: MemberArray, followers: MemberArray) -> ImportKeys:
     """Like `edge_keys`, for members in arrays."""
-    is_kept = followed != followers
-    keys = followed[is_kept] << np.uint64(HALF_KEY_BITS) | followers[is_kept]
+    is_other = followed != followers
+    keys = followed[is_other] << np.uint64(HALF_KEY_BITS) | followers[is_other]
     keys.sort()
     return _without_duplicates(keys)
 
@@ -67,17 +73,17 @@ class ResolvedIds:
     """Members of a batch of ids, resolved step by step."""
 
     ids: Ids
-    members: Keys = field(init=False)
+    members: MemberArray = field(init=False)
     _is_unresolved: npt.NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         self.members = np.zeros(len(self.ids), dtype=np.uint64)
         self._is_unresolved = np.ones(len(self.ids), dtype=np.bool_)
 
-    def resolve_range(self, ids: IdRange) -> None:
+    def resolve_range(self, id_range: IdRange) -> None:
         """Resolve the ids that are in the range."""
-        in_range = self._is_unresolved & (self.ids >= ids.first) & (self.ids <= ids.last)
-        self.members[in_range] = (self.ids[in_range] - ids.first + ids.member).astype(np.uint64)
+        in_range = self._is_unresolved & (self.ids >= id_range.first) & (self.ids <= id_range.last)
+        self.members[in_range] = (self.ids[in_range] - id_range.first + id_range.first_member).astype(np.uint64)
         self._is_unresolved &= ~in_range
 
     def unresolved(self) -> Sequence[int]:
@@ -85,34 +91,34 @@ class ResolvedIds:
         ids: list[int] = np.unique(self.ids[self._is_unresolved]).tolist()
         return ids
 
-    def resolve_rest(self, members: Mapping[int, Member]) -> None:
-        """Resolve all ids that are unresolved. `members` must contain each of them."""
+    def resolve_remaining(self, members: Mapping[int, Member]) -> None:
+        """Resolve the ids that are still unresolved. `members` must contain each of them."""
         self.members[self._is_unresolved] = [members[id] for id in self.ids[self._is_unresolved].tolist()]
         self._is_unresolved[:] = False
 
 
-def rebuild_keys(pairs: Iterable[tuple[Member, int]]) -> Keys:
+def rebuild_keys(pairs: Iterable[tuple[Member, int]]) -> ImportKeys:
     """Pack pairs of account and shard to rebuild into sorted, distinct keys."""
     keys = np.fromiter((account << HALF_KEY_BITS | shard for account, shard in {*pairs}), dtype=np.uint64)
     keys.sort()
     return keys
 
 
-def shards_by_account(keys: Keys) -> Iterator[Mapping[Member, Sequence[int]]]:
-    """Unpack the keys of `rebuild_keys`: yield the shards of each account, a bounded number of keys at a time."""
-    for first in range(0, len(keys), BLOCKS_PER_CHUNK):
-        groups = groupby(keys[first : first + BLOCKS_PER_CHUNK].tolist(), lambda key: key >> HALF_KEY_BITS)
+def shards_by_account(keys: ImportKeys) -> Iterator[Mapping[Member, Sequence[int]]]:
+    """Unpack the keys of `rebuild_keys`. Each yielded mapping has shards by account, of one chunk of keys."""
+    for first in range(0, len(keys), REBUILD_KEYS_PER_CHUNK):
+        groups = groupby(keys[first : first + REBUILD_KEYS_PER_CHUNK].tolist(), lambda key: key >> HALF_KEY_BITS)
         yield {Member(account): [key & (MAX_MEMBERS - 1) for key in account_keys] for account, account_keys in groups}
 
 
-def merge_runs(runs: Sequence[Keys]) -> Keys:
+def merge_runs(runs: Sequence[ImportKeys]) -> ImportKeys:
     """Merge sorted runs into one, without duplicates."""
     keys = np.concatenate([np.empty(0, dtype=np.uint64), *runs])
     keys.sort(kind="stable")  # detects sorted runs and merges them
     return _without_duplicates(keys)
 
 
-def _without_duplicates(keys: Keys) -> Keys:
+def _without_duplicates(keys: ImportKeys) -> ImportKeys:
     """Remove duplicates from sorted keys.
 
     `np.unique` would hash all keys, which takes four times as long as sorting them.
@@ -120,8 +126,8 @@ def _without_duplicates(keys: Keys) -> Keys:
     return keys[np.flatnonzero(np.diff(keys, prepend=~keys[:1]))]
 
 
-def cut_follow_rows(keys: Keys) -> Iterator[FollowRowChunk]:
-    """Yield the follow rows of sorted keys, which must contain either all followers in a block or none."""
+def cut_follow_rows(keys: ImportKeys) -> Iterator[FollowRowChunk]:
+    """Yield the follow rows of sorted keys. Of an account's followers in one block, the keys must have all or none."""
     block_bits = np.uint64(BLOCK_MEMBERS.bit_length() - 1)
     starts = np.flatnonzero(np.diff(keys >> block_bits, prepend=~keys[:1] >> block_bits))
     for first in range(0, len(starts), BLOCKS_PER_CHUNK):
@@ -130,21 +136,24 @@ def cut_follow_rows(keys: Keys) -> Iterator[FollowRowChunk]:
         yield _follow_row_chunk(keys[int(chunk[0]) : end], chunk - chunk[0])
 
 
-def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChunk:
-    """Make the rows of the keys. `starts` has the index at which each (followed member, block of followers) begins."""
+def _follow_row_chunk(keys: ImportKeys, starts: npt.NDArray[np.int64]) -> FollowRowChunk:
+    """Make the rows of the keys. `starts` has the index of the first key of each group.
+
+    The keys of a group have the same followed member, and followers of the same block.
+    """
     counts = np.diff(starts, append=len(keys))
     group_of_key = np.repeat(np.arange(len(starts)), counts)
-    is_large = counts >= MIN_BLOCK_FOLLOWERS
-    flags = np.zeros((int(is_large.sum()), BLOCK_MEMBERS), dtype=np.bool_)
-    row_of_group = np.cumsum(is_large) - 1
-    is_shared = is_large[group_of_key]
-    slots = (keys[is_shared] % np.uint64(BLOCK_MEMBERS)).astype(np.int64)
-    flags[row_of_group[group_of_key[is_shared]], slots] = True
+    has_block_row = counts >= MIN_BLOCK_FOLLOWERS
+    flags = np.zeros((int(has_block_row.sum()), BLOCK_MEMBERS), dtype=np.bool_)
+    block_row_of_group = np.cumsum(has_block_row) - 1
+    in_block_row = has_block_row[group_of_key]
+    slots = (keys[in_block_row] % np.uint64(BLOCK_MEMBERS)).astype(np.int64)
+    flags[block_row_of_group[group_of_key[in_block_row]], slots] = True
     bitmaps = np.packbits(flags, axis=1, bitorder="little").tobytes()
-    first_keys = keys[starts[is_large]]
+    first_keys = keys[starts[has_block_row]]
     blocks = ((first_keys & np.uint64(MAX_MEMBERS - 1)) // np.uint64(BLOCK_MEMBERS)).tolist()
     followed_members = (first_keys >> np.uint64(HALF_KEY_BITS)).tolist()
-    single_keys = keys[~is_shared]
+    single_keys = keys[~in_block_row]
     return FollowRowChunk(
         block_rows=[
             (Member(followed), block, bitmaps[n * BLOCK_BYTES : (n + 1) * BLOCK_BYTES])
@@ -161,11 +170,12 @@ def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChu
     )
 
 
-def merge_limit(next_keys: Sequence[Keys]) -> int:
-    """Return the key below which sorted runs can be merged now. `next_keys` are the next keys of each unfinished run.
+def merge_limit(next_keys: Sequence[ImportKeys]) -> int:
+    """Return the key below which sorted runs can be merged now.
 
-    No run has unread keys below the last of its next keys. The limit is the lowest of these last keys, rounded down so
-    that no block is split. Each run gives more keys than a block has members, so some keys are below the limit.
+    `next_keys` are the next keys of each run that has more keys after these. The later keys of a run are above the last
+    of its next keys. So the limit is the lowest of these last keys, rounded down to the start of a block. A run's next
+    keys are more than a block has members, so some of them are below the limit.
     """
     slot_mask = BLOCK_MEMBERS - 1
     return min((int(keys[-1]) & ~slot_mask for keys in next_keys), default=1 << 2 * HALF_KEY_BITS)

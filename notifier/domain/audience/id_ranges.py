@@ -11,9 +11,9 @@ from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
 
-HIGHEST_NUMBER = 2**63 - 1
-"""Highest number in an external id that every store can keep."""
-_DIGITS, _MAX_DIGITS = "0123456789", len(str(HIGHEST_NUMBER))
+HIGHEST_ID_NUMBER = 2**63 - 1
+"""Highest number that an external id of a range may end in: every store can keep it."""
+_DIGITS, _MAX_DIGITS = "0123456789", len(str(HIGHEST_ID_NUMBER))
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -31,12 +31,12 @@ which are read or written together.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdRange:
-    """Sequential numeric external ids that one entry maps to members: `u0` .. `u199999999`."""
+    """Sequential numeric external ids that one entry of the directory maps to members: `u0` .. `u199999999`."""
 
     prefix: str
     first: int
     count: int
-    member: Member
+    first_member: Member
     """Member of the first id."""
 
     def __post_init__(self) -> None:
@@ -52,24 +52,24 @@ class IdRange:
     @property
     def end(self) -> Member:
         """Return the first member number after the range."""
-        return Member(self.member + self.count)
+        return Member(self.first_member + self.count)
 
     def require_disjoint(self, existing: "IdRange") -> None:
         """Raises NumberTaken if ids or member numbers overlap, unless both ranges are identical."""
         shares_ids = self.prefix == existing.prefix and self.first <= existing.last and existing.first <= self.last
-        shares_members = self.member < existing.end and existing.member < self.end
+        shares_members = self.first_member < existing.end and existing.first_member < self.end
         if self != existing and (shares_ids or shares_members):
             raise NumberTaken(f"{self} overlaps with {existing}.")
 
     def __str__(self) -> str:
-        return f"{self.prefix}{self.first}..{self.prefix}{self.last} at {self.member}"
+        return f"{self.prefix}{self.first}..{self.prefix}{self.last} at {self.first_member}"
 
     def member_of(self, number: int) -> Member | None:
         index = number - self.first
-        return Member(self.member + index) if 0 <= index < self.count else None
+        return Member(self.first_member + index) if 0 <= index < self.count else None
 
     def user_of(self, member: Member) -> UserId | None:
-        index = member - self.member
+        index = member - self.first_member
         return UserId(f"{self.prefix}{self.first + index}") if 0 <= index < self.count else None
 
 
@@ -80,13 +80,13 @@ RangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
 def split_id(user: UserId) -> tuple[str, int] | None:
     """Split an id into prefix and number. A leading zero belongs to the prefix: `u07` gives `u0` and 7.
 
-    Return None if the id ends in no number, or in a number above HIGHEST_NUMBER.
+    Return None if the id ends in no number, or in a number above HIGHEST_ID_NUMBER.
     """
     tail = user[len(user.rstrip(_DIGITS)) :]
     if not tail:
         return None
     number = int(tail[-_MAX_DIGITS:])
-    return (user.removesuffix(str(number)), number) if number <= HIGHEST_NUMBER else None
+    return (user.removesuffix(str(number)), number) if number <= HIGHEST_ID_NUMBER else None
 
 
 class RangeCache:
@@ -96,7 +96,10 @@ class RangeCache:
         self._ranges: deque[IdRange] = deque(maxlen=MAX_CACHED_RANGES)
 
     def member_of(self, user: UserId) -> Member | None:
-        """Return the member according to a cached range. The account may be deleted, or have an entry of its own."""
+        """Return the member according to a cached range.
+
+        It proves nothing: the account may be deleted, or have another number in an entry of its own.
+        """
         if (parts := split_id(user)) is None:
             return None
         prefix, number = parts
@@ -110,7 +113,7 @@ class RangeCache:
 
 
 def members_in_ranges(users: Iterable[UserId], ranges_by_number: RangesByNumber) -> dict[UserId, Member]:
-    """Map the users who are in any range. The number of queries depends on the ranges, not on the users."""
+    """Map users whose ids are in a range to members. The number of look-ups depends on the ranges, not on the users."""
     remaining = _by_prefix(users)
     mapped: dict[UserId, Member] = {}
     while remaining:
@@ -128,13 +131,13 @@ RangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
 
 
 def users_in_ranges(members: Iterable[Member], ranges_by_member: RangesByMember) -> dict[Member, UserId]:
-    """Map members back to users. A shard costs one query, and one more for each range that starts within it."""
+    """Map members back to users. Looks up one range per shard, and one more for each range that starts in the shard."""
     remaining = _by_shard(members)
     mapped: dict[Member, UserId] = {}
     while remaining:
         ranges = ranges_by_member([shard_members[-1] for shard_members in remaining.values()])
         for (shard, shard_members), range_ in zip(list(remaining.items()), ranges, strict=True):
-            start = bisect_left(shard_members, range_.member) if range_ else 0
+            start = bisect_left(shard_members, range_.first_member) if range_ else 0
             if range_:
                 mapped |= {
                     member: user for member in shard_members[start:] if (user := range_.user_of(member)) is not None
@@ -197,5 +200,5 @@ def require_unique_numbers(
         raise NumberTaken("Two users have the same number.")
 
 
-def bucket_of(user: UserId) -> int:
+def directory_bucket_of(user: UserId) -> int:
     return crc32(user.encode()) % DIRECTORY_BUCKETS

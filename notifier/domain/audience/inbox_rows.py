@@ -14,7 +14,7 @@ from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Member
 
 RANGE_MEMBERS = 4_096
-"""Members that share an inbox partition. docs/decisions has the measurements."""
+"""Successive members that share an inbox partition."""
 RANGE_BYTES = RANGE_MEMBERS // 8
 SHARD_RANGES = SHARD_MEMBERS // RANGE_MEMBERS
 
@@ -27,7 +27,7 @@ Smaller rows hold a list of offsets, which is always shorter than a bitmap. The 
 INBOX_WINDOW = timedelta(days=3)
 """Time span of an inbox partition. 90 days are 30 windows: one read each is cheap, and a window expires as a whole."""
 
-_OFFSET = np.dtype("<u2")
+_OFFSET_TYPE = np.dtype("<u2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class InboxRow:
             return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         if len(self.members) % 2 or not 0 < len(self.members) < RANGE_BYTES:
             raise Poison(f"An inbox row has a list of members with the invalid length of {len(self.members)} bytes.")
-        listed = np.frombuffer(self.members, dtype=_OFFSET).astype(np.int64)
+        listed = np.frombuffer(self.members, dtype=_OFFSET_TYPE).astype(np.int64)
         if listed.max() >= RANGE_MEMBERS:
             raise Poison(f"An inbox row has the offset {listed.max()}, outside its range.")
         return listed
@@ -91,7 +91,7 @@ def cut_inbox_rows(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Ti
     is_list = counts[ranges] < MIN_BITMAP_MEMBERS
     list_ranges, bitmap_ranges = ranges[is_list], ranges[~is_list]
     listed = offsets(by_range[list_ranges].reshape(-1)) % RANGE_MEMBERS
-    lists = iter(_split(listed.astype(_OFFSET).tobytes(), (counts[list_ranges] * _OFFSET.itemsize).tolist()))
+    lists = iter(_split(listed.astype(_OFFSET_TYPE).tobytes(), (counts[list_ranges] * _OFFSET_TYPE.itemsize).tolist()))
     bitmaps = iter(_split(by_range[bitmap_ranges].tobytes(), [RANGE_BYTES] * len(bitmap_ranges)))
     return InboxRows(
         burst=burst,

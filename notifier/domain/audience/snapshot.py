@@ -11,7 +11,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane
 
 SNAPSHOT_KEPT_FOR = timedelta(days=7)
-"""Lifetime of an audience snapshot. All slices of its burst end earlier, after a day at most."""
+"""Lifetime of an audience snapshot. All slices of its burst expire earlier, after a day at most."""
 
 DEFAULT_PUSHED_TIERS = (Tier.P0, Tier.P1)
 """Tiers whose members get alerts without having asked for them."""
@@ -33,7 +33,7 @@ class AudienceSnapshot:
     to_alert: Bits
     """Members to alert, dormant ones included.
 
-    They have a device, and are in an alerted tier or asked for alerts.
+    They have a device and have not switched alerts off. They are in an alerted tier, or asked for alerts.
     """
     dormant: int
     """Number of dormant members."""
@@ -100,27 +100,27 @@ def take_snapshot(
     shard: int,
     live: ShardSets,
     rule: TierRule = by_activity,
-    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS,
+    pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS,
 ) -> AudienceSnapshot:
     """Compute the audience snapshot of one shard.
 
-    Members of the `pushed` tiers are alerted unless they opted out. Members of other tiers are alerted if they asked.
+    Members of the pushed tiers are alerted unless they opted out. Members of other tiers are alerted if they asked.
     """
     audience = _audience(burst, live, rule)
     return AudienceSnapshot(
         shard=shard,
         opened_at=burst.opened_at,
         tiers={tier: audience.tiers[tier] for tier in TIERS},
-        to_alert=no_members() if burst.verdict is not Verdict.ALL else _members_to_alert(audience, live, pushed),
+        to_alert=no_members() if burst.verdict is not Verdict.ALL else _members_to_alert(audience, live, pushed_tiers),
         dormant=count(audience.tiers[Tier.DORMANT]),
         suppressed=audience.suppressed,
     )
 
 
-def _members_to_alert(audience: Audience, live: ShardSets, pushed: Collection[Tier]) -> Bits:
+def _members_to_alert(audience: Audience, live: ShardSets, pushed_tiers: Collection[Tier]) -> Bits:
     push_enabled, push_requested, alerted = live.push_enabled, live.push_requested, no_members()
     for tier, members in audience.tiers.items():
-        alerted = alerted | members & (push_enabled if tier in pushed else push_requested)
+        alerted = alerted | members & (push_enabled if tier in pushed_tiers else push_requested)
     return alerted
 
 

@@ -40,13 +40,13 @@ class SetKind(StrEnum):
     ACTIVE_24H = "active24h"
     ACTIVE_7D = "active7d"
     ACTIVE_30D = "active30d"
-    PUSH = "push"
+    WITH_DEVICE = "push"
     """Members with a device."""
 
 
 SUBJECT_SETS = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL)
 ACCOUNT_WIDE_SETS = (
-    *(SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.PUSH),
+    *(SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.WITH_DEVICE),
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN),
 )
 
@@ -56,10 +56,10 @@ SUPPRESSING_SETS = (
 )
 """Sets that suppress rows. A follower in several of them is counted under the first."""
 
-_OWN_VOLUMES = (SetKind.ALL, SetKind.FIRST, SetKind.DIGEST, SetKind.OFF)
-_DEFAULT_VOLUMES = (SetKind.OVERALL_DIGEST, SetKind.OVERALL_FIRST)
+_SUBJECT_VOLUME_SETS = (SetKind.ALL, SetKind.FIRST, SetKind.DIGEST, SetKind.OFF)
+_DEFAULT_VOLUME_SETS = (SetKind.OVERALL_DIGEST, SetKind.OVERALL_FIRST)
 """Account-wide sets that apply only to members without a volume for the subject."""
-_FIRST_VOLUMES = (SetKind.FIRST, SetKind.OVERALL_FIRST)
+_FIRST_ONLY_SETS = (SetKind.FIRST, SetKind.OVERALL_FIRST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class ShardSets:
     @property
     def push_enabled(self) -> Bits:
         """Return members with a device who have not switched alerts off."""
-        with_device: Bits = self[SetKind.PUSH]
+        with_device: Bits = self[SetKind.WITH_DEVICE]
         return with_device & ~self[SetKind.NO_PUSH] if SetKind.NO_PUSH in self.sets else with_device
 
     @property
@@ -88,9 +88,9 @@ class ShardSets:
     def suppressed_by(self, kind: SetKind) -> Bits:
         """Return the members suppressed by this set for this subject."""
         bits = self[kind]
-        if kind in _DEFAULT_VOLUMES:
-            for own_volume in _OWN_VOLUMES:
-                bits = bits & ~self[own_volume] if own_volume in self.sets else bits
+        if kind in _DEFAULT_VOLUME_SETS:
+            for volume_set in _SUBJECT_VOLUME_SETS:
+                bits = bits & ~self[volume_set] if volume_set in self.sets else bits
         return bits
 
     @property
@@ -114,14 +114,15 @@ class TierRule(Protocol):
     """Assign the members of a shard to tiers.
 
     A rule is a pure function of the sets and does not change them. It may return any members. Members outside the
-    audience get nothing. A member of several tiers joins the first, and a member of none is dormant.
+    audience get nothing. A member of several tiers joins the first. A member of none is dormant; in the standard lane,
+    it joins P2.
     """
 
     def __call__(self, live: ShardSets, /) -> Mapping[Tier, Bits]: ...
 
 
 def by_activity(live: ShardSets, /) -> Mapping[Tier, Bits]:
-    """Default rule. P0: VIPs active within 7 days. P1: active within 24 hours. P2: active within the reach of P2."""
+    """Default rule. P0: VIPs active within 7 days. P1: active within 24 hours. P2: active within `p2_days`."""
     return {
         Tier.P0: live[SetKind.VIP] & live[SetKind.ACTIVE_7D],
         Tier.P1: live[SetKind.ACTIVE_24H],
@@ -150,7 +151,7 @@ def _suppress(live: ShardSets, first_of_day: bool) -> tuple[Bits, dict[str, int]
     if live.mentioner_followers is not None:
         audience = audience & live.mentioner_followers
     for kind in SUPPRESSING_SETS:
-        if kind not in live.sets or (kind in _FIRST_VOLUMES and first_of_day):
+        if kind not in live.sets or (kind in _FIRST_ONLY_SETS and first_of_day):
             continue
         excluded = live.suppressed_by(kind)
         if n := count(audience & excluded):

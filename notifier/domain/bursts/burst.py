@@ -9,6 +9,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, UserId
 
 RETENTION = timedelta(days=90)
+"""How long a burst is visible after its opening."""
 MAX_MENTIONERS = 16
 """Most distinct mentioners that a burst stores. `more_mentioners` is set if there were others."""
 
@@ -22,7 +23,7 @@ class Burst:
 
     key: BurstKey
     version: int
-    """Version of the sequence head that wrote the burst. The highest version wins."""
+    """Version of the sequence head that created or last changed the burst. The highest version wins."""
     opened_at: datetime
     accepted_at: datetime
     """When the first mention was accepted. Delivery latency is measured from here."""
@@ -74,7 +75,7 @@ class Burst:
     def opened_second(self) -> datetime:
         """Return the opening time in whole seconds, the only form shown to users.
 
-        Each restricted burst delays the next opening by a millisecond. Exact times would reveal hidden bursts.
+        A restricted burst may delay the next opening by a millisecond. So exact times would reveal that it exists.
         """
         return self.opened_at.replace(microsecond=0)
 
@@ -82,7 +83,8 @@ class Burst:
     def is_retracted(self) -> bool:
         """Return whether no mentions are left.
 
-        The burst keeps its opening time and mentioners. They decide which clients may show it and must be notified.
+        A retracted burst keeps its opening time and mentioners. They tell an open stream whether its client may still
+        show the burst.
         """
         return self.count == 0
 
@@ -97,7 +99,7 @@ class Burst:
         if not self.silent:
             return self
         before = replace(self, count=max(1, self.count), restricted_to=None if self.is_narrowed else self.restricted_to)
-        # Mentioners may have left the list. A viewer who blocks all listed ones may have seen the burst through others.
+        # Mentioners may have left the list. A viewer who blocks all others may have seen the burst because of them.
         may_have_had_more = not (self.is_retracted or self.restricted_to)
         return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)
 

@@ -11,10 +11,10 @@ from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 
 MAX_DECISION_WAIT = timedelta(days=30)
-"""Longest wait for a decision. After that the mention is dropped: it is too old to notify anyone."""
-RECORD_KEPT_FOR = RETENTION + timedelta(days=1)
-"""How long the record is kept: clients may query the event's status, or send the event again, for that long."""
-KEY_DIGEST_BYTES = 8
+"""Longest wait for a decision. After that the mention can't be released: it is too old to notify anyone."""
+HELD_MENTION_KEPT_FOR = RETENTION + timedelta(days=1)
+"""How long a held mention is stored: clients may query the event's status, or send the event again, for that long."""
+KEY_BYTES = 8
 
 
 class ModerationDecision(StrEnum):
@@ -24,7 +24,7 @@ class ModerationDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMention:
-    """An event that waits for a decision, with the accounts whose followers are not notified meanwhile."""
+    """An event that was held for an operator's decision, and the accounts whose followers wait for it."""
 
     id: EventId
     author: UserId
@@ -32,7 +32,7 @@ class HeldMention:
     since: datetime
     """When the event was accepted."""
     event: Event | None
-    """None after MAX_DECISION_WAIT: the text is not kept longer."""
+    """None after MAX_DECISION_WAIT, because texts are not kept longer."""
     decision: ModerationDecision | None = None
 
     @classmethod
@@ -42,7 +42,7 @@ class HeldMention:
     @property
     def key(self) -> str:
         """Return a short id for operators. Senders choose event ids, which may be long or in use by two senders."""
-        return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_DIGEST_BYTES).hexdigest()
+        return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_BYTES).hexdigest()
 
     @property
     def without_text(self) -> "HeldMention":
@@ -61,7 +61,7 @@ class HeldMention:
         return self.decision is ModerationDecision.DROPPED or (self.decision is None and not released)
 
     def refusal(self, now: datetime) -> MentionRefusal | None:
-        """Return the refusal to report for the accounts until the router has processed the event; None if released."""
+        """Return the refusal to report for accounts that the router has no outcome for yet; None after a release."""
         if self.decision is ModerationDecision.RELEASED:
             return None
         return MentionRefusal.HELD if self.is_waiting(now) else MentionRefusal.DENIED

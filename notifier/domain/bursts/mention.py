@@ -36,14 +36,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedEvent(Event):
-    """An event as the log stores it. The fields added here are not part of the upstream event or of its digest."""
+    """An event as the log stores it. The hash that detects conflicting events doesn't cover the field added here."""
 
     released: bool = False
     """The event was held, and an operator released it."""
 
     @classmethod
-    def released_at(cls, event: Event, now: datetime) -> Self:
-        """Return the released event. Its acceptance time is the release, so the hold does not count as latency."""
+    def for_release(cls, event: Event, now: datetime) -> Self:
+        """Return the event of a released mention. It counts as accepted now: the wait is no delivery latency."""
         return cls(**_event_fields(event) | {"accepted_at": now}, released=True)
 
     @property
@@ -69,7 +69,7 @@ class Mention:
     verdict: Verdict
     lane: Lane
     followers: int
-    """Followers of the subject when the mention was routed. Budget and collapse window depend on it."""
+    """Followers of the subject when the mention was routed. Their number decides on budget and collapse window."""
     happened_at: datetime
     accepted_at: datetime
     retracted: bool = False

@@ -65,8 +65,8 @@ class MentionRefusal(StrEnum):
     """The tweet was retracted, or edited to no longer mention the account, before it had a burst."""
 
 
-AUTHOR_LIMIT = BucketLimit(capacity=20, refill=timedelta(minutes=3))
-"""Rate limit of each author: mentions of celebrities that may send alerts."""
+AUTHOR_CAP = BucketLimit(capacity=20, refill=timedelta(minutes=3))
+"""Default of each author's cap: how many mentions of celebrities may send alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class ReachLimit:
 
 
 def validated_limit(limit: ReachLimit, current: ReachLimit | None) -> ReachLimit:
-    """Return the limit, newer than the current limit even if that was written by a clock that is ahead.
+    """Return the limit. Its time is later than the current limit's, even if that was written by a clock that is ahead.
 
     Raises BadReach if the reason is empty or too long.
     """
@@ -94,28 +94,29 @@ def validated_limit(limit: ReachLimit, current: ReachLimit | None) -> ReachLimit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentioner:
-    """Input of a rule: what is known of the author of a mention."""
+    """The author of a mention, as a verdict rule sees it."""
 
     operator_verdict: Verdict = Verdict.ALL
     """Verdict set by an operator."""
     verified: bool = False
     deleted: bool = False
     within_author_cap: bool = True
-    """Whether the author is below AUTHOR_LIMIT."""
+    """False if the author's cap has no token left for this mention."""
 
 
 VerdictRule = Callable[[Mentioner], Verdict]
 """A pure function from author to verdict.
 
-The router calls it with `within_author_cap=True` first. Only mentions that are not refused then take a token of the
-author's cap.
-A rule must not hold authors without an operator verdict: for them the router does not check whether the event was held
-before.
+The router calls it with `within_author_cap=True` first. If that refuses the mention, no token of the author's cap is
+taken. Otherwise the router takes one for a celebrity, and calls the rule again with the result.
+
+A rule must not hold authors who have no operator verdict. For them the router doesn't check whether it has held the
+event before.
 """
 
 
 def by_operator_verdict(mentioner: Mentioner) -> Verdict:
-    """Default rule: the operator's verdict, but rows without alerts over the cap.
+    """Default rule: the operator's verdict, but rows without alerts once the author's cap has no token left.
 
     Without the cap one author could alert 200 million followers with every mention.
     """

@@ -17,7 +17,7 @@ from notifier.domain.bursts.sequencer import MAX_CLOCK_SKEW
 from notifier.domain.ids import UserId
 
 RetractionKey = NewType("RetractionKey", str)
-"""Key of a stored retraction, and index key of the mentions that it may affect."""
+"""Key of a stored retraction, or key under which the mentions that it may affect are indexed."""
 
 
 class RetractionCause(StrEnum):
@@ -34,10 +34,10 @@ class RetractionCause(StrEnum):
 
 
 MAX_LOG_WAIT = timedelta(days=1)
-"""Longest time that a mention waits in the log. A burst may open this long after its mention was accepted."""
+"""Assumed longest wait of a mention in the log: a burst may open this long after its mention was accepted."""
 
-_FINAL_RANK = 1 << 60
-"""Added to the rank of a deletion, which so outranks every edit: it is higher than any sequence number."""
+_DELETION_RANK = 1 << 60
+"""Added to the rank of a deletion. It is higher than any sequence number, so a deletion outranks every edit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Retraction:
     sequence: int = 0
     """Sequence number of an edit among all edits of its tweet. The highest wins regardless of arrival order."""
     mentioned: tuple[UserId, ...] = ()
-    """Accounts that the edited tweet still mentions."""
+    """Accounts that the edited tweet mentions."""
     text: str = ""
     """Text of the edited tweet."""
 
@@ -62,14 +62,14 @@ class Retraction:
         """Return the key under which the retraction is stored."""
         if self.tweet:
             return tweet_key(self.author, self.tweet)
-        return erasure_key(self.author) if self.cause is RetractionCause.ERASE else author_key(self.author)
+        return erasure_key(self.author) if self.cause is RetractionCause.ERASE else protection_key(self.author)
 
     @property
     def rank(self) -> int:
         """Return the rank among retractions with the same key. The highest wins regardless of arrival order."""
         if not self.tweet:
             return int(self.at.timestamp() * 1000)
-        return self.sequence + _FINAL_RANK if self.cause is RetractionCause.DELETE else self.sequence
+        return self.sequence + _DELETION_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
     def index_keys(self, now: datetime) -> Collection[RetractionKey]:
         """Return the index keys of mentions that the retraction may affect, the latest day first."""
@@ -95,14 +95,14 @@ def tweet_key(author: UserId, tweet: str) -> RetractionKey:
     return RetractionKey(f"tweet/{len(author)}/{author}/{tweet}")
 
 
-def author_key(author: UserId) -> RetractionKey:
+def protection_key(author: UserId) -> RetractionKey:
     return RetractionKey(f"author/{author}")
 
 
 def erasure_key(author: UserId) -> RetractionKey:
     """Return the key of an erasure.
 
-    It is not `author_key`: an erased author may write again and become protected, and then both retractions count.
+    It is not `protection_key`: an erased author may write again and become protected, and then both retractions count.
     """
     return RetractionKey(f"erased/{author}")
 
@@ -115,7 +115,7 @@ def day_keys(author: UserId, first: datetime, last: datetime) -> Sequence[Retrac
 
 def retraction_keys(mention: Mention) -> Collection[RetractionKey]:
     """Return the keys of retractions that may affect the mention."""
-    return tweet_key(mention.author, mention.tweet), erasure_key(mention.author), author_key(mention.author)
+    return tweet_key(mention.author, mention.tweet), erasure_key(mention.author), protection_key(mention.author)
 
 
 def index_keys(mention: Mention) -> Collection[RetractionKey]:
@@ -134,7 +134,7 @@ def apply_retractions(mention: Mention, retractions: Mapping[RetractionKey, Retr
 def belongs_to(mention: Mention, burst: Burst) -> bool:
     """Return whether a mention that was sequenced into the burst still counts as part of it.
 
-    A protected mention is not part of a public burst.
+    A protected mention is not part of a public burst, and a public mention is not part of a restricted one.
     """
     if mention.retracted:
         return False
@@ -154,8 +154,8 @@ class MentionChange:
     def is_entering(self, burst: Burst) -> bool:
         """Return whether the change makes the mention part of the burst.
 
-        This happens if the burst was narrowed to an author's followers, and another mention by that author is protected
-        later.
+        This happens if the burst was narrowed to an author's followers, and another mention by that author becomes
+        protected later.
         """
         return not belongs_to(self.before, burst) and belongs_to(self.after, burst)
 
@@ -165,13 +165,13 @@ def amended(
 ) -> Burst:
     """Return the burst after the changes, with the same key and opening time.
 
-    `remaining` has a mention that stays for each listed author whose mentions are leaving, and for every listed author
-    if the shown tweet leaves. Authors without such a mention are missing. If all are, it has a mention by an unlisted
-    author.
+    `remaining` has one mention that stays for each affected author who has one. Affected are the mentioners with a
+    leaving mention, or all mentioners if the shown tweet leaves. If no affected author has one and the burst needs a
+    new mentioner, `remaining` has a mention by an author who is no mentioner yet.
 
-    An author stays listed if none of the author's mentions is leaving, or one remains. If the shown tweet leaves, the
-    first mentioner with an entry in `remaining` becomes the opener, and the tweet of this entry is shown. Other listed
-    authors without an entry stay listed: another retraction is about to remove them.
+    A mentioner with a leaving mention and no entry in `remaining` is removed. If the shown tweet leaves, the first
+    mentioner with an entry becomes the opener, and the tweet of this entry is shown. Mentioners without an entry whose
+    mentions don't leave are kept: another retraction is about to remove them.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)
@@ -179,21 +179,22 @@ def amended(
     staying = [author for author in burst.mentioners if author not in leaving_authors or author in remaining]
     mentioners = staying or list(remaining)[:1]
     if count <= 0 or not mentioners:
-        return _without_public_mentions(burst, [change.after for change in leaving], version)
+        return _after_last_mention_left(burst, [change.after for change in leaving], version)
     after = replace(burst, version=version, count=count, mentioners=tuple(mentioners))
     if all(change.before.tweet != burst.tweet for change in leaving):
         return next((replace(after, text=c.after.text) for c in changes if c.after.tweet == burst.tweet), after)
     opener = next((author for author in (*mentioners, *remaining) if author in remaining), None)
     if opener is None:
-        return _without_public_mentions(burst, [change.after for change in leaving], version)
+        return _after_last_mention_left(burst, [change.after for change in leaving], version)
     later_mentioners = (author for author in mentioners if author != opener)
     return _with_shown_tweet(replace(after, silent=True, mentioners=(opener, *later_mentioners)), remaining[opener])
 
 
-def _without_public_mentions(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
-    """Return the burst after its last public mention has left.
+def _after_last_mention_left(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
+    """Return the burst after its last mention has left.
 
-    If protected mentions remain, the burst is restricted to the followers of the author of the first of them.
+    Some leaving mentions may be protected, not retracted. The burst then keeps those by the author of the earliest, and
+    is restricted to this author's followers.
     """
     protected = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
     by_first_author = [mention for mention in protected if mention.author == protected[0].author]

@@ -16,21 +16,21 @@ from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBILITY_DEADLINE = timedelta(seconds=1)
-"""A burst that is not published within this time after it opened is restamped: it gets a new opening time.
+"""Time in which an opened burst must be published. Otherwise it is restamped: it gets a new opening time.
 
 A page that a user opened in the meantime lacks the burst. With the old time, marking this page as seen would also mark
 the burst.
 """
 
 REFUSED_VERDICTS = (Verdict.HOLD, Verdict.DENY)
-"""Verdicts of mentions that get no burst. When a held mention is released, its event is sent again."""
+"""Verdicts of mentions that get no burst. A release of a held mention appends its event to the log again."""
 
 MAX_CLOCK_SKEW = timedelta(seconds=5)
 """Largest difference between the clocks of two processes.
 
 The coordinator's clock may be behind that of the gateway that accepted a mention. With the coordinator's time, a burst
-could open in a period that a user has already marked as seen. So it opens at the time of acceptance, but at most this
-far ahead of the coordinator's clock.
+could open in a period that a user has already marked as seen. If the time of acceptance is later, the burst opens then,
+but at most this far ahead of the coordinator's clock.
 """
 
 MIN_OPENING_GAP = timedelta(milliseconds=1)
@@ -55,7 +55,7 @@ class FirstBurstOfDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Sequence head: the newest state of one subject. `advance` numbers further bursts from it."""
+    """Sequence head: the current state of one subject's bursts. `advance` numbers further bursts from it."""
 
     subject: Subject
     version: int = 0
@@ -66,8 +66,9 @@ class Head:
     open: Burst | None = None
     """The public burst that the next public mention may join."""
     first: FirstBurstOfDay | None = None
-    """First public burst of the latest day. None before any burst, or after that burst was retracted or narrowed."""
+    """First public burst of the latest day that had one. None if there is none, or it was retracted or narrowed."""
     last_opened_at: datetime | None = None
+    """Opening time of the newest burst, restricted ones included."""
     budget: TokenBucket | None = None
     """Token bucket of public fan-outs."""
     restricted_budget: TokenBucket | None = None
@@ -81,7 +82,7 @@ class Head:
     changed: tuple[SequencedMention, ...] = ()
     """Mentions numbered earlier that the last change modified, in their new state."""
     announced: int = 0
-    """Bursts up to this number were published by an earlier change. They have a plan and keep their opening time."""
+    """Bursts up to this number were published before the last change. They have a plan and keep their opening time."""
 
     @classmethod
     def empty(cls, subject: Subject) -> Self:
@@ -105,20 +106,20 @@ def advance(
     head: Head,
     records: Sequence[LoggedMention],
     *,
-    known: Collection[EventId],
+    sequenced_events: Collection[EventId],
     now: datetime,
     nonce: str,
-    collapse: timedelta | None = None,
-    refill: timedelta | None = None,
+    collapse_override: timedelta | None = None,
+    refill_override: timedelta | None = None,
 ) -> Head:
     """Return the head after these records of its subject, given in log order; the same head if no record is new.
 
-    Records up to an applied offset are skipped. `known` has the events that have a burst already: they advance only the
-    offset, so redelivery is idempotent. `collapse` and `refill` replace the policy's values.
+    Records up to an applied offset are skipped. `sequenced_events` are events that have a burst already: they advance
+    only the offset, so redelivery is idempotent. The overrides replace the policy's collapse window and refill time.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce)
-    seen = set(known)
+    seen = set(sequenced_events)
     for record in records:
         if record.offset <= after.applied.get(record.partition, -1):
             continue
@@ -126,8 +127,8 @@ def advance(
         if record.mention.event in seen or record.mention.retracted or record.mention.verdict in REFUSED_VERDICTS:
             continue
         seen.add(record.mention.event)
-        policy = POLICIES[record.mention.subject.kind].refilled_every(refill)
-        after = _sequence(after, record.mention, policy, now=now, collapse_override=collapse)
+        policy = POLICIES[record.mention.subject.kind].refilled_every(refill_override)
+        after = _sequence(after, record.mention, policy, now=now, collapse_override=collapse_override)
     return head if after.applied == head.applied else after
 
 
@@ -159,18 +160,20 @@ def with_late_bursts_restamped(head: Head, *, written: Collection[int], now: dat
 
 
 def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[SequencedMention], *, nonce: str) -> Head:
-    """Return the head after a retraction. `bursts` are the affected bursts as they remain, in the head's next version.
+    """Return the head after a retraction. `bursts` are the affected bursts after it, in the returned head's version.
 
-    A burst that is no longer public stops being the open burst. It was announced before, so a mention that joined it
-    would not be announced. It also stops being the first of its day. The next public burst that opens becomes the
-    first, even if a later burst of that day is open already.
+    A burst that is no longer public stops being the open burst. It keeps the plan and the opening time with which it
+    was announced, so a mention that joined it would not reach its audience.
+
+    Such a burst also stops being the first of its day. The next public burst that opens becomes the first, even if a
+    later burst of that day is open already.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
-    remaining = {burst.key.seq: burst for burst in bursts}
-    if head.first and not _is_public(remaining.get(head.first.seq)):
+    by_number = {burst.key.seq: burst for burst in bursts}
+    if head.first and not _is_public(by_number.get(head.first.seq)):
         after = replace(after, first=None)
-    if head.open and (current := remaining.get(head.open.key.seq)):
+    if head.open and (current := by_number.get(head.open.key.seq)):
         after = replace(after, open=current if _is_public(current) else None)
     return after
 
@@ -203,8 +206,8 @@ def _sequence(
 def _needs_alerting_burst(burst: Burst, mention: Mention) -> bool:
     """Return whether the open burst sends no alerts but the mention may.
 
-    Such a mention opens a new burst. Otherwise an author over the rate limit could open a burst without alerts, and so
-    suppress the alerts of all authors who join it.
+    Such a mention opens a new burst. Otherwise an author whose cap is used up could open a burst without alerts, and so
+    suppress the alerts for all authors who join it.
     """
     return burst.verdict is not Verdict.ALL and mention.verdict is Verdict.ALL
 
@@ -266,7 +269,7 @@ def _is_first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
 def _with_new_opening_times(
     outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int
 ) -> tuple[Burst, ...]:
-    # Opening times of a subject are distinct. So the new ones are later than those that other bursts keep.
+    # Opening times of a subject must be distinct, so the new ones are later than those that other bursts keep.
     opened_at = max([now, *(burst.opened_at + MIN_OPENING_GAP for burst in outbox if burst.key.seq not in seqs)])
     bursts: list[Burst] = []
     for burst in outbox:
@@ -301,7 +304,7 @@ def _with_mention(head: Head, burst: Burst, mention: Mention, *, budget: TokenBu
 
 
 def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now: datetime) -> TokenBucket | None:
-    """Return the refilled bucket; None for a small subject. Its head keeps the old bucket in case it grows again."""
+    """Return the refilled bucket; None for a small subject. The head keeps its bucket in case the subject grows."""
     if not policy.needs_budget(mention.followers):
         return None
     limit = fanout_limit(policy)

@@ -44,16 +44,16 @@ def recipient_totals(
     by_shard = {counts.shard: counts for counts in shard_counts}
     ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
     unfinished = {State.PARKED: 0, State.IN_FLIGHT: 0}
-    for state in progress.slice_states.values():
-        slice_ = state.slice
+    for slice_state in progress.slice_states.values():
+        slice_ = slice_state.slice
         if slice_.step is not Step.ROWS:
             continue
         people = _snapshot_recipients(by_shard, slice_)
-        if state.final_entry:
-            is_dead = state.final_entry.fact is Fact.DEAD
-            ended[State(str(state.final_entry.fact))] += people if is_dead else state.final_entry.people
+        if slice_state.final_entry:
+            is_dead = slice_state.final_entry.fact is Fact.DEAD
+            ended[State(str(slice_state.final_entry.fact))] += people if is_dead else slice_state.final_entry.people
             continue
-        is_parked = state.state(now, throttles=throttles) is State.PARKED
+        is_parked = slice_state.state(now, throttles=throttles) is State.PARKED
         unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += people
     return RecipientTotals(
         expected=sum(counts.expected for counts in by_shard.values()),
@@ -112,27 +112,29 @@ def tier_progress(progress: BurstProgress, *, throttles: Collection[str], now: d
     return [_tier_progress(progress, tier, throttles, now) for tier in TIERS if tier in progress.plan.widths]
 
 
-def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, over: timedelta) -> DeliveryRate:
-    """Return the delivery rate during the last `over`, from the ledger."""
+def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, period: timedelta) -> DeliveryRate:
+    """Return the average rate of the slices that finished within the period before `now`."""
     recent = [
-        state.final_entry
+        slice_state.final_entry
         for progress in all_progress
-        for state in progress.slice_states.values()
-        if state.slice.step is Step.ROWS and state.final_entry and now - over < state.final_entry.at <= now
+        for slice_state in progress.slice_states.values()
+        if slice_state.slice.step is Step.ROWS
+        and slice_state.final_entry
+        and now - period < slice_state.final_entry.at <= now
     ]
-    seconds = over.total_seconds()
+    seconds = period.total_seconds()
     done = [entry for entry in recent if entry.rows]
     return DeliveryRate(rows=sum(e.rows for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
 
 
 def _tier_progress(progress: BurstProgress, tier: Tier, throttles: Collection[str], now: datetime) -> TierProgress:
     of_tier = (s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
-    slice_states = sorted(of_tier, key=lambda state: state.slice.first)
-    ended = [state.final_entry for state in slice_states if state.final_entry]
+    slice_states = sorted(of_tier, key=lambda slice_state: slice_state.slice.first)
+    ended = [slice_state.final_entry for slice_state in slice_states if slice_state.final_entry]
     last_end = max((entry.at for entry in ended), default=None) if len(ended) == len(slice_states) else None
     return TierProgress(
         tier=tier,
-        spans=_merged(span for state in slice_states for span in _spans(state, throttles, now)),
+        spans=_merged(span for slice_state in slice_states for span in _spans(slice_state, throttles, now)),
         people=sum(entry.people for entry in ended if State(str(entry.fact)) is State.DONE),
         slices=len(slice_states),
         ended=len(ended),

@@ -1,4 +1,4 @@
-"""Backlog: open bursts, indexed so that a dispatch round examines only a few of them."""
+"""Backlog: unfinished bursts, indexed so that a dispatch round examines only a few of them."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
@@ -14,15 +14,13 @@ from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Step
 from notifier.domain.ids import BurstKey
 from notifier.domain.timing import LATE_AFTER
 
-# Deferred bursts: they have nothing to do before a known time, for example because members are in quiet hours.
-
 MIN_DEFERRAL = timedelta(minutes=1)
-"""Bursts that wake sooner stay in memory; evicting and reloading them would cost more."""
+"""Shortest deferral for which a burst is evicted. Evicting and reloading others would cost more than keeping them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferredBurst:
-    """A deferred burst."""
+    """A burst that has nothing to do before a known time, for example because members are in quiet hours."""
 
     burst: BurstKey
     opened_at: datetime
@@ -35,8 +33,9 @@ MAX_PARKED_PER_ROUND = 64
 PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 
 QueuePosition = tuple[datetime, BurstKey]
+"""A burst in a queue, with the time that orders the queue: its opening, or its wake-up in the wake queue."""
 QueueKey = tuple[Pool, Tier]
-"""A queue of waiting bursts. Rows have a pool per tier. Push has a pool per provider, with one queue for each tier."""
+"""Key of a queue of waiting bursts. Rows have a pool per tier. Push has a pool per provider, with a queue per tier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,29 +47,29 @@ class PoolBacklog:
     oldest_opened_at: datetime | None
     """Opening time of the oldest burst of these slices; None without slices, or if a throttle holds the pool."""
     deferred: int = 0
-    """Further slices that wait for a later time, without those of deferred bursts."""
+    """Further slices that wait for a later time, without those of bursts that were evicted."""
 
 
 @dataclass(slots=True)
 class Backlog:
-    """In-memory index of all open bursts.
+    """In-memory index of all unfinished bursts.
 
     A burst is in flight while one of its slices may be queued or at a worker, and waiting otherwise. Pool credits limit
     the bursts in flight. Waiting bursts are in queues, oldest first, and a round needs no more bursts of a queue than
     its pool has credits. If alerts are late, a round starts with the newest burst, whose alert covers older ones.
-    Slices that wait for a later time are in no queue until then.
+    A queue lacks a burst if all its slices for that queue wait for a later time.
     """
 
     progress: dict[BurstKey, BurstProgress] = field(default_factory=dict)
-    unfinished: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """Slices that could run now or are running, by burst and pool.
+    active_slices: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
+    """Number of slices that could run now or are running, by burst and pool.
 
     Excludes push slices whose rows are unfinished, and slices that wait for a later time.
     """
-    unfinished_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `unfinished`."""
+    active_total: Counter[Pool] = field(default_factory=Counter)
+    """Sum of `active_slices`."""
     deferred_slices: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """Slices that wait for a later time, by burst and pool."""
+    """Number of slices that wait for a later time, by burst and pool."""
     deferred_total: Counter[Pool] = field(default_factory=Counter)
     """Sum of `deferred_slices`."""
     in_flight: dict[BurstKey, None] = field(default_factory=dict)
@@ -79,6 +78,7 @@ class Backlog:
     Like the other dicts of None this is an ordered set, so that a round decides the same in every process.
     """
     finished: dict[BurstKey, None] = field(default_factory=dict)
+    """Finished bursts that the caller has not dropped yet."""
     wake_queue: list[QueuePosition] = field(default_factory=list)
     """Bursts with deferred slices, ordered by their earliest wake-up time. They may also be in flight or in queues."""
     wake_times: dict[BurstKey, datetime] = field(default_factory=dict)
@@ -98,18 +98,18 @@ class Backlog:
         for progress in all_progress:
             key = progress.plan.burst
             self.drop([key])
-            self.progress[key], self.unfinished[key] = progress, _count_unfinished(progress, now)
-            self.unfinished_total += self.unfinished[key]
+            self.progress[key], self.active_slices[key] = progress, _count_active(progress, now)
+            self.active_total += self.active_slices[key]
             if (until := _wake_time(progress, now)) is not None:
                 self.wake_times[key] = until
                 self.deferred_slices[key] = _count_deferred(progress, now)
                 self.deferred_total += self.deferred_slices[key]
                 insort(self.wake_queue, (until, key))
-                if not self.unfinished[key] and until > now + MIN_DEFERRAL:
+                if not self.active_slices[key] and until > now + MIN_DEFERRAL:
                     self.evictable[key] = None
             if progress.is_finished:
                 self.finished[key] = None
-            elif any(_is_in_flight(state, now) for state in progress.slice_states.values()):
+            elif any(_is_in_flight(slice_state, now) for slice_state in progress.slice_states.values()):
                 self.in_flight[key] = None
             else:
                 self._enqueue(progress, now)
@@ -120,7 +120,7 @@ class Backlog:
         self.put([self.progress[key] for _, key in self.wake_queue[:due]], now)
 
     def deferred_bursts(self) -> Sequence[DeferredBurst]:
-        """Return the deferred bursts. The caller persists them, then drops them from memory until they wake."""
+        """Return the evictable bursts. The caller persists them, then drops them from memory until they wake."""
         return [
             DeferredBurst(burst=key, opened_at=self.progress[key].plan.opened_at, until=self.wake_times[key])
             for key in self.evictable
@@ -140,7 +140,7 @@ class Backlog:
                 continue
             self.in_flight.pop(key, None)
             self.finished.pop(key, None)
-            self.unfinished_total -= self.unfinished.pop(key)
+            self.active_total -= self.active_slices.pop(key)
             if (until := self.wake_times.pop(key, None)) is not None:
                 _remove_position(self.wake_queue, (until, key))
                 self.evictable.pop(key, None)
@@ -154,7 +154,7 @@ class Backlog:
         self.drop(list(self.progress))
 
     def set_throttles(self, throttles: Mapping[Pool, str]) -> None:
-        """Set the throttle of each throttled pool. After a change its slices must be marked as parked again."""
+        """Set the throttle of each throttled pool. If it is new, the pool's slices must be marked as parked by it."""
         changed = [pool for pool in Pool if throttles.get(pool) != self.throttled_by.get(pool)]
         self.throttled_by = dict(throttles)
         for pool in changed:
@@ -164,7 +164,7 @@ class Backlog:
             }
 
     def candidates(self, max_slices: Mapping[Pool, int], now: datetime) -> Sequence[BurstProgress]:
-        """Return enough bursts to decide a round in which each pool starts at most `max_slices` slices."""
+        """Return enough bursts to decide a round. `max_slices` is the most slices that each pool may start in it."""
         chosen = dict.fromkeys(self.in_flight)
         for (pool, _), queue in self.queues.items():
             # Push pools need the newest of the late bursts, and the oldest of the bursts that are in time.
@@ -178,7 +178,7 @@ class Backlog:
     def pool_backlogs(self) -> Mapping[Pool, PoolBacklog]:
         return {
             pool: PoolBacklog(
-                slices=self.unfinished_total[pool],
+                slices=self.active_total[pool],
                 oldest_opened_at=self._oldest_opened_at(pool),
                 deferred=self.deferred_total[pool],
             )
@@ -194,7 +194,7 @@ class Backlog:
             if queue_pool is pool
             for opened_at, _ in queue[:1]
         ]
-        oldest += [self.progress[key].plan.opened_at for key in self.in_flight if self.unfinished[key][pool]]
+        oldest += [self.progress[key].plan.opened_at for key in self.in_flight if self.active_slices[key][pool]]
         return min(oldest, default=None)
 
     def _positions_of(self, pool: Pool) -> Iterator[QueuePosition]:
@@ -204,37 +204,43 @@ class Backlog:
 
     def _enqueue(self, progress: BurstProgress, now: datetime) -> None:
         key = progress.plan.burst
-        active = (state.slice for state in progress.slice_states.values() if progress.is_active(state, now))
+        active = (
+            slice_state.slice for slice_state in progress.slice_states.values() if progress.is_active(slice_state, now)
+        )
         self.queues_by_burst[key] = list(dict.fromkeys((slice_.pool, slice_.tier) for slice_ in active))
         for queue_key in self.queues_by_burst[key]:
             insort(self.queues[queue_key], (progress.plan.opened_at, key))
-        for pool in self.unfinished[key]:
+        for pool in self.active_slices[key]:
             if self._has_unparked_slices(progress, pool):
                 self.to_park[pool][key] = None
 
     def _has_unparked_slices(self, progress: BurstProgress, pool: Pool) -> bool:
         throttle = self.throttled_by.get(pool)
         return throttle is not None and any(
-            throttle not in state.parked_by
-            for state in progress.slice_states.values()
-            if state.slice.pool is pool and state.slice.step is Step.ROWS and not state.final_entry
+            throttle not in slice_state.parked_by
+            for slice_state in progress.slice_states.values()
+            if slice_state.slice.pool is pool and slice_state.slice.step is Step.ROWS and not slice_state.final_entry
         )
 
 
-def _is_in_flight(state: SliceState, now: datetime) -> bool:
+def _is_in_flight(slice_state: SliceState, now: datetime) -> bool:
     """Return whether the slice may be queued or at a worker.
 
     It is not if it was deferred after it was last queued. A slice whose task or claim timed out still counts.
     """
-    return state.busy_until() is not None and not state.final_entry and not state.is_deferred(now)
+    return slice_state.busy_until() is not None and not slice_state.final_entry and not slice_state.is_deferred(now)
 
 
-def _count_unfinished(progress: BurstProgress, now: datetime) -> Counter[Pool]:
-    return Counter(state.slice.pool for state in progress.slice_states.values() if progress.is_active(state, now))
+def _count_active(progress: BurstProgress, now: datetime) -> Counter[Pool]:
+    return Counter(
+        slice_state.slice.pool for slice_state in progress.slice_states.values() if progress.is_active(slice_state, now)
+    )
 
 
 def _count_deferred(progress: BurstProgress, now: datetime) -> Counter[Pool]:
-    return Counter(state.slice.pool for state in progress.slice_states.values() if state.is_deferred(now))
+    return Counter(
+        slice_state.slice.pool for slice_state in progress.slice_states.values() if slice_state.is_deferred(now)
+    )
 
 
 def _wake_time(progress: BurstProgress, now: datetime) -> datetime | None:

@@ -163,9 +163,9 @@ def _exceeded(tally: LaneTally, limit: DeadLetterLimit) -> LimitKind | None:
 def _trimmed(tally: LaneTally, limit: DeadLetterLimit) -> LaneTally:
     """Forget deaths that no limit needs, so that the tally stays small."""
     start_of_row = _start_of_row(tally) if limit.in_a_row > 0 else len(tally.deaths)
-    kept = tuple(
+    needed = tuple(
         death
         for index, death in enumerate(tally.deaths)
         if index >= start_of_row or (limit.in_window > 0 and death.position > tally.seen - limit.window)
     )
-    return tally if len(kept) == len(tally.deaths) else replace(tally, deaths=kept)
+    return tally if len(needed) == len(tally.deaths) else replace(tally, deaths=needed)

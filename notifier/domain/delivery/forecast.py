@@ -27,9 +27,12 @@ class TierForecast:
     """Forecast of one tier."""
 
     people: int
+    """Members who get a row."""
     alerted: int
+    """Members of the tier who get an alert."""
     rows: int
     bytes: int
+    """Size of the rows and their keys, without the overhead of the store."""
     seconds: float | None
     """Time until the last row is written; None if the tier is paused, or no recent delivery provides a speed."""
     held_by: str | None

@@ -50,7 +50,7 @@ class LedgerEntry:
     alert_count: int | None = None
     """For finished rows: members to alert according to the audience snapshots; None if not counted."""
     note: str = ""
-    """The throttle that parked the slice, or the cause of its death."""
+    """The throttle that parked the slice, or the cause of the failed attempt or of the death."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class SliceState:
     slice: Slice
     times_dispatched: int = 0
     dispatched_at: datetime | None = None
-    attempts: int = 0
+    failures: int = 0
     times_deferred: int = 0
     deferred_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
@@ -100,7 +100,7 @@ class SliceState:
             case Fact.DISPATCHED:
                 return self
             case Fact.ATTEMPT:
-                return replace(self, attempts=max(self.attempts, entry.number))
+                return replace(self, failures=max(self.failures, entry.number))
             case Fact.DEFERRED:
                 return (
                     replace(self, times_deferred=entry.number, deferred_until=entry.at)
@@ -172,7 +172,7 @@ class BurstProgress:
 
         A member is alerted only when the inbox shows the burst: the member's row is durable, or left to the pull path.
         """
-        rows = self.slice_states.get(slice_.rows)
+        rows = self.slice_states.get(slice_.rows_slice)
         return rows is not None and rows.final_entry is not None
 
     def is_active(self, slice_state: SliceState, now: datetime) -> bool:
@@ -187,8 +187,8 @@ class BurstProgress:
     def expires_at(self, slice_: Slice) -> datetime:
         """Return when the slice expires.
 
-        Row and push slices both age from the opening of the burst. A throttle on rows loses no alert: push slices
-        expire after a day, and rows that are left to the pull path count as finished.
+        Both rows and push slices expire by the age of the burst. Rows that a throttle holds expire hours before push
+        slices, and then count as finished. So the alerts are still sent.
         """
         return self.plan.opened_at + slice_.terms.expires_after
 
@@ -204,7 +204,7 @@ def burst_progress(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[
     slices = (
         slice_
         for slice_ in plan.slices()
-        if slice_.step is Step.ROWS or not without_alerts or slice_.rows not in without_alerts
+        if slice_.step is Step.ROWS or not without_alerts or slice_.rows_slice not in without_alerts
     )
     slice_states = {slice_: SliceState(slice=slice_) for slice_ in slices}
     for entry in entries:

@@ -35,7 +35,7 @@ POOL_CREDITS = {
     Pool.P1: Credit(slices=32, shards=192),
     Pool.P2: Credit(slices=16, shards=192),
 } | {
-    # VIP alerts pass all others in the queue, so some credit is reserved for them however many others there are.
+    # VIP alerts go to the front of a push queue. However many other alerts are queued, the reserved credit is for VIPs.
     Pool(step): Credit(slices=32, shards=384, reserved_shards=320, reserved_slices=16)
     for step in PUSH_STEPS
 }
@@ -76,23 +76,23 @@ class _PoolCredit:
         """Return whether credit is left for the slice, regardless of its width."""
         return self.slices > (0 if slice_.tier is Tier.P0 else self.reserved_slices) and self.has_deliveries_left
 
-    def try_reserve(self, slice_: Slice) -> bool:
+    def try_spend(self, slice_: Slice) -> bool:
         """Spend credit on the slice and return True; return False if too little is left.
 
-        If only the width of the slice is too much, no later slice of this round gets the remaining shards.
+        If only shards are lacking, the remaining shards stay free: in this round only expired slices may still start.
         """
         if not self.may_start(slice_):
             return False
         # The first slice always fits: one wider than the whole credit must not wait forever.
         free_shards = self.shards if slice_.tier is Tier.P0 else self.shards - self.reserved_shards
         if free_shards < slice_.width and self.running:
-            # Keep the remaining shards for the wide slice, or narrow ones would starve it.
+            # Otherwise narrow slices would take the shards in every round, and the wide slice would never start.
             self.shards = 0
             return False
         self.spend(slice_)
         return True
 
-    def try_reserve_expired(self, slice_: Slice) -> bool:
+    def try_spend_expired(self, slice_: Slice) -> bool:
         """Spend credit on an expired slice, whatever its width: only its audience snapshots are taken and counted."""
         if self.slices <= 0:
             return False
@@ -119,68 +119,69 @@ def decide(
     now: datetime,
     credits: Mapping[Pool, Credit],
     limits: Mapping[Tier, TierLimit],
-    people_left: Mapping[Tier, float],
+    deliveries_left: Mapping[Tier, float],
 ) -> DispatchDecision:
     """Decide which slices to queue and which to park.
 
-    `people_left` is the number of deliveries that the rate of each throttled tier has accumulated.
+    `deliveries_left` is the number of deliveries that each throttled tier has earned by its rate and not used.
     """
     all_progress = list(all_progress)
     remaining = {pool: _pool_credit(credits[pool]) for pool in Pool}
     for tier, tier_limit in limits.items():
         if tier_limit.rate is not None:
-            remaining[Pool(tier)].deliveries_left = people_left.get(tier, 0.0)
+            remaining[Pool(tier)].deliveries_left = deliveries_left.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
     for progress in all_progress:
-        for state in progress.slice_states.values():
-            _classify(progress, state, now, remaining, waiting)
+        for slice_state in progress.slice_states.values():
+            _classify(progress, slice_state, now, remaining, waiting)
     yielding = yielding_bursts(all_progress, now, limits)
     queue, park = [], []
     for pool, candidates in waiting.items():
-        for progress, state in _fair_order(candidates, remaining[pool], now):
-            slice_, must_yield = state.slice, state.slice.burst in yielding.get(pool, ())
+        for progress, slice_state in _fair_order(candidates, remaining[pool], now):
+            slice_, must_yield = slice_state.slice, slice_state.slice.burst in yielding.get(pool, ())
             if not must_yield and _try_start(progress, slice_, remaining[pool], now):
                 queue.append(slice_)
-            elif throttle := _blocking_throttle(progress, state, remaining[pool], limits, now, must_yield=must_yield):
+            elif throttle := _blocking_throttle(
+                progress, slice_state, remaining[pool], limits, now, must_yield=must_yield
+            ):
                 park.append((slice_, throttle))
     return DispatchDecision(queue=tuple(queue), park=tuple(park))
 
 
 def _try_start(progress: BurstProgress, slice_: Slice, credit: _PoolCredit, now: datetime) -> bool:
     if is_expired(progress, slice_, now):
-        return credit.try_reserve_expired(slice_)
-    if not credit.try_reserve(slice_):
+        return credit.try_spend_expired(slice_)
+    if not credit.try_spend(slice_):
         return False
     if slice_.step is Step.ROWS:
-        credit.charge(expected_people(progress, slice_))
+        credit.charge(expected_deliveries(progress, slice_))
     return True
 
 
 def _blocking_throttle(
     progress: BurstProgress,
-    state: SliceState,
+    slice_state: SliceState,
     credit: _PoolCredit,
     limits: Mapping[Tier, TierLimit],
     now: datetime,
     *,
     must_yield: bool,
 ) -> str | None:
-    """Return the throttle to record for a slice that can't start, or None.
+    """Return the throttle to record for a slice that can't start; None if none holds it, or it is recorded already.
 
-    A slice that must yield would wait without a throttle, too. So a throttle that still allows deliveries is not
-    recorded.
+    While the throttle still allows deliveries, a slice that must yield waits for the higher tier, not for the throttle.
     """
-    if is_expired(progress, state.slice, now) or (must_yield and credit.has_deliveries_left):
+    if is_expired(progress, slice_state.slice, now) or (must_yield and credit.has_deliveries_left):
         return None
-    throttle = _throttle_on(state.slice, limits)
-    return None if throttle in state.parked_by else throttle
+    throttle = _throttle_on(slice_state.slice, limits)
+    return None if throttle in slice_state.parked_by else throttle
 
 
 def is_expired(progress: BurstProgress, slice_: Slice, now: datetime) -> bool:
     """Return whether the slice has expired.
 
-    Of an expired rows slice only the audience snapshots are taken and counted; an expired push slice is just ended.
-    Throttles neither hold nor charge it.
+    A worker still runs it, without writing rows or sending alerts: for a rows slice it takes and counts the audience
+    snapshots. Throttles neither hold nor charge an expired slice.
     """
     return now >= progress.expires_at(slice_)
 
@@ -190,12 +191,12 @@ def yielding_bursts(
 ) -> Mapping[Pool, Collection[BurstKey]]:
     """Return the bursts whose P1 rows wait for a higher tier, and those whose P2 rows do.
 
-    Rows of P1 and P2 that run at the same time would take half of the store's capacity from a higher tier. P1 and P2
-    rows of all bursts wait while the P0 rows of any burst are late; large bursts are not considered. P2 rows also wait
-    until all P1 slices of their own burst are queued or running. No tier waits for a tier that a throttle limits.
+    Rows of P1 and P2 that run at the same time would take half of the store's capacity from a higher tier. While the P0
+    rows of any burst are late, the P1 and P2 rows of all bursts wait. P2 rows also wait until all P1 slices of their
+    burst are queued or running. Rows wait until MAX_YIELD_TIME at most, and never for a tier that a throttle limits.
     """
-    held = {tier for tier, tier_limit in limits.items() if tier_limit.rate is not None}
-    is_p0_late = Tier.P0 not in held and any(_has_late_p0(progress, now) for progress in all_progress)
+    throttled_tiers = {tier for tier, tier_limit in limits.items() if tier_limit.rate is not None}
+    is_p0_late = Tier.P0 not in throttled_tiers and any(_has_late_p0(progress, now) for progress in all_progress)
 
     def may_yield(pool: Pool) -> Iterator[BurstProgress]:
         return (
@@ -205,7 +206,7 @@ def yielding_bursts(
         )
 
     def waits_for_p1(progress: BurstProgress) -> bool:
-        return Tier.P1 not in held and _has_waiting_p1(progress, now)
+        return Tier.P1 not in throttled_tiers and _has_waiting_p1(progress, now)
 
     return {
         Pool.P1: {progress.plan.burst for progress in may_yield(Pool.P1) if is_p0_late},
@@ -225,28 +226,31 @@ def _has_late_p0(progress: BurstProgress, now: datetime) -> bool:
         or progress.plan.shard_count > MAX_SHARDS_PER_SLICE[Tier.P0]
     ):
         return False
-    return any(state.slice.pool is Pool.P0 and not state.final_entry for state in progress.slice_states.values())
+    return any(
+        slice_state.slice.pool is Pool.P0 and not slice_state.final_entry
+        for slice_state in progress.slice_states.values()
+    )
 
 
 def _has_waiting_p1(progress: BurstProgress, now: datetime) -> bool:
     return any(
-        state.slice.pool is Pool.P1 and not state.final_entry and not state.is_in_flight(now)
-        for state in progress.slice_states.values()
+        slice_state.slice.pool is Pool.P1 and not slice_state.final_entry and not slice_state.is_in_flight(now)
+        for slice_state in progress.slice_states.values()
     )
 
 
-def expected_people(progress: BurstProgress, slice_: Slice) -> float:
+def expected_deliveries(progress: BurstProgress, slice_: Slice) -> float:
     """Estimate the deliveries of a slice.
 
     The estimate uses the finished slices of the same burst and tier, without dead ones, which have no counts. If there
     are none, it uses the expected share of the tier.
     """
     ended = [
-        (state.final_entry.people, state.slice.width)
-        for state in progress.slice_states.values()
-        if state.final_entry
-        and state.final_entry.fact is not Fact.DEAD
-        and (state.slice.step, state.slice.tier) == (Step.ROWS, slice_.tier)
+        (slice_state.final_entry.people, slice_state.slice.width)
+        for slice_state in progress.slice_states.values()
+        if slice_state.final_entry
+        and slice_state.final_entry.fact is not Fact.DEAD
+        and (slice_state.slice.step, slice_state.slice.tier) == (Step.ROWS, slice_.tier)
     ]
     if ended:
         return sum(people for people, _ in ended) / sum(width for _, width in ended) * slice_.width
@@ -260,38 +264,38 @@ def expected_people(progress: BurstProgress, slice_: Slice) -> float:
 
 def _classify(
     progress: BurstProgress,
-    state: SliceState,
+    slice_state: SliceState,
     now: datetime,
     remaining: Mapping[Pool, _PoolCredit],
     waiting: Mapping[Pool, list[tuple[BurstProgress, SliceState]]],
 ) -> None:
     """Charge a slice in flight to its pool's credit, or add it to the waiting slices if it may start."""
-    slice_ = state.slice
-    if not progress.is_active(state, now):
+    slice_ = slice_state.slice
+    if not progress.is_active(slice_state, now):
         return
-    if state.is_in_flight(now):
+    if slice_state.is_in_flight(now):
         remaining[slice_.pool].spend(slice_)
     else:
-        waiting[slice_.pool].append((progress, state))
+        waiting[slice_.pool].append((progress, slice_state))
 
 
 def _fair_order(
     candidates: list[tuple[BurstProgress, SliceState]], credit: _PoolCredit, now: datetime
 ) -> Iterable[tuple[BurstProgress, SliceState]]:
-    """Order candidates fairly: bursts take turns, older ones first. A small burst never waits for all of a large one.
+    """Order candidates by tier. In a tier bursts take turns, so a small burst never waits for all of a large one.
 
-    Late alerts come after alerts in time, and the newest of them first. The newest alert covers older ones, which wait
-    for it.
+    The older burst begins, but with late alerts the newest, because its alert covers older ones. In a tier late alerts
+    come after alerts in time.
     """
     turns: dict[object, int] = dict(credit.running)
     keyed = []
-    for order, (progress, state) in enumerate(sorted(candidates, key=lambda c: _opening_order(c[0]))):
-        turn = turns[state.slice.burst] = turns.get(state.slice.burst, 0) + 1
+    for order, (progress, slice_state) in enumerate(sorted(candidates, key=lambda c: _opening_order(c[0]))):
+        turn = turns[slice_state.slice.burst] = turns.get(slice_state.slice.burst, 0) + 1
         # P0 alerts come first, regardless of the burst. Rows have a pool per tier.
-        rank = PUSHED_TIERS.index(state.slice.tier)
-        is_late = is_late_push(progress, state.slice, now)
-        keyed.append(((rank, is_late, turn, -order if is_late else order), progress, state))
-    return [(progress, state) for _, progress, state in sorted(keyed, key=lambda k: k[0])]
+        rank = PUSHED_TIERS.index(slice_state.slice.tier)
+        is_late = is_late_push(progress, slice_state.slice, now)
+        keyed.append(((rank, is_late, turn, -order if is_late else order), progress, slice_state))
+    return [(progress, slice_state) for _, progress, slice_state in sorted(keyed, key=lambda k: k[0])]
 
 
 def _opening_order(progress: BurstProgress) -> tuple[datetime, BurstKey]:

@@ -48,7 +48,7 @@ class Pool(StrEnum):
 class PoolTerms:
     """Time limits for slices of a pool."""
 
-    claim: timedelta
+    lease: timedelta
     """Length of a worker's lease, which is renewed when a third of it has passed."""
     requeue_after: timedelta
     """Time after which a slice that was queued but not claimed is queued again."""
@@ -57,30 +57,30 @@ class PoolTerms:
 
 
 TIME_SHARE = timedelta(seconds=60)
-"""A worker that can't finish a slice in this time hands it back with a checkpoint."""
+"""Longest time that a worker spends on a slice. If it is not finished, the worker hands it back with a checkpoint."""
 PUSH_TIME_SHARE = timedelta(seconds=1)
 """Time share of push slices of tiers other than P0.
 
 Alerts of P0 (VIPs) pass all waiting slices, and wait only for running ones. A short share keeps that wait short.
 """
 
-_PUSH_TERMS = PoolTerms(claim=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
+_PUSH_TERMS = PoolTerms(lease=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
 """Limits of push pools.
 
 A worker can't renew its lease while it waits for a provider. So the lease is longer than the timeouts for a connection
-and an answer. Slices expire so late because alerts may wait through quiet hours.
+and an answer together. Slices expire late, because alerts may wait through quiet hours.
 """
 
 POOL_TERMS = {
     # Celery on Redis loses tasks on SIGKILL, so the lease decides how soon a lost slice resumes.
     Pool.P0: PoolTerms(
-        claim=timedelta(seconds=1.5), requeue_after=timedelta(seconds=3), expires_after=timedelta(hours=1)
+        lease=timedelta(seconds=1.5), requeue_after=timedelta(seconds=3), expires_after=timedelta(hours=1)
     ),
     Pool.P1: PoolTerms(
-        claim=timedelta(seconds=3), requeue_after=timedelta(seconds=5), expires_after=timedelta(hours=2)
+        lease=timedelta(seconds=3), requeue_after=timedelta(seconds=5), expires_after=timedelta(hours=2)
     ),
     Pool.P2: PoolTerms(
-        claim=timedelta(seconds=30), requeue_after=timedelta(seconds=60), expires_after=timedelta(hours=6)
+        lease=timedelta(seconds=30), requeue_after=timedelta(seconds=60), expires_after=timedelta(hours=6)
     ),
     Pool.APNS: _PUSH_TERMS,
     Pool.FCM: _PUSH_TERMS,
@@ -120,10 +120,10 @@ class Slice:
         return TIME_SHARE if self.step is Step.ROWS or self.has_priority else PUSH_TIME_SHARE
 
     @property
-    def rows(self) -> "Slice":
+    def rows_slice(self) -> "Slice":
         """Return the rows slice of the same members, which must finish before alerts are sent.
 
-        Dormant members follow the rows of P2: once those are done, the audience snapshot exists.
+        For dormant members it is the slice of P2: once that is finished, the audience snapshots exist.
         """
         tier = Tier.P2 if self.tier is Tier.DORMANT else self.tier
         return Slice(self.burst, Step.ROWS, tier, self.first, self.last)
@@ -150,7 +150,7 @@ class Slice:
             raise BadSubject(text) from error
 
 
-# Result of one attempt at a slice, as reported to the worker host.
+# Result of one attempt at a slice, as reported to the worker process.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ RAMP = timedelta(seconds=30)
 """Time in which a tier returns to full speed after a throttle, so that parked work causes no second overload."""
 RAMP_CEILING = 2_000_000.0
 """Deliveries per second at the end of a ramp: what one machine can write."""
-MAX_DURATION = timedelta(days=7)
+MAX_THROTTLE_DURATION = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def validated_throttle(throttle: Throttle) -> Throttle:
         raise BadThrottle(f"Tier {throttle.tier} has no deliveries to throttle.")
     if throttle.rate is not None and not 0 < throttle.rate < inf:
         raise BadThrottle("A rate must be above 0; use a pause to stop a tier.")
-    if not throttle.starts_at < throttle.ends_at <= throttle.starts_at + MAX_DURATION:
+    if not throttle.starts_at < throttle.ends_at <= throttle.starts_at + MAX_THROTTLE_DURATION:
         raise BadThrottle("A throttle must end after its start, and within 7 days.")
     return throttle
 
@@ -95,9 +95,9 @@ class Readings:
     """Age of the oldest burst with unfinished slices, by pool. Pools without any are missing."""
 
 
-SLOW_STORE = timedelta(milliseconds=50)
+SLOW_STORE_LATENCY = timedelta(milliseconds=50)
 """Latency from which P2 slows down: ten times that of an idle store."""
-STUCK_STORE = timedelta(milliseconds=500)
+STUCK_STORE_LATENCY = timedelta(milliseconds=500)
 """Latency at which P2 stops."""
 LONG_QUEUE, FULL_QUEUE = 64, 96
 """Queued slices from which P2 slows down, and at which it stops.
@@ -107,14 +107,14 @@ P0 and P1 together have credits for 96 slices. If two thirds of these are queued
 LATE_BACKLOG_AGES = {Pool.P0: timedelta(seconds=5), Pool.P1: timedelta(seconds=10)}
 """Backlog age from which P2 slows down, by pool. At three times as much P2 stops.
 
-It is slightly more than the largest burst takes alone on a small machine.
+The ages are slightly more than the largest burst takes alone on a small machine.
 """
 
 
 def backpressure(readings: Readings) -> float:
     """Return the backpressure on P2, from 0 (none) to 1 (stopped). P0 and P1 are never slowed."""
     shares = [
-        (readings.store_latency - SLOW_STORE) / (STUCK_STORE - SLOW_STORE),
+        (readings.store_latency - SLOW_STORE_LATENCY) / (STUCK_STORE_LATENCY - SLOW_STORE_LATENCY),
         (readings.queued - LONG_QUEUE) / (FULL_QUEUE - LONG_QUEUE),
         *(
             (readings.backlog_ages[pool] / late_age - 1) / 2

@@ -3,17 +3,17 @@
 NotifierError
 ├── Refused                     the caller's input is not accepted (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
-│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
+│   ├── BadCursor  BadSeenToken  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
 │   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach
 │   ├── BadDevice
 │   │   └── ForeignDevice
 ├── Unavailable                 a dependency doesn't answer now; retry (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
-├── Full                        the disk is full; writes are refused, reads still work (HTTP 507)
+├── DiskFull                    the disk is full; writes are refused, reads still work (HTTP 507)
 ├── Environment                 this machine or folder can't run the command (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
-│   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
+│   ├── PortTaken  NoValkey  FolderNotEmpty  NotADataFolder  OtherWorld
 │   ├── Unwritable
 │   │   └── FileUnwritable
 ├── LaneStopped                 too many records of a processing lane became dead letters
@@ -26,9 +26,9 @@ from notifier.domain.errors.environment import (
     DataLocked,
     Environment,
     FileUnwritable,
+    FolderNotEmpty,
     NoData,
-    NotEmpty,
-    NotOurs,
+    NotADataFolder,
     NotRunning,
     NoValkey,
     OtherWorld,
@@ -46,7 +46,7 @@ from notifier.domain.errors.refused import (
     BadMark,
     BadPreference,
     BadReach,
-    BadSeen,
+    BadSeenToken,
     BadSubject,
     BadThrottle,
     BadToken,
@@ -63,7 +63,7 @@ from notifier.domain.errors.refused import (
     WrongType,
 )
 from notifier.domain.errors.root import (
-    Full,
+    DiskFull,
     LaneStopped,
     NotifierError,
     Poison,
@@ -89,28 +89,28 @@ __all__ = [
     "BadMark",
     "BadPreference",
     "BadReach",
-    "BadSeen",
+    "BadSeenToken",
     "BadSetting",
     "BadSubject",
     "BadThrottle",
     "BadToken",
     "CacheUnavailable",
     "DataLocked",
+    "DiskFull",
     "Environment",
     "EventConflict",
     "FileUnwritable",
+    "FolderNotEmpty",
     "Forbidden",
     "ForeignDevice",
-    "Full",
     "IssuerUnavailable",
     "LaneStopped",
     "LogUnavailable",
     "NoAnswer",
     "NoData",
     "NoValkey",
-    "NotEmpty",
+    "NotADataFolder",
     "NotFound",
-    "NotOurs",
     "NotRunning",
     "NotSupported",
     "NotifierError",
@@ -134,9 +134,9 @@ __all__ = [
     "WrongType",
 ]
 
-OUTAGES = (Unavailable, Full, Environment)
+OUTAGES = (Unavailable, DiskFull, Environment)
 """Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
-`Environment` is one of them, because a process may start while the store is down. It connects later, and may then find
-that the keyspace is missing or its schema incomplete.
+They include `Environment`. A process that starts while the store is down connects to it later. It may then find that
+the keyspace is missing, or that its schema is incomplete.
 """

@@ -58,18 +58,18 @@ class PortTaken(Environment):
 
 
 class NoValkey(Environment):
-    """There is no Valkey binary for this platform; install a Redis or Valkey and name it with NOTIFIER_REDIS_URL."""
+    """There is no Valkey binary for this platform; install a Redis or Valkey and set NOTIFIER_REDIS_URL."""
 
     code = "no_valkey"
 
 
-class NotEmpty(Environment):
-    """The folder isn't empty, and the demo would check the data in it, too; name an empty or a new folder."""
+class FolderNotEmpty(Environment):
+    """The folder isn't empty, and the demo's check would count its deliveries, too; name an empty or a new folder."""
 
     code = "not_empty"
 
 
-class NotOurs(Environment):
+class NotADataFolder(Environment):
     """The folder isn't a notifier's data folder, and is left unchanged; name another folder."""
 
     code = "not_ours"

@@ -51,14 +51,14 @@ class BadCursor(Refused):
     code = "bad_cursor"
 
 
-class BadSeen(Refused):
+class BadSeenToken(Refused):
     """The seen token is not one that came with a page of this inbox."""
 
     code = "bad_seen"
 
 
 class BadToken(Refused):
-    """The token is missing, expired or not one that this service issued."""
+    """The token is missing or expired, or this service doesn't accept it."""
 
     code = "bad_token"
 
@@ -118,7 +118,7 @@ class BadThrottle(Refused):
 
 
 class BadReach(Refused):
-    """A reach decision needs a verdict and a reason."""
+    """To limit an author's reach, give a verdict and a reason."""
 
     code = "bad_reach"
 

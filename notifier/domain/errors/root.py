@@ -22,7 +22,7 @@ class NotifierError(Exception):
         return f"{self.title} {self.detail}".strip()
 
 
-class Full(NotifierError):
+class DiskFull(NotifierError):
     """The disk is full: writes are refused, reads still work."""
 
     code = "disk_full"
@@ -41,6 +41,6 @@ class RuleFailed(NotifierError):
 
 
 class LaneStopped(NotifierError):
-    """The lane is stopped by its dead-letter limit; `notifier deadletters resume` starts it again."""
+    """The processing lane is stopped by its dead-letter limit; `notifier deadletters resume` starts it again."""
 
     code = "lane_stopped"

@@ -9,14 +9,17 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
 ALERT_TTL = timedelta(hours=6)
-"""Lifetime of an alert, from the opening of the burst. On a device that is turned on later only the inbox shows it."""
+"""Lifetime of an alert, from the opening of the burst, or from the sending of a late alert.
+
+A device that is turned on later gets no alert.
+"""
 TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionAlert:
-    """Alert for one burst. It names only the opener: later mentioners are not known when it is sent."""
+    """Alert for one burst. It names only the opener: further authors may join the burst after it was sent."""
 
     opener: UserId
 
@@ -74,9 +77,9 @@ class Alert:
         account = f"@{self.subject.owner}"
         match self.content:
             case MentionAlert(opener=opener):
-                return (phrases.mention_you if is_own else phrases.mention).format(who=opener, whom=account)
+                return (phrases.mention_of_you if is_own else phrases.mention).format(who=opener, whom=account)
             case SummaryAlert(count=count):
-                return (phrases.away_you if is_own else phrases.away).format(count=count, whom=account)
+                return (phrases.summary_of_you if is_own else phrases.summary).format(count=count, whom=account)
             case TestAlert(text=text):
                 return text
 
@@ -86,11 +89,11 @@ def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
     # opening second and the tweet are known to all recipients, and do not change while alerts of the burst are sent.
     # The second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts that one tweet
     # opens within a second get the same id, and their alerts look the same.
-    digest = _digest(_opening(burst))
+    alert_id = _hash(_opening(burst))
     return Alert(
         burst=burst.key,
-        id=digest,
-        collapse_id=digest,
+        id=alert_id,
+        collapse_id=alert_id,
         content=MentionAlert(opener=burst.opener),
         expires_at=burst.opened_second + ALERT_TTL,
         is_urgent=urgent,
@@ -98,11 +101,11 @@ def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
 
 
 def summary_alert(newest: Burst, count: int) -> Alert:
-    """Return the alert that replaces `count` late alerts of one subject."""
+    """Return one alert for `count` bursts of a subject whose alerts are late. `newest` is the newest of them."""
     return Alert(
         burst=newest.key,
-        id=_digest(f"{count} while away until {_opening(newest)}"),
-        collapse_id=_digest(f"while away: {newest.key.subject}"),
+        id=_hash(f"{count} while away until {_opening(newest)}"),
+        collapse_id=_hash(f"while away: {newest.key.subject}"),
         content=SummaryAlert(count=count),
         expires_at=newest.opened_second + ALERT_TTL,
         is_urgent=False,
@@ -112,18 +115,19 @@ def summary_alert(newest: Burst, count: int) -> Alert:
 def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
     """Return the alert with its lifetime counted from now.
 
-    After a night the original lifetime is over, and a device that is offline at this moment would never show the alert.
+    Use it for late alerts. After a night of quiet hours the original lifetime is over. A provider would not keep the
+    alert for a device that is offline now.
     """
     return replace(alert, expires_at=now.replace(microsecond=0) + ALERT_TTL)
 
 
 def build_test_alert(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
     """Return a test alert for one user, without a burst. Each needs a new nonce."""
-    digest = _digest(f"test {nonce}")
+    alert_id = _hash(f"test {nonce}")
     return Alert(
         burst=BurstKey(Subject(Kind.SELF, user), 0),
-        id=digest,
-        collapse_id=digest,
+        id=alert_id,
+        collapse_id=alert_id,
         content=TestAlert(text=text),
         expires_at=now.replace(microsecond=0) + TEST_ALERT_TTL,
     )
@@ -133,5 +137,5 @@ def _opening(burst: Burst) -> str:
     return f"{burst.key.subject}/{burst.opened_second.isoformat()}/{burst.tweet}"
 
 
-def _digest(text: str) -> str:
+def _hash(text: str) -> str:
     return blake2s(text.encode(), digest_size=16).hexdigest()

@@ -33,19 +33,23 @@ def recheck_after(times_deferred: int) -> timedelta:
     return RECHECK_BACKOFF.delay(times_deferred)
 
 
-def due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
+def shards_due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
     """Return the shards of the burst's push slices that are due now, or within NEWER_DUE_WITHIN."""
     slices = _push_slices(progress, platform)
-    return _by_tier(state for state in slices if progress.is_active(state, now + NEWER_DUE_WITHIN))
+    return _by_tier(slice_state for slice_state in slices if progress.is_active(slice_state, now + NEWER_DUE_WITHIN))
 
 
-def unfinished(progress: BurstProgress, platform: Platform) -> ShardsByTier:
-    """Return the shards of push slices whose alerts are not sent. Dead slices count: nothing else sends theirs."""
+def unsent_shards(progress: BurstProgress, platform: Platform) -> ShardsByTier:
+    """Return the shards of push slices whose alerts are not sent: slices that are unfinished or dead."""
     slices = _push_slices(progress, platform)
-    return _by_tier(state for state in slices if state.final_entry is None or state.final_entry.fact is Fact.DEAD)
+    return _by_tier(
+        slice_state
+        for slice_state in slices
+        if slice_state.final_entry is None or slice_state.final_entry.fact is Fact.DEAD
+    )
 
 
-def alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
+def members_alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
     """Return the members that slices of these shards alert, by their tiers in the audience snapshot."""
     bits = no_members()
     for tier, tier_shards in shards.items():
@@ -56,7 +60,7 @@ def alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateAudience:
-    """Members of one shard who get a late burst's alert.
+    """Members of one shard with an alert for a late burst: who gets it, who needs none, and who waits.
 
     It is updated while other bursts of the subject (sibling bursts) are examined, newest first.
     """
@@ -114,11 +118,11 @@ class LateAudience:
 
 def _push_slices(progress: BurstProgress, platform: Platform) -> Iterator[SliceState]:
     step = Step.for_platform(platform)
-    return (state for slice_, state in progress.slice_states.items() if slice_.step is step)
+    return (slice_state for slice_, slice_state in progress.slice_states.items() if slice_.step is step)
 
 
-def _by_tier(states: Iterable[SliceState]) -> ShardsByTier:
+def _by_tier(slice_states: Iterable[SliceState]) -> ShardsByTier:
     by_tier = dict[Tier, set[int]]()
-    for state in states:
-        by_tier.setdefault(state.slice.tier, set()).update(state.slice.shards)
+    for slice_state in slice_states:
+        by_tier.setdefault(slice_state.slice.tier, set()).update(slice_state.slice.shards)
     return by_tier

@@ -70,7 +70,7 @@ class Device:
     locale: str = "en"
     time_zone: str = "UTC"
     registered_at: datetime
-    """Time of the latest registration. A provider's earlier reports about the address no longer apply."""
+    """Time of the latest registration. A report that the address became invalid earlier no longer applies."""
 
     @property
     def id(self) -> DeviceId:
@@ -143,10 +143,11 @@ def removal_for_takeover(current: DeviceOwnership, id: DeviceId, at: datetime) -
 
 
 def removal_by_provider(device: Device, at: datetime | None, now: datetime) -> DeviceRemoval | None:
-    """Return the tombstone of a device that its provider lost at `at`; None if the device was registered after that.
+    """Return the tombstone of a device whose provider reports that its address became invalid at `at`.
 
-    `device` is the registration that the alert was sent to. Without `at` that registration is removed. A time in the
-    future counts as now, so a provider's clock that is ahead can't drop later registrations.
+    `device` is the registration that the alert was sent to. The result is None if it was made after `at`. Without
+    `at` the registration is removed. A time in the future counts as now, so a provider's clock that is ahead can't drop
+    later registrations.
     """
     gone_at = device.registered_at if at is None else min(at, now)
     if gone_at < device.registered_at:

@@ -95,7 +95,7 @@ class PushServices:
             raise BadSetting("A push service on a loopback address is for development; this is production.")
 
     def endpoint(self, url: str) -> Endpoint:
-        """Parse an endpoint. Raises UnknownService for another host, and ValueError for any other fault.
+        """Parse an endpoint. Raises UnknownService if its host isn't accepted, and ValueError for any other fault.
 
         The message never contains the URL, which is a secret of its browser.
         """
@@ -126,7 +126,7 @@ def _covers(pattern: str, host: str) -> bool:
 
 MAX_TOPIC_LENGTH, MAX_LOCALE_LENGTH, MAX_ZONE_LENGTH = 255, 35, 64
 """Most characters. A bundle id has at most 155; RFC 5646 advises 35 for a language tag; IANA zones have up to 32."""
-KEY_BYTES, SECRET_BYTES = 65, 16
+P256DH_BYTES, AUTH_BYTES = 65, 16
 """RFC 8291: an uncompressed P-256 point, and the authentication secret."""
 
 # Apple's tokens have 32 bytes today, and may grow according to Apple. The number of digits must be even.
@@ -179,11 +179,11 @@ def web_subscription(
 
     Does not resolve the host: the address is checked when a connection is made.
     """
-    point = _decode_base64(key, KEY_BYTES, "p256dh")
+    point = _decode_base64(key, P256DH_BYTES, "p256dh")
     if not _is_on_curve(point):
         _refuse("p256dh is not a point on P-256.")
     return WebSubscription(
-        endpoint=_valid_endpoint(endpoint, services), key=point, secret=_decode_base64(secret, SECRET_BYTES, "auth")
+        endpoint=_valid_endpoint(endpoint, services), key=point, secret=_decode_base64(secret, AUTH_BYTES, "auth")
     )
 
 
@@ -211,14 +211,14 @@ def _valid_endpoint(url: str, services: PushServices) -> str:
     return url
 
 
-def _decode_base64(text: str, size: int, name: str) -> bytes:
+def _decode_base64(text: str, size: int, field: str) -> bytes:
     decoded = b""
     if len(text) <= 2 * size and _BASE64.fullmatch(text):
         unpadded = text.rstrip("=")
         with suppress(NotBase64):
             decoded = urlsafe_b64decode(unpadded + "=" * (-len(unpadded) % 4))
     if len(decoded) != size:
-        _refuse(f"{name} must be {size} bytes as base64url.")
+        _refuse(f"{field} must be {size} bytes as base64url.")
     return decoded
 
 

@@ -76,10 +76,12 @@ class Draft:
         batch = replace(self.batch, silent={**self.batch.silent, **silent})
         alerted = batch.alerted
         attempts = [attempt for attempt in self.attempts if contains(alerted, attempt.state.member)]
-        return replace(self, batch=replace(batch, summaries=restricted_to(batch.summaries, alerted)), attempts=attempts)
+        return replace(
+            self, batch=replace(batch, summaries=intersect_each(batch.summaries, alerted)), attempts=attempts
+        )
 
     def cut(self, max_attempts: int) -> "Draft":
-        """Return the draft with at most this many attempts, but at least those of its first member.
+        """Return the draft with the first attempts, this many or a few more: a member's devices are never split.
 
         A batch that is already written stays as it is.
         """
@@ -87,13 +89,13 @@ class Draft:
             return self
         last_member = self.attempts[max(0, max_attempts - 1)].state.member
         attempts = [attempt for attempt in self.attempts if attempt.state.member <= last_member]
-        kept = {attempt.device.id for attempt in attempts}
-        retries = tuple(attempt_state for attempt_state in self.batch.retries if attempt_state.device in kept)
+        devices = {attempt.device.id for attempt in attempts}
+        retries = tuple(attempt_state for attempt_state in self.batch.retries if attempt_state.device in devices)
         mask = from_offsets(range(last_member % SHARD_MEMBERS + 1))
         return replace(self, batch=replace(_masked(self.batch, mask), retries=retries), attempts=attempts)
 
     def without(self, members: Collection[Member]) -> "Draft":
-        """Return the draft without these members. They get their alert later, because no batch has them."""
+        """Return the draft without these members. No batch has them then, so they get their alert later."""
         if not members:
             return self
         attempts = [attempt for attempt in self.attempts if attempt.state.member not in members]
@@ -103,8 +105,8 @@ class Draft:
             self, batch=replace(_masked(self.batch, ~member_bits(members)), retries=retries), attempts=attempts
         )
 
-    def unsent(self) -> Iterator[FailedAttempt]:
-        """Yield results known without sending: attempts that a crash left in doubt, and retries not to be sent."""
+    def results_without_sending(self) -> Iterator[FailedAttempt]:
+        """Yield attempts whose result needs no sending: left in doubt by a crash, no longer allowed, or too late."""
         if self.batch.failures:
             yield from self.batch.failures
             return
@@ -121,7 +123,7 @@ class Draft:
 def in_doubt_draft(
     state: ShardState, burst: Burst, batch: SendBatch, devices: Iterable[Device], now: datetime
 ) -> Draft:
-    """Close a batch that a crash left open. `devices` are those of its members who may still get the alert.
+    """Return a draft that closes a batch left open by a crash. `devices` are those that may still get the alert.
 
     Any of the alerts may have arrived, so each device counts one attempt without an answer and is retried later.
     Sending again here would ignore quiet hours. It would also repeat the alerts forever if each worker crashes here.
@@ -132,12 +134,12 @@ def in_doubt_draft(
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
-    """Put the members with these devices into a batch. Members already covered by a newer alert get nothing."""
+    """Return a draft of a new batch with the members of these devices. Those covered by a newer alert get nothing."""
     members = member_bits({device.member for device in devices})
     collapsed = members & state.collapsed
     silent = {SilentReason.COLLAPSED: collapsed} if collapsed.any() else {}
     batch = SendBatch(number=number, at=now, members=members, silent=silent)
-    batch = replace(batch, summaries=restricted_to(state.covers, batch.alerted))
+    batch = replace(batch, summaries=intersect_each(state.covers, batch.alerted))
     attempts = [
         SendAttempt(device=device, state=_first_attempt(burst, device, batch))
         for device in devices
@@ -147,14 +149,14 @@ def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device]
 
 
 def within_rate(drafts: Sequence[Draft], granted: int) -> Sequence[Draft]:
-    """Return the first drafts with as many attempts as the rate limit granted; the last one may be cut."""
-    kept, remaining = list[Draft](), granted
+    """Return the first drafts, with the granted number of attempts or a few more: see `Draft.cut`."""
+    sendable, remaining = list[Draft](), granted
     for draft in drafts:
         if draft.attempts and remaining <= 0:
             break
-        kept.append(draft.cut(remaining))
-        remaining -= len(kept[-1].attempts)
-    return kept
+        sendable.append(draft.cut(remaining))
+        remaining -= len(sendable[-1].attempts)
+    return sendable
 
 
 def count_attempts(drafts: Iterable[Draft]) -> int:
@@ -166,10 +168,10 @@ def member_bits(members: Iterable[Member]) -> Bits:
     return from_offsets(offsets) if offsets else no_members()
 
 
-def restricted_to(covers: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
-    """Return the sets restricted to these members, without empty ones."""
-    restricted = {olders: bits & members for olders, bits in covers.items()}
-    return {olders: bits for olders, bits in restricted.items() if bits.any()}
+def intersect_each(summaries: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
+    """Return the intersection of each set with these members, without empty ones."""
+    intersections = {olders: bits & members for olders, bits in summaries.items()}
+    return {olders: bits for olders, bits in intersections.items() if bits.any()}
 
 
 def _first_attempt(burst: Burst, device: Device, batch: SendBatch) -> AttemptState:
@@ -181,6 +183,6 @@ def _masked(batch: SendBatch, mask: Bits) -> SendBatch:
     return replace(
         batch,
         members=batch.members & mask,
-        summaries=restricted_to(batch.summaries, mask),
+        summaries=intersect_each(batch.summaries, mask),
         silent={reason: bits & mask for reason, bits in batch.silent.items()},
     )

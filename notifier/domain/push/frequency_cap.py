@@ -18,7 +18,7 @@ are dropped.
 """
 HISTORY_KEPT_FOR = DAY + CLOCK_TOLERANCE
 MIN_REMEMBERED_ALERTS = 100
-"""History kept for members without caps: enough to recognise any retry."""
+"""Fewest alerts that a full history keeps, so that retries are recognized also with low caps or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Ruling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountedAlert:
+class AlertCause:
     """Burst and tweet of a counted alert, as hashes of eight bytes each, to keep histories small."""
 
     burst: bytes
@@ -68,14 +68,14 @@ class SentAlert:
     """An alert in a member's history."""
 
     at: datetime
-    cause: CountedAlert
+    cause: AlertCause
 
 
 AlertHistory = Sequence[SentAlert]
 """Alerts of one member, the oldest first."""
 
 
-def ruling_on(history: AlertHistory, cause: CountedAlert, now: datetime, caps: CapLimits) -> Ruling:
+def ruling_on(history: AlertHistory, cause: AlertCause, now: datetime, caps: CapLimits) -> Ruling:
     """Decide whether an alert for `cause` may be sent now to the member with this history."""
     recent = [alert for alert in history if now - DAY < alert.at <= now + CLOCK_TOLERANCE]
     if any(alert.cause.burst == cause.burst for alert in recent):
@@ -90,7 +90,7 @@ def ruling_on(history: AlertHistory, cause: CountedAlert, now: datetime, caps: C
     return Ruling.NEW
 
 
-def with_alert(history: AlertHistory, cause: CountedAlert, now: datetime, caps: CapLimits) -> AlertHistory:
+def with_alert(history: AlertHistory, cause: AlertCause, now: datetime, caps: CapLimits) -> AlertHistory:
     """Return the history with one more alert, and without alerts that have expired on every clock."""
     kept = [alert for alert in history if now - HISTORY_KEPT_FOR < alert.at <= now + CLOCK_TOLERANCE]
     return sorted([*kept, SentAlert(at=now, cause=cause)], key=lambda alert: alert.at)[-caps.remembered :]

@@ -22,6 +22,7 @@ MIN_URGENT_SLOWDOWN = 0.5
 REFUSAL_FACTOR, SLOWNESS_FACTOR = 0.5, 0.8
 """Factors that reduce the share after a refusal for quota, and after slow answers."""
 MIN_SHARE = 0.01
+"""Lowest share of the limit, however often a provider refuses alerts."""
 RECOVERY_PER_SECOND = 0.05
 """Share of the limit regained per second: ten seconds after one refusal the rate is back."""
 MIN_CUT_INTERVAL = timedelta(seconds=1)
@@ -90,8 +91,8 @@ def draw(
     """Return the rate after the draw, and how many alerts may be sent.
 
     `slowdown_factor` says how much a slow inbox slows alerts down, from 1 (not at all) to 0: at 0.5 each alert costs
-    two tokens. If any tokens are left, at least one alert is granted, on credit if necessary. So a low rate is never
-    zero.
+    two tokens. If any part of a token is left for the caller, at least one alert is granted, on credit if necessary. So
+    a low rate never stops alerts completely.
     """
     rate = _brought_up_to(rate, limit, now)
     slowdown_factor = max(slowdown_factor, MIN_URGENT_SLOWDOWN) if urgent else slowdown_factor
@@ -149,9 +150,9 @@ def _starting_rate(limit: ProviderLimit, now: datetime, tokens: float) -> Provid
 
 # Slowdown: alerts make users open the inbox, so a slow inbox reduces the alert rate.
 
-SLOW_INBOX = timedelta(milliseconds=50)
+SLOW_INBOX_LATENCY = timedelta(milliseconds=50)
 """99th percentile of the page latency above which alerts slow down: a few times that of an idle system."""
-STUCK_INBOX = 4 * SLOW_INBOX
+STUCK_INBOX_LATENCY = 4 * SLOW_INBOX_LATENCY
 """Latency at which the slowdown is greatest."""
 MIN_SLOWDOWN = 0.05
 """Lowest slowdown factor. Zero would let users who are browsing anyway block all other users' alerts."""
@@ -163,5 +164,9 @@ def slowdown(inbox_latency: timedelta | None, backpressure: float) -> float:
     `inbox_latency` is the page latency of the slowest process, or None if unknown. `backpressure` is the monitor's,
     from 0 to 1. The worse of the two decides.
     """
-    inbox_load = 0.0 if inbox_latency is None else (inbox_latency - SLOW_INBOX) / (STUCK_INBOX - SLOW_INBOX)
+    inbox_load = (
+        0.0
+        if inbox_latency is None
+        else (inbox_latency - SLOW_INBOX_LATENCY) / (STUCK_INBOX_LATENCY - SLOW_INBOX_LATENCY)
+    )
     return MIN_SLOWDOWN + (1 - MIN_SLOWDOWN) * (1 - max(0.0, min(1.0, max(inbox_load, backpressure))))

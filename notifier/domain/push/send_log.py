@@ -23,7 +23,7 @@ RETRY_WINDOW = timedelta(minutes=30)
 
 An attempt that does not count as failed is repeated until its slice expires.
 """
-BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
+RETRY_BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
 """Waits between attempts. FCM asks for 10 seconds after a 500 or 503, and no provider asks for more.
 
 MAX_ALERT_ATTEMPTS fit into RETRY_WINDOW.
@@ -70,7 +70,7 @@ class AttemptState:
 
 
 class AlertOutcome(StrEnum):
-    """Why a device did not accept an alert, and what happens next."""
+    """Why an alert to a device did not succeed, and what happens next."""
 
     RETRY = "retry"
     HELD = "held"
@@ -86,7 +86,7 @@ class AlertOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedAttempt:
-    """An alert that one device did not accept."""
+    """An alert to one device that did not succeed."""
 
     state: AttemptState
     outcome: AlertOutcome
@@ -111,11 +111,11 @@ class SendBatch:
     retries: tuple[AttemptState, ...] = ()
     """Devices that are tried again."""
     failures: tuple[FailedAttempt, ...] | None = None
-    """Attempts not accepted. None while the batch is open: it is being sent, or its worker crashed."""
+    """Attempts that did not succeed. None while the batch is open: it is being sent, or its worker crashed."""
 
     @property
     def alerted(self) -> Bits:
-        """Return the new members of this batch that are sent an alert."""
+        """Return those of `members` who are sent an alert."""
         members = self.members
         for bits in self.silent.values():
             members = members & ~bits
@@ -135,7 +135,7 @@ class SendProgress:
     alerted: Bits = field(default_factory=no_members)
     """Members in a batch that sends them something."""
     open_batches: tuple[SendBatch, ...] = ()
-    """Batches that were never closed: a worker crashed over them."""
+    """Batches that were never closed, because their worker crashed."""
     pending_retries: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
     next_batch_number: int = 0
@@ -179,20 +179,20 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
             return FailedAttempt(state=failed, outcome=AlertOutcome.REFUSED, reason=reason)
         case RetryAt(at=at, reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, max(at, now + BACKOFF.delay(attempt_state.failures, chance)), reason
+                failed, AlertOutcome.RETRY, max(at, now + RETRY_BACKOFF.delay(attempt_state.failures, chance)), reason
             )
         case Unknown(reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.UNKNOWN, now + BACKOFF.delay(attempt_state.failures, chance), reason
+                failed, AlertOutcome.UNKNOWN, now + RETRY_BACKOFF.delay(attempt_state.failures, chance), reason
             )
         case ConfigError(reason=reason, device_group=device_group) if device_group:
             # The provider works for other devices, so no breaker opens. Without counting, the retries would never end.
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, now + BACKOFF.delay(attempt_state.failures, chance), reason
+                failed, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(attempt_state.failures, chance), reason
             )
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
-            return retry_or_give_up(attempt_state, AlertOutcome.RETRY, now + BACKOFF.delay(0, chance), reason)
+            return retry_or_give_up(attempt_state, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(0, chance), reason)
 
 
 def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:

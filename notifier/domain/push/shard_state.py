@@ -24,7 +24,7 @@ class ShardState:
 
     log_key: SendLogKey
     """The send log of this burst, tier, shard and platform."""
-    alerted: Bits
+    to_alert: Bits
     """Members to alert according to the audience snapshot. Set by load."""
     progress: SendProgress = NOTHING_SENT
     """Progress according to the send log. Set by load."""
@@ -48,7 +48,7 @@ class ShardState:
     @property
     def unsent(self) -> Bits:
         """Return the members in no batch yet who may get the alert, now or after their quiet hours."""
-        not_in_batch: Bits = self.alerted & ~self.progress.in_batches
+        not_in_batch: Bits = self.to_alert & ~self.progress.in_batches
         return not_in_batch & ~self.suppressed
 
     @property

@@ -19,99 +19,99 @@ class Phrases:
 
     mention: str
     """A mention of an account that the recipient follows."""
-    mention_you: str
+    mention_of_you: str
     """A mention of the recipient."""
-    away: str
-    """A summary of late alerts, sent after the user was away."""
-    away_you: str
-    """A summary of mentions of the recipient."""
+    summary: str
+    """A summary of late alerts about an account that the recipient follows."""
+    summary_of_you: str
+    """A summary of late alerts about the recipient."""
 
 
 PHRASES_BY_LANGUAGE: Mapping[str, Phrases] = {
     "ar": Phrases(
         # Names are wrapped in directional isolates: Latin letters or brackets would reorder the sentence.
         mention="أشار \u2068{who}\u2069 إلى \u2068{whom}\u2069",
-        mention_you="أشار إليك \u2068{who}\u2069",
-        away="أثناء غيابك: {count} عن \u2068{whom}\u2069",
-        away_you="أثناء غيابك: {count} عنك",
+        mention_of_you="أشار إليك \u2068{who}\u2069",
+        summary="أثناء غيابك: {count} عن \u2068{whom}\u2069",
+        summary_of_you="أثناء غيابك: {count} عنك",
     ),
     "de": Phrases(
         mention="{who} hat {whom} erwähnt",
-        mention_you="{who} hat dich erwähnt",
-        away="Während du weg warst: {count} über {whom}",
-        away_you="Während du weg warst: {count} über dich",
+        mention_of_you="{who} hat dich erwähnt",
+        summary="Während du weg warst: {count} über {whom}",
+        summary_of_you="Während du weg warst: {count} über dich",
     ),
     ENGLISH: Phrases(
         mention="{who} mentioned {whom}",
-        mention_you="{who} mentioned you",
-        away="While you were away: {count} about {whom}",
-        away_you="While you were away: {count} about you",
+        mention_of_you="{who} mentioned you",
+        summary="While you were away: {count} about {whom}",
+        summary_of_you="While you were away: {count} about you",
     ),
     "es": Phrases(
         mention="{who} mencionó a {whom}",
-        mention_you="{who} te mencionó",
-        away="Mientras no estabas: {count} sobre {whom}",
-        away_you="Mientras no estabas: {count} sobre ti",
+        mention_of_you="{who} te mencionó",
+        summary="Mientras no estabas: {count} sobre {whom}",
+        summary_of_you="Mientras no estabas: {count} sobre ti",
     ),
     "fr": Phrases(
         mention="{who} a parlé de {whom}",
-        mention_you="{who} a parlé de vous",
-        away="Pendant votre absence : {count} sur {whom}",
-        away_you="Pendant votre absence : {count} sur vous",
+        mention_of_you="{who} a parlé de vous",
+        summary="Pendant votre absence : {count} sur {whom}",
+        summary_of_you="Pendant votre absence : {count} sur vous",
     ),
     "hi": Phrases(
         mention="{who} ने {whom} का उल्लेख किया",
-        mention_you="{who} ने आपका उल्लेख किया",
-        away="आपकी अनुपस्थिति में: {whom} के बारे में {count}",
-        away_you="आपकी अनुपस्थिति में: आपके बारे में {count}",
+        mention_of_you="{who} ने आपका उल्लेख किया",
+        summary="आपकी अनुपस्थिति में: {whom} के बारे में {count}",
+        summary_of_you="आपकी अनुपस्थिति में: आपके बारे में {count}",
     ),
     "it": Phrases(
         mention="{who} ha menzionato {whom}",
-        mention_you="{who} ti ha menzionato",
-        away="Mentre non c'eri: {count} su {whom}",
-        away_you="Mentre non c'eri: {count} su di te",
+        mention_of_you="{who} ti ha menzionato",
+        summary="Mentre non c'eri: {count} su {whom}",
+        summary_of_you="Mentre non c'eri: {count} su di te",
     ),
     "ja": Phrases(
         mention="{who}さんが{whom}さんをメンションしました",
-        mention_you="{who}さんがあなたをメンションしました",
-        away="不在の間に：{whom}さんについて{count}件",
-        away_you="不在の間に：あなたについて{count}件",
+        mention_of_you="{who}さんがあなたをメンションしました",
+        summary="不在の間に：{whom}さんについて{count}件",
+        summary_of_you="不在の間に：あなたについて{count}件",
     ),
     "ko": Phrases(
         mention="{who}님이 {whom}님을 언급했습니다",
-        mention_you="{who}님이 회원님을 언급했습니다",
-        away="자리를 비운 사이: {whom}님 관련 {count}건",
-        away_you="자리를 비운 사이: 회원님 관련 {count}건",
+        mention_of_you="{who}님이 회원님을 언급했습니다",
+        summary="자리를 비운 사이: {whom}님 관련 {count}건",
+        summary_of_you="자리를 비운 사이: 회원님 관련 {count}건",
     ),
     "pt": Phrases(
         mention="{who} mencionou {whom}",
-        mention_you="{who} mencionou você",
-        away="Enquanto você esteve fora: {count} sobre {whom}",
-        away_you="Enquanto você esteve fora: {count} sobre você",
+        mention_of_you="{who} mencionou você",
+        summary="Enquanto você esteve fora: {count} sobre {whom}",
+        summary_of_you="Enquanto você esteve fora: {count} sobre você",
     ),
     "tr": Phrases(
         mention="{who}, {whom} hesabından bahsetti",
-        mention_you="{who} senden bahsetti",
-        away="Sen yokken: {whom} hakkında {count}",
-        away_you="Sen yokken: senin hakkında {count}",
+        mention_of_you="{who} senden bahsetti",
+        summary="Sen yokken: {whom} hakkında {count}",
+        summary_of_you="Sen yokken: senin hakkında {count}",
     ),
     "zh": Phrases(
         mention="{who} 提到了 {whom}",
-        mention_you="{who} 提到了你",
-        away="你离开期间：{count} 条关于 {whom}",
-        away_you="你离开期间：{count} 条关于你",
+        mention_of_you="{who} 提到了你",
+        summary="你离开期间：{count} 条关于 {whom}",
+        summary_of_you="你离开期间：{count} 条关于你",
     ),
     "zh-hant": Phrases(
         mention="{who} 提到了 {whom}",
-        mention_you="{who} 提到了你",
-        away="你離開期間：{count} 則關於 {whom}",
-        away_you="你離開期間：{count} 則關於你",
+        mention_of_you="{who} 提到了你",
+        summary="你離開期間：{count} 則關於 {whom}",
+        summary_of_you="你離開期間：{count} 則關於你",
     ),
 }
 """Phrases by lowercase language tag."""
 
-_SCRIPTS = {"zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-mo": "zh-hant"}
-"""Regions that imply a script."""
+_TAG_WITH_SCRIPT = {"zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-mo": "zh-hant"}
+"""Tag with a script, by tag with a region that implies it."""
 
 
 @lru_cache(maxsize=1_024)
@@ -122,7 +122,7 @@ def language_of(locale: str) -> str:
     """
     tag = locale[:MAX_TAG_LENGTH].lower().replace("_", "-")
     while tag:
-        if (language := _SCRIPTS.get(tag, tag)) in PHRASES_BY_LANGUAGE:
+        if (language := _TAG_WITH_SCRIPT.get(tag, tag)) in PHRASES_BY_LANGUAGE:
             return language
         tag = tag.rpartition("-")[0]
     return ENGLISH
@@ -136,7 +136,7 @@ def language_of(locale: str) -> str:
 ELLIPSIS = "…"
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F3FF + 1)
-_TAGS = range(0xE0020, 0xE007F + 1)
+_FLAG_TAGS = range(0xE0020, 0xE007F + 1)
 """Tag characters: they follow a black flag and spell the flag of a region."""
 _REGIONAL_INDICATORS = range(0x1F1E6, 0x1F1FF + 1)
 """Two of these are a country's flag."""
@@ -192,7 +192,7 @@ def _extends(char: str, previous: str, indicators: int) -> bool:
         or char in (_JOINER, _NON_JOINER)
         or previous == _JOINER
         or code in _SKIN_TONES
-        or code in _TAGS
+        or code in _FLAG_TAGS
         or code in _HANGUL_VOWELS_AND_TAILS
         or (code in _REGIONAL_INDICATORS and indicators % 2 == 1)
         or (unicodedata.combining(previous) == _VIRAMA and unicodedata.category(char) == "Lo")

@@ -43,7 +43,8 @@ class GraphChange:
 SHARDS_PER_RECORD = 4
 """Most shards per rebuild record.
 
-A record of four shards takes the indexer 6 ms. A full batch of such records ends before the consumer's lease expires.
+The indexer takes 6 ms for a record of four shards, and so 2.4 s for a batch of 400 records. That is less than the lease
+of a Kafka consumer on its partitions (5 s).
 """
 
 

@@ -27,10 +27,12 @@ PROTECTED_TYPE, ERASED_TYPE = "notifier.account.protected.v1", "notifier.account
 MAX_ID_LENGTH = 256
 MAX_TEXT_LENGTH = 1_000
 """Most characters of a text. Longer texts are cut, because only the beginning is shown."""
-MAX_MENTIONED = 100
+MAX_MENTIONED_ACCOUNTS = 100
+"""Most accounts that one tweet may mention."""
 HIGHEST_SEQUENCE = 2**53 - 1
 """Highest sequence number: the largest integer that every JSON implementation keeps exactly."""
 UPSTREAM_CLOCK_SKEW = timedelta(minutes=5)
+"""How far the time of an event may be in the future."""
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters (Unicode category Cc) and lone surrogates (Cs). Unicode never adds characters to these two."""
@@ -51,14 +53,14 @@ def checked_mention_event(
     now: datetime,
 ) -> Event:
     """Build the event. Raises BadEvent with the field that is wrong."""
-    names = _checked_mentions(mentioned)
-    if not names:
+    accounts = _checked_mentions(mentioned)
+    if not accounts:
         raise BadEvent("data.mentions is empty.")
     return Event(
         id=EventId(_checked_id("source", source), _checked_id("id", id)),
         tweet=_checked_id("data.tweet", tweet),
         author=UserId(_checked_id("data.author", author)),
-        mentioned=names,
+        mentioned=accounts,
         text=_without_control_characters(text)[:MAX_TEXT_LENGTH],
         protected=protected,
         happened_at=_within_retention(happened_at, now),
@@ -86,7 +88,7 @@ def checked_follow_change(
         followed=UserId(_checked_id("data.followed", followed)),
         action=action,
         sequence=_checked_sequence(sequence),
-        # If the sender's clock is ahead, bursts that open before its time must not be hidden.
+        # If the sender's clock is ahead, bursts that open from now until the event's time must not be hidden.
         at=min(_checked_time(happened_at, now), now),
     )
 
@@ -129,15 +131,15 @@ def checked_account_change(
 
     None leaves a flag unchanged. At least one flag must have a value.
     """
-    set_flags = {flag: on for flag, on in flags.items() if on is not None}
-    if not set_flags:
+    new_flags = {flag: is_set for flag, is_set in flags.items() if is_set is not None}
+    if not new_flags:
         raise BadEvent(f"data must set at least one of {', '.join(flags)}.")
     _checked_time(happened_at, now)
     return AccountChange(
         id=EventId(_checked_id("source", source), _checked_id("id", id)),
         user=UserId(_checked_id("data.user", user)),
         sequence=_checked_sequence(sequence),
-        flags=set_flags,
+        flags=new_flags,
     )
 
 
@@ -154,7 +156,7 @@ def checked_tweet_retraction(
     text: str = "",
     sequence: int = 1,
 ) -> Retraction:
-    """Build the deletion or edit of a tweet. An edited tweet may mention no account. Raises BadEvent."""
+    """Build the deletion or edit of a tweet. The edited text need not mention an account. Raises BadEvent."""
     return Retraction(
         id=EventId(_checked_id("source", source), _checked_id("id", id)),
         cause=cause,
@@ -175,7 +177,7 @@ def checked_author_retraction(
         id=EventId(_checked_id("source", source), _checked_id("id", id)),
         cause=cause,
         author=UserId(_checked_id("data.user", user)),
-        # If the sender's clock is ahead, tweets that are written before its time must not be retracted.
+        # If the sender's clock is ahead, tweets written from now until the event's time must not be retracted.
         at=min(_checked_time(happened_at, now), now),
     )
 
@@ -190,7 +192,7 @@ def checked_sighting(*, source: str, id: str, user: str, happened_at: datetime, 
 
 
 def id_problem(value: str) -> str | None:
-    """Return why the value is no valid id, as the end of a sentence; None if it is valid."""
+    """Return what is wrong with the id, as in "is empty", without naming the id; None if it is valid."""
     if not value:
         return "is empty"
     if len(value) > MAX_ID_LENGTH:
@@ -202,8 +204,8 @@ def id_problem(value: str) -> str | None:
 
 def _checked_mentions(names: Iterable[str]) -> tuple[UserId, ...]:
     distinct = dict.fromkeys(names)
-    if len(distinct) > MAX_MENTIONED:
-        raise BadEvent(f"data.mentions names {len(distinct)} accounts; the limit is {MAX_MENTIONED}.")
+    if len(distinct) > MAX_MENTIONED_ACCOUNTS:
+        raise BadEvent(f"data.mentions names {len(distinct)} accounts; the limit is {MAX_MENTIONED_ACCOUNTS}.")
     return tuple(UserId(_checked_id("data.mentions", name)) for name in distinct)
 
 
@@ -229,9 +231,9 @@ def _within_retention(happened_at: datetime, now: datetime) -> datetime:
     return happened_at
 
 
-def _checked_time(at: datetime, now: datetime) -> datetime:
-    if at.tzinfo is None:
+def _checked_time(happened_at: datetime, now: datetime) -> datetime:
+    if happened_at.tzinfo is None:
         raise BadEvent("time has no time zone.")
-    if at > now + UPSTREAM_CLOCK_SKEW:
+    if happened_at > now + UPSTREAM_CLOCK_SKEW:
         raise BadEvent("time is in the future.")
-    return at
+    return happened_at

@@ -10,7 +10,13 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.ids import Kind, Member, Subject
 from notifier.domain.timing import PUSH_LIFETIME
-from notifier.domain.users.quiet_hours import NO_QUIET_HOURS, UTC_ZONE, QuietHours, next_quarter_hour, quiet_until
+from notifier.domain.users.quiet_hours import (
+    NO_QUIET_HOURS,
+    UTC_ZONE,
+    QuietHours,
+    quiet_until,
+    rounded_up_to_quarter_hour,
+)
 from notifier.domain.users.subject_preferences import ALWAYS, SubjectPreference, Volume, effective_volume, hides_past
 
 DEFAULT_DIGEST_HOUR = 18
@@ -65,7 +71,7 @@ class AccountPreferences:
     """IANA time zone of the quiet hours and the digest hour."""
     digest_hour: int = DEFAULT_DIGEST_HOUR
     mentions: MentionsAllowed = MentionsAllowed.ALL
-    """Authors whose mentions of the member reach its followers. The router checks this; no bitmap contains it."""
+    """Authors whose mentions of the member reach the member's followers. The router checks this; it is in no bitmap."""
 
     def apply(self, change: AccountPreferencesChange) -> "AccountPreferences":
         values = {name: value for name in CHANGEABLE_FIELDS if (value := getattr(change, name)) is not None}
@@ -73,7 +79,10 @@ class AccountPreferences:
 
     @property
     def member_sets(self) -> Collection[SetKind]:
-        """Return the account-wide sets that contain the member. Quiet hours are in no set: they change daily."""
+        """Return the account-wide sets that contain the member.
+
+        There is no set for quiet hours: it would change all day, as the hours of members begin and end.
+        """
         volume = [] if self.volume is Volume.ALL else [SetKind(f"overall_{self.volume}")]
         match self.push:
             case None:
@@ -85,7 +94,7 @@ class AccountPreferences:
 
     @property
     def allows_alerts(self) -> bool:
-        """Return whether the user gets alerts at all, outside quiet hours."""
+        """Return False if the user switched alerts off. Quiet hours do not matter here."""
         return self.push is not False
 
     def quiet_until(self, now: datetime) -> datetime | None:
@@ -95,14 +104,15 @@ class AccountPreferences:
     def alert_time_after_quiet(self, burst: Burst, now: datetime) -> datetime | None:
         """Return when to send an alert that quiet hours hold back now; None outside quiet hours.
 
-        The alert is sent at the next quarter hour after the current quiet hours end. It is sent at their exact end if
-        new quiet hours have begun by that quarter hour, or the alert has expired.
+        This is the end of the current quiet hours, rounded up to a quarter hour. It is the exact end if at that quarter
+        hour the next quiet hours have begun, or the alert has expired.
         """
         quiet_end = self.quiet_until(now)
         if quiet_end is None:
             return None
-        at = next_quarter_hour(quiet_end)
-        return quiet_end if at >= burst.opened_at + PUSH_LIFETIME or self.quiet_until(at) else at
+        quarter_hour = rounded_up_to_quarter_hour(quiet_end)
+        is_too_late = quarter_hour >= burst.opened_at + PUSH_LIFETIME or self.quiet_until(quarter_hour)
+        return quiet_end if is_too_late else quarter_hour
 
 
 DEFAULT_ACCOUNT_PREFERENCES = AccountPreferences()
@@ -149,25 +159,35 @@ class AccountPreferencesPatch:
 
 
 def visible_from(
-    follows: Mapping[Subject, datetime], own: Mapping[Subject, SubjectPreference], preferences: AccountPreferences
+    follows: Mapping[Subject, datetime],
+    subject_preferences: Mapping[Subject, SubjectPreference],
+    preferences: AccountPreferences,
 ) -> Mapping[Subject, datetime]:
-    """Return `visible_from` of each followed subject: the latest that the follow and both kinds of preferences allow.
+    """Return `visible_from` of each followed subject.
 
-    `own` has the user's preferences for single subjects.
+    It is the latest of the times that the follow, the user's preference for the subject and the account preferences
+    set.
     """
-    default = _visible_from_by_preferences(preferences, None)
+    by_account_preferences = _visible_from_by_preferences(preferences, None)
     return {
-        subject: max(since, _visible_from_by_preferences(preferences, own[subject]) if subject in own else default)
+        subject: max(
+            since,
+            _visible_from_by_preferences(preferences, subject_preferences[subject])
+            if subject in subject_preferences
+            else by_account_preferences,
+        )
         for subject, since in follows.items()
     }
 
 
-def _visible_from_by_preferences(preferences: AccountPreferences, own: SubjectPreference | None) -> datetime:
-    """Return `visible_from` of a subject according to account preferences and the subject's own preference."""
-    if own is None or own.volume is Volume.DEFAULT:
+def _visible_from_by_preferences(
+    preferences: AccountPreferences, subject_preference: SubjectPreference | None
+) -> datetime:
+    """Return `visible_from` according to account preferences and the preference for the subject, if there is one."""
+    if subject_preference is None or subject_preference.volume is Volume.DEFAULT:
         since = max(preferences.visible_from, preferences.default_from)
-        return since if own is None else max(since, own.visible_from)
-    return max(preferences.visible_from, own.visible_from)
+        return since if subject_preference is None else max(since, subject_preference.visible_from)
+    return max(preferences.visible_from, subject_preference.visible_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,26 +204,28 @@ class AlertDeferred:
 
 
 def suppression_of(
-    preferences: AccountPreferences, own: Volume, burst: Burst, now: datetime
+    preferences: AccountPreferences, subject_volume: Volume, burst: Burst, now: datetime
 ) -> AlertSuppressed | AlertDeferred | None:
-    """Return how account preferences hold back the alert, or None. `own` is the user's volume for the subject."""
-    if not preferences.allows_alerts or not _admits(preferences, own, burst):
+    """Return whether account preferences suppress or defer the alert; None if it may be sent now."""
+    if not preferences.allows_alerts or not _admits(preferences, subject_volume, burst):
         return AlertSuppressed()
     until = preferences.alert_time_after_quiet(burst, now)
     return None if until is None else AlertDeferred(until=until)
 
 
-def _admits(preferences: AccountPreferences, own: Volume, burst: Burst) -> bool:
+def _admits(preferences: AccountPreferences, subject_volume: Volume, burst: Burst) -> bool:
     if burst.key.subject.kind is Kind.SELF:
         return True
     since = (
-        max(preferences.visible_from, preferences.default_from) if own is Volume.DEFAULT else preferences.visible_from
+        max(preferences.visible_from, preferences.default_from)
+        if subject_volume is Volume.DEFAULT
+        else preferences.visible_from
     )
-    return since <= burst.opened_at and effective_volume(preferences.volume, own).admits(burst)
+    return since <= burst.opened_at and effective_volume(preferences.volume, subject_volume).admits(burst)
 
 
 def account_preference_sets(preferences: Mapping[Member, AccountPreferences]) -> Mapping[SetKind, Bits]:
-    """Return the account-wide sets of one shard from the current preferences of its members."""
+    """Return the sets of ACCOUNT_PREFERENCE_SETS for one shard, from the current preferences of its members."""
     return {
         kind: with_members(
             no_members(),

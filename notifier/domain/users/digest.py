@@ -14,8 +14,8 @@ from notifier.domain.users.quiet_hours import time_zone_of
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, hidden_reason
 
-MAX_COUNTED_BURSTS = 64
-"""Most bursts that a digest counts: the newest of its day. If there were others, the digest's `more` is set."""
+MAX_EXAMINED_BURSTS = 64
+"""Most bursts that a digest examines: the newest of its day. It counts those that belong to the viewer's digest."""
 MAX_LISTED_BURSTS = 16
 """Most bursts that a digest contains in full, about one or two screens."""
 
@@ -34,25 +34,26 @@ class DigestSchedule:
     def of(cls, preferences: AccountPreferences) -> Self:
         return cls(time_zone=time_zone_of(preferences.zone), hour=preferences.digest_hour)
 
-    def due(self, day: date) -> datetime | None:
+    def due_time_or_none(self, day: date) -> datetime | None:
         """Return when the digest of this date is due; None for a date that the time zone skipped.
 
-        If the hour occurs twice, the first counts. If the clock skips the hour, the digest is late by the gap.
+        If the local clock shows the hour twice, the digest is due at the first time. If the clock skips the hour, the
+        digest is due later by as much as the clock is set forward.
         """
         midnight = self._utc_time(day, 0)
         return self._utc_time(day, self.hour) if midnight.astimezone(self.time_zone).date() == day else None
 
     def day_of(self, opened_at: datetime) -> date:
-        """Return the date of the digest that contains bursts opened at this time: the first one due after it."""
+        """Return the date of the digest for bursts opened at this time: the first digest that is due later."""
         day = opened_at.astimezone(self.time_zone).date() - _DAY
-        while (due := self.due(day)) is None or due <= opened_at:
+        while (due := self.due_time_or_none(day)) is None or due <= opened_at:
             day += _DAY
         return day
 
     def previous_date(self, day: date) -> date:
         """Return the date of the previous digest."""
         day -= _DAY
-        while self.due(day) is None:
+        while self.due_time_or_none(day) is None:
             day -= _DAY
         return day
 
@@ -60,13 +61,13 @@ class DigestSchedule:
         """Return the date of the latest digest that is due."""
         return self.previous_date(self.day_of(now))
 
-    def next_due(self, after: datetime) -> datetime:
+    def next_due_time(self, after: datetime) -> datetime:
         """Return when the next digest after this time is due."""
         return self.due_time(self.day_of(after))
 
     def due_time(self, day: date) -> datetime:
         """Return when the digest of this date is due. The date must exist in the time zone."""
-        due = self.due(day)
+        due = self.due_time_or_none(day)
         assert due is not None
         return due
 
@@ -84,13 +85,13 @@ class Digest:
     key: BurstKey
     opened_at: datetime
     count: int
-    """Current number of mentions in the bursts that it counts."""
+    """Current number of mentions in the counted bursts."""
     accounts: tuple[tuple[UserId, int], ...]
-    """Mentioned accounts with their mentions, the most mentioned first."""
+    """Mentioned accounts with the number of their mentions, the most mentioned first."""
     newest: tuple[Burst, ...]
-    """The newest bursts that it counts, at most MAX_LISTED_BURSTS."""
+    """The newest counted bursts, at most MAX_LISTED_BURSTS."""
     more: bool
-    """There were more bursts than it counts."""
+    """There were more than MAX_EXAMINED_BURSTS bursts, so older ones may be missing from the counts."""
 
     @property
     def opened_second(self) -> datetime:
@@ -98,7 +99,7 @@ class Digest:
         return self.opened_at
 
     def is_visible(self, viewer: Viewer, now: datetime) -> bool:
-        """Return whether marks and age leave the digest visible. `digest_of` has checked its bursts."""
+        """Return whether the digest is neither expired nor hidden by a mark. `digest_of` has checked its bursts."""
         return expires_at(self.opened_at) > now and viewer.marks.by_burst.get(self.key) is not Mark.HIDDEN
 
 
@@ -111,24 +112,24 @@ def is_in_digest(burst: Burst, viewer: Viewer, now: datetime) -> bool:
     )
 
 
-def digest_of(viewer: Viewer, day: date, opened: Sequence[Burst], now: datetime) -> Digest | None:
+def digest_of(viewer: Viewer, day: date, bursts_of_day: Sequence[Burst], now: datetime) -> Digest | None:
     """Return the viewer's digest of the day; None if it would be empty.
 
-    `opened` are the day's bursts, newest first, at most MAX_COUNTED_BURSTS + 1 of them.
+    `bursts_of_day` are ordered newest first, and are at most MAX_EXAMINED_BURSTS + 1.
     """
-    bursts = [burst for burst in opened[:MAX_COUNTED_BURSTS] if is_in_digest(burst, viewer, now)]
-    if not bursts:
+    counted = [burst for burst in bursts_of_day[:MAX_EXAMINED_BURSTS] if is_in_digest(burst, viewer, now)]
+    if not counted:
         return None
     counts = Counter[UserId]()
-    for burst in bursts:
+    for burst in counted:
         counts[burst.key.subject.owner] += burst.count
     return Digest(
         key=digest_key(viewer.user, day),
         opened_at=DigestSchedule.of(viewer.account_preferences).due_time(day),
         count=counts.total(),
         accounts=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
-        newest=tuple(islice(bursts, MAX_LISTED_BURSTS)),
-        more=len(opened) > MAX_COUNTED_BURSTS,
+        newest=tuple(islice(counted, MAX_LISTED_BURSTS)),
+        more=len(bursts_of_day) > MAX_EXAMINED_BURSTS,
     )
 
 

@@ -53,7 +53,7 @@ class PreferenceRow:
     zone: str | None = None
 
     def preference_change(self, member: Member) -> PreferenceChange | None:
-        """Return the row as a change that any change by the user overrides; None if it has no subject preference."""
+        """Return a change that any change by the user overrides; None if the row has no subject preference."""
         if self.account is None or (self.volume is None and self.visible_from is None):
             return None
         return PreferenceChange(
@@ -65,7 +65,7 @@ class PreferenceRow:
         )
 
     def account_preferences_change(self, member: Member) -> AccountPreferencesChange | None:
-        """Return the row as a change that any change by the user overrides; None if it has no account preference."""
+        """Return a change that any change by the user overrides; None if the row has no account preference."""
         change = AccountPreferencesChange(
             member=member, at=ALWAYS, volume=self.volume, push=self.push, quiet=self.quiet, zone=self.zone
         )
@@ -74,14 +74,15 @@ class PreferenceRow:
         )
 
 
-def as_if_changed_now(
+def subject_change_as_if_made_now(
     change: PreferenceChange, current: SubjectPreference, preferences: AccountPreferences, now: datetime
 ) -> PreferenceChange:
-    """Return the change with the `visible_from` that it would have if the user made it now.
+    """Return an imported change with the `visible_from` that it would have if the user made it now.
 
-    So a digest repeats no burst that was listed, and the inbox lists no burst that was in a digest. A change without a
-    volume is returned unchanged. So is the change if the user has changed preferences for the account before, or an
-    earlier import set a volume.
+    Otherwise a digest could repeat bursts that were listed, or the list could show bursts that were in a digest.
+
+    A change without a volume is returned as imported. The same holds if the user has changed preferences for the
+    account before, or if an earlier import set a volume.
     """
     if change.volume is None or current.at > ALWAYS or current.volume is not Volume.DEFAULT:
         return change
@@ -93,10 +94,10 @@ def as_if_changed_now(
     return change if since is None else replace(change, visible_from=max(since, change.visible_from or since))
 
 
-def account_change_as_if_now(
+def account_change_as_if_made_now(
     imported: AccountPreferencesChange, current: AccountPreferences, now: datetime
 ) -> AccountPreferencesChange:
-    """Like `as_if_changed_now`, for account-wide preferences."""
+    """Return an imported change like `subject_change_as_if_made_now`, for account-wide preferences."""
     if imported.volume is None or current.at > ALWAYS or current.volume is not Volume.ALL:
         return imported
     change = AccountPreferencesPatch(volume=imported.volume).change_for(imported.member, current, now)

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 UTC_ZONE = "UTC"
 _DAY = timedelta(days=1)
-_MIDNIGHT = datetime(1970, 1, 1, tzinfo=UTC)
+_SOME_QUARTER_HOUR = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +20,13 @@ class QuietHours:
 
 NO_QUIET_HOURS = QuietHours(start=time(), end=time())
 
-WAKE_GRID = timedelta(minutes=15)
+WAKE_INTERVAL = timedelta(minutes=15)
 """Interval of wake-up times: slices deferred by quiet hours wake on quarter hours.
 
-In each shard some member's quiet hours end nearly every minute. Without the interval the whole slice would be queued
-each time, for one member. Most quiet hours end on a quarter hour, and time zones differ by quarters of an hour, so most
-users wait no longer. Other users wait up to 15 minutes longer. Those whose next quiet hours begin before the quarter
-hour are not skipped: see `AccountPreferences.alert_time_after_quiet`.
+In each shard some member's quiet hours end nearly every minute. If slices woke at such a minute, the whole slice would
+be queued for one member. Most quiet hours end on a quarter hour, and time zones differ by quarters of an hour, so most
+users wait no longer. Other users wait up to 15 minutes longer. A user whose next quiet hours begin before the quarter
+hour still gets the alert: see `AccountPreferences.alert_time_after_quiet`.
 """
 
 
@@ -55,16 +55,15 @@ def quiet_until(zone: str, hours: QuietHours, now: datetime) -> datetime | None:
         return None
     local_zone, until = time_zone_of(zone), now
     today = now.astimezone(local_zone).date()
-    # Quiet hours of successive days may overlap, if the clock is changed by more than the time between them.
+    # If the local clock is set back far enough, one day's quiet hours overlap the next day's: the later end counts.
     for day in (today - _DAY, today, today + _DAY):
         begins, ends = _quiet_span(local_zone, hours, day)
         until = ends if begins <= until < ends else until
     return until if until > now else None
 
 
-def next_quarter_hour(quiet_end: datetime) -> datetime:
-    """Round the end of quiet hours up to the next quarter hour."""
-    return quiet_end + (_MIDNIGHT - quiet_end) % WAKE_GRID
+def rounded_up_to_quarter_hour(quiet_end: datetime) -> datetime:
+    return quiet_end + (_SOME_QUARTER_HOUR - quiet_end) % WAKE_INTERVAL
 
 
 def _quiet_span(zone: tzinfo, hours: QuietHours, day: date) -> tuple[datetime, datetime]:

@@ -22,7 +22,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member, Subject
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
-"""Earlier than every burst: `visible_from` of a subject that hides none."""
+"""Earlier than every burst: `visible_from` of a subject whose bursts are all visible."""
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 """`visible_from` of a permanently muted subject."""
 
@@ -58,25 +58,25 @@ def suppresses_alert(volume: Volume, visible_from: datetime, burst: Burst) -> bo
 
 
 UNLISTED_VOLUMES = frozenset({Volume.DIGEST, Volume.OFF})
-"""Volumes that list no bursts individually. After a change to another one, only bursts that open later are listed."""
+"""Volumes at which no burst is listed individually. After a change to another volume only later bursts are."""
 
 
 def hides_past(before: Volume, after: Volume) -> bool:
     """Return whether the change hides everything that opened so far.
 
-    Bursts that were not listed never reappear, and a digest never repeats bursts that were listed.
+    Bursts that were not listed stay unlisted, and a digest never repeats bursts that were listed.
     """
     return before is not after and (
         after is Volume.DIGEST or (before in UNLISTED_VOLUMES and after not in UNLISTED_VOLUMES)
     )
 
 
-def effective_volume(account_volume: Volume, own: Volume) -> Volume:
-    """Combine the account-wide volume with the subject's own.
+def effective_volume(account_volume: Volume, subject_volume: Volume) -> Volume:
+    """Combine the account-wide volume with the volume that the user set for the subject.
 
-    The subject's own volume wins, except that account-wide OFF silences everything.
+    The subject's volume wins, except that account-wide OFF silences everything.
     """
-    return account_volume if account_volume is Volume.OFF or own is Volume.DEFAULT else own
+    return account_volume if account_volume is Volume.OFF or subject_volume is Volume.DEFAULT else subject_volume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ class PreferencePatch:
         )
         if ends_mute or (hides_opened and not before.is_muted(now)):
             return now
-        # The subject's first volume of its own must not bring back bursts that the account-wide volume had hidden.
+        # When a subject gets its first volume, bursts that the account-wide volume has hidden must stay hidden.
         is_first_volume = before.volume is Volume.DEFAULT and volume is not Volume.DEFAULT
         return default_from if is_first_volume and default_from > before.visible_from else None
 
@@ -201,7 +201,7 @@ def current_preferences(
 
 
 def own_volumes(preferences: Mapping[Subject, SubjectPreference]) -> Mapping[Subject, Volume]:
-    """Return the volumes of subjects that have their own."""
+    """Return the volumes that the user set for subjects. Subjects with the volume DEFAULT are left out."""
     return {
         subject: preference.volume
         for subject, preference in preferences.items()

@@ -20,7 +20,7 @@ If a user has more blockers, only the first of them by user id count, and those 
 
 
 class BlockDirection(StrEnum):
-    """Direction of a block, as seen by one account. Both may be in force at once, and each is lifted by itself."""
+    """Direction of a block, as seen by one account. Blocks in both directions are independent of each other."""
 
     BLOCKS = "blocks"
     BLOCKED_BY = "blocked_by"

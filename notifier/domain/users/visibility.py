@@ -13,11 +13,11 @@ from notifier.domain.users.subject_preferences import NEVER, Volume, effective_v
 
 # Reading state: what a user has seen, read and hidden.
 
-SETTLE_DELAY = timedelta(seconds=5)
-"""Age from which every burst is certainly visible. A page's `as_of` is this far behind its `now`.
+CERTAINLY_VISIBLE_AGE = timedelta(seconds=5)
+"""Age from which every burst is certainly visible. The `as_of` of a page's seen token is earlier than the page by this.
 
-It is twice the time in which a burst is published, plus three seconds for clock errors: the coordinator's clock may be
-behind, or the clock of the server that computes the page may be ahead.
+It is twice VISIBILITY_DEADLINE, plus three seconds for clock errors: the coordinator's clock may be behind, or the
+clock of the server that computes the page may be ahead.
 """
 
 
@@ -31,10 +31,11 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenToken:
-    """Token that the server issues with each page. With it a client can mark as seen only what a page has shown."""
+    """Token that comes with a page. Sending it marks as seen all that the page could show, and nothing later."""
 
     viewer: UserId
     as_of: datetime
+    """All bursts that opened up to this time are covered."""
     newer: frozenset[BurstKey]
     """Bursts on the page that opened after `as_of`."""
 
@@ -62,7 +63,7 @@ class Marks:
         return replace(self, by_burst={**self.by_burst, **dict.fromkeys(bursts, mark)})
 
 
-class ListedBurst(Protocol):
+class ListedItem(Protocol):
     """An item of the inbox: a burst or a digest."""
 
     @property
@@ -90,8 +91,8 @@ class Viewer:
     account_preferences: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES
 
     @property
-    def authors(self) -> Collection[UserId]:
-        """Return the authors whose protected tweets the viewer may see: all followed accounts, muted ones included."""
+    def readable_authors(self) -> Collection[UserId]:
+        """Return the authors whose protected tweets the viewer may see: the followed accounts, muted ones included."""
         return {subject.owner for subject in self.follows if subject.kind is Kind.MENTION}
 
     @property
@@ -111,7 +112,7 @@ class Viewer:
     def effective_volume(self, subject: Subject) -> Volume:
         """Return the effective volume of a subject. Account-wide volume does not apply to mentions of the viewer."""
         account_volume = Volume.ALL if subject.kind is Kind.SELF else self.account_preferences.volume
-        # Most viewers have no volumes, and checking that costs less than hashing the key.
+        # Most viewers set no volume, and checking that costs less than hashing the subject.
         return (
             effective_volume(account_volume, self.volume.get(subject, Volume.DEFAULT))
             if self.volume
@@ -131,6 +132,7 @@ class HiddenReason(StrEnum):
     NOT_FOLLOWED = "not_followed"
     MUTED = "muted"
     BEFORE_FOLLOW = "before_follow"
+    """Opened before the follow, or before a mute ended, the account was unblocked, or the volume changed."""
     RESTRICTED = "restricted"
     BLOCKED = "blocked"
     VOLUME = "volume"
@@ -150,16 +152,16 @@ def is_visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     return hidden_reason(burst, viewer, now=now) is None
 
 
-def is_unread(listed: ListedBurst, viewer: Viewer) -> bool:
+def is_unread(item: ListedItem, viewer: Viewer) -> bool:
     """Return whether the item is unread. Call only for visible items."""
     marks = viewer.marks
-    match marks.by_burst.get(listed.key) if marks.by_burst else None:
+    match marks.by_burst.get(item.key) if marks.by_burst else None:
         case Mark.UNREAD:
             return True
         case Mark.READ | Mark.HIDDEN:
             return False
         case None | Mark.NONE:
-            return marks.is_unseen(listed.key, listed.opened_at)
+            return marks.is_unseen(item.key, item.opened_at)
 
 
 def may_push(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
@@ -176,7 +178,7 @@ def may_push_after_quiet_hours(burst: Burst, viewer: Viewer, *, now: datetime) -
 
 
 def suppression_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> SuppressionReason | HiddenReason | None:
-    """Return the first rule that suppresses the viewer's alert regardless of quiet hours; None if it may be sent.
+    """Return the first rule that suppresses the viewer's alert regardless of quiet hours; None if no rule does.
 
     Users get no alert if they switched alerts off, don't see the burst, or blocked (or are blocked by) its opener,
     whose name the alert shows. A mark of any kind, even `unread`, means that the user has already looked at the burst.
@@ -200,7 +202,7 @@ def hidden_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReaso
         return HiddenReason.EXPIRED
     if (reason := _not_in_audience(burst, viewer, now)) is not None:
         return reason
-    if burst.restricted_to is not None and burst.restricted_to not in viewer.authors:
+    if burst.restricted_to is not None and burst.restricted_to not in viewer.readable_authors:
         return HiddenReason.RESTRICTED
     if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
         return HiddenReason.BLOCKED

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from notifier.domain.delivery.backlog import Backlog
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry
-from notifier.domain.delivery.scheduling import POOL_CREDITS, DispatchDecision, decide, expected_people, is_expired
+from notifier.domain.delivery.scheduling import POOL_CREDITS, DispatchDecision, decide, expected_deliveries, is_expired
 from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.errors import CacheUnavailable, Poison, QueueUnavailable
 from notifier.domain.ids import BurstKey
@@ -99,7 +99,7 @@ class Dispatcher:
             now=now,
             credits=credits,
             limits=self.rates.limits,
-            people_left=self.rates.allowances,
+            deliveries_left=self.rates.allowances,
         )
 
     def _refresh(self, now: datetime) -> None:
@@ -225,7 +225,7 @@ class Dispatcher:
         """Subtract the slice's expected recipients from the allowance of its tier, if the tier is throttled."""
         progress = self.backlog.progress[slice_.burst]
         if slice_.step is Step.ROWS and slice_.tier in self.rates.allowances and not is_expired(progress, slice_, now):
-            self.rates.allowances[slice_.tier] -= expected_people(progress, slice_)
+            self.rates.allowances[slice_.tier] -= expected_deliveries(progress, slice_)
 
     def _parked_entry(self, slice_: Slice, throttle_id: str, now: datetime) -> LedgerEntry:
         number = len(self.backlog.progress[slice_.burst].slice_states[slice_].parked_by)

@@ -15,7 +15,7 @@ from notifier.domain.audience.snapshot import SnapshotCounts
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress
-from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
+from notifier.domain.errors import OUTAGES, CacheUnavailable, DiskFull
 from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.leadership import Leadership
 from notifier.flow.sequencing.publisher import Publisher
@@ -75,7 +75,7 @@ class Reconciler:
     def __call__(self) -> None:
         """Run one round. If the store or the log is unavailable, it ends at once.
 
-        After any other failure of a duty, the remaining duties still run. If a duty found the store full, Full is
+        After any other failure of a duty, the remaining duties still run. If a duty found the store full, DiskFull is
         raised at the end.
         """
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
@@ -90,11 +90,11 @@ class Reconciler:
             "sweep": partial(self.inbox.delete_expired, now, EXPIRED_ROWS_PER_ROUND),
             "log": partial(self.log.drop_committed, now - LOG_RETENTION),
         }
-        full_error: Full | None = None
+        full_error: DiskFull | None = None
         for name, duty in duties.items():
             try:
                 self._run_duty(name, duty)
-            except Full as error:  # go on: the duties that free space come last
+            except DiskFull as error:  # go on: the duties that free space come last
                 full_error = error
         if full_error:
             raise full_error

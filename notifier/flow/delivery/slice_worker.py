@@ -69,7 +69,7 @@ class SliceLease:
         """
         if self.on_progress is not None:
             self.on_progress()
-        now, term = self.clock.now(), self.claim.slice.terms.claim
+        now, term = self.clock.now(), self.claim.slice.terms.lease
         if now < self.claim.until - term * 2 / 3:
             return
         renewed = self.claims.renew(self.claim, now + term)
@@ -108,7 +108,7 @@ class SliceWorker:
             # No claim is taken and no attempt counted: the dispatcher queues the slice again after a resume.
             return Retry(reason="the pool is stopped by its dead-letter limit")
         now = self.clock.now()
-        claim = self.claims.claim(slice_, self.owner, now, now + slice_.terms.claim)
+        claim = self.claims.claim(slice_, self.owner, now, now + slice_.terms.lease)
         if claim is None:
             return Retry(reason="claimed by another worker")
         lease = SliceLease(claim, self.claims, self.clock, self.on_progress, self.is_stopping)
@@ -163,7 +163,7 @@ class SliceWorker:
         The slice may be claimed again at once; after Poison, only when this claim has expired.
         """
         now = self.clock.now()
-        attempt = self._slice_states(slice_)[slice_].attempts + 1
+        attempt = self._slice_states(slice_)[slice_].failures + 1
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=attempt, at=now, note=reason)])
         if attempt < MAX_ATTEMPTS:

@@ -114,14 +114,14 @@ class DeviceIndexer:
             if shard not in bitmaps and (bits := self._updated_bitmap(shard, has_device, was_holder)) is not None:
                 bitmaps[shard] = bits
         if bitmaps:
-            blobs = (ShardBlob(kind=SetKind.PUSH, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
+            blobs = (ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
             self.sets.put(blobs, token)
 
     def _updated_bitmap(
         self, shard: int, has_device: Mapping[Member, bool], was_holder: Mapping[Member, bool]
     ) -> Bits | None:
         """Return the shard's bitmap with the members' current state; None if it need not be written."""
-        before = read_bitmap(self.sets, SetKind.PUSH, None, shard)
+        before = read_bitmap(self.sets, SetKind.WITH_DEVICE, None, shard)
         if before is None:  # unreadable: an empty bitmap would lose the other members
             return self._rebuilt_bitmap(shard)
         if all(was_holder[member] and contains(before, member) is has for member, has in has_device.items()):
@@ -130,7 +130,10 @@ class DeviceIndexer:
 
     def _rebuilt_bitmap(self, shard: int) -> Bits:
         """Return the bitmap computed from the device rows; count its differences from the stored one as drift."""
-        before, after = read_bitmap(self.sets, SetKind.PUSH, None, shard), self.devices.members_with_device(shard)
+        before, after = (
+            read_bitmap(self.sets, SetKind.WITH_DEVICE, None, shard),
+            self.devices.members_with_device(shard),
+        )
         self.metrics.bitmaps_rebuilt.inc()
         self.metrics.bitmap_drift.inc(count(after ^ (no_members() if before is None else before)))
         return after

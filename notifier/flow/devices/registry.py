@@ -36,8 +36,8 @@ from notifier.ports.push import Devices
 class DeviceRegistry:
     """Registers, lists and removes devices. Idempotent. Blocking.
 
-    Every method raises StoreUnavailable; writing methods also raise LogUnavailable and Full. After such an error the
-    change may still take effect, at once or when the device indexer reads it.
+    Every method raises StoreUnavailable; writing methods also raise LogUnavailable and DiskFull. After such an error
+    the change may still take effect, at once or when the device indexer reads it.
     """
 
     devices: Devices

@@ -10,7 +10,8 @@ from notifier.codec import pack
 from notifier.domain.audience.follow_import import (
     FollowRowChunk,
     Ids,
-    Keys,
+    ImportKeys,
+    MemberArray,
     ResolvedIds,
     cut_follow_rows,
     edge_keys,
@@ -37,18 +38,18 @@ class FollowerImport:
     id_ranges: list[IdRange] = field(default_factory=list)
     """Cached entries of the directory that map ranges of integer ids to members."""
 
-    def read(self, rows: FollowEdges | NumberedFollowEdges) -> Keys:
+    def read(self, rows: FollowEdges | NumberedFollowEdges) -> ImportKeys:
         """Return the edges as sorted keys. Unknown accounts get a member number."""
         if isinstance(rows, NumberedFollowEdges):
             return edge_keys_of_arrays(self._resolve(rows.followed), self._resolve(rows.followers))
         members = self.directory.assign_numbers(dict.fromkeys((*rows.followers, *rows.followed)))
         return edge_keys((members[user] for user in rows.followed), (members[user] for user in rows.followers))
 
-    def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
+    def steps(self, keys: ImportKeys) -> Iterable[Callable[[], None]]:
         """Yield steps. Each writes a chunk of follow rows, and then requests their bitmaps from the graph indexer."""
         return (partial(self._write, chunk) for chunk in cut_follow_rows(keys))
 
-    def _resolve(self, ids: Ids) -> Keys:
+    def _resolve(self, ids: Ids) -> MemberArray:
         """Return the members of the ids, with few look-ups for ids in ranges. Unknown ids get a member number."""
         resolved = ResolvedIds(ids)
         for id_range in self.id_ranges:
@@ -62,7 +63,7 @@ class FollowerImport:
         if unresolved:
             users = {id: UserId(str(id)) for id in unresolved}
             members = self.directory.assign_numbers(users.values())
-            resolved.resolve_rest({id: members[user] for id, user in users.items()})
+            resolved.resolve_remaining({id: members[user] for id, user in users.items()})
         return resolved.members
 
     def _look_up_range(self, id: int) -> IdRange | None:

@@ -15,7 +15,7 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.account_flags import AccountRecord, Flag
 from notifier.domain.audience.bitmap import shard_of
-from notifier.domain.audience.follow_import import ALL_ACCOUNTS, Keys, rebuild_keys, shards_by_account
+from notifier.domain.audience.follow_import import ALL_ACCOUNTS, ImportKeys, rebuild_keys, shards_by_account
 from notifier.domain.audience.id_ranges import IdRange, consecutive_runs
 from notifier.domain.ids import Member, UserId
 from notifier.domain.upstream.graph_changes import GraphRecord, rebuild_requests, shard_batches, shard_key
@@ -24,7 +24,12 @@ from notifier.domain.users.account_preferences import (
     AccountPreferences,
     AccountPreferencesChange,
 )
-from notifier.domain.users.import_rows import AccountRow, PreferenceRow, account_change_as_if_now, as_if_changed_now
+from notifier.domain.users.import_rows import (
+    AccountRow,
+    PreferenceRow,
+    account_change_as_if_made_now,
+    subject_change_as_if_made_now,
+)
 from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, SubjectPreference, Volume
 from notifier.flow.accounts.account_indexer import DIRECTORY_FLAGS, sync_directory_entries
 from notifier.ports.coordination import Clock
@@ -41,11 +46,11 @@ S_contra = TypeVar("S_contra", bound=SourceBatch, contravariant=True)
 class ImportKind(Protocol[S_contra]):
     """Work of one kind of import. Both methods are idempotent, because an interruption may repeat them."""
 
-    def read(self, rows: S_contra) -> Keys:
+    def read(self, rows: S_contra) -> ImportKeys:
         """Process the rows; return keys for the work that must wait until all rows have been read."""
         ...
 
-    def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
+    def steps(self, keys: ImportKeys) -> Iterable[Callable[[], None]]:
         """Yield steps that do the work of these keys. The keys are sorted, and include all keys of each block."""
         ...
 
@@ -97,7 +102,7 @@ class AccountImport:
     as_ranges: bool
     """Whether to store consecutive ids as one directory entry. No other process may number any of them meanwhile."""
 
-    def read(self, rows: ImportBatch[AccountRow]) -> Keys:
+    def read(self, rows: ImportBatch[AccountRow]) -> ImportKeys:
         """Write each account's member number, flags and directory entry; return the keys of shards with VIPs."""
         members = self._assign_numbers(dict.fromkeys(row.user for row in rows.rows))
         self.flags.write(flag for row in rows.rows for flag in row.flag_rows(members[row.user]))
@@ -108,7 +113,7 @@ class AccountImport:
             )
         return rebuild_keys((ALL_ACCOUNTS, shard_of(members[row.user])) for row in rows.rows if Flag.VIP in row.flags)
 
-    def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
+    def steps(self, keys: ImportKeys) -> Iterable[Callable[[], None]]:
         """Yield steps that request the VIP bitmaps. The account indexer makes them from the rows written before."""
         return (partial(self._request_bitmaps, shards[ALL_ACCOUNTS]) for shards in shards_by_account(keys))
 
@@ -127,7 +132,7 @@ class AccountImport:
             for prefix, first, count in consecutive_runs((user for user in users if user not in known), LEASE_SIZE):
                 # After a crash between the next two calls, the leased numbers stay unused.
                 first_member = self.directory.lease(count)
-                self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, member=first_member))
+                self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, first_member=first_member))
         return self.directory.assign_numbers(users)
 
 
@@ -147,7 +152,7 @@ class PreferenceImport:
     log: EventLog
     clock: Clock
 
-    def read(self, rows: ImportBatch[PreferenceRow]) -> Keys:
+    def read(self, rows: ImportBatch[PreferenceRow]) -> ImportKeys:
         """Store each row's preference, unless the user has set that preference. Return the keys of changed shards.
 
         Unknown accounts get a member number.
@@ -184,7 +189,9 @@ class PreferenceImport:
         before |= self.subject_preferences.read_current(before)
         now = self.clock.now()
         return [
-            as_if_changed_now(change, before[pair], _preferences_of(account_preferences, change.member), now)
+            subject_change_as_if_made_now(
+                change, before[pair], _preferences_of(account_preferences, change.member), now
+            )
             if (pair := (change.subject, change.member)) in before
             else change
             for change in changes
@@ -196,9 +203,11 @@ class PreferenceImport:
         """Return the changes of account-wide volumes with the `visible_from` of a change made now."""
         before = self.account_preferences.read_current({change.member for change in changes if change.volume})
         now = self.clock.now()
-        return [account_change_as_if_now(change, _preferences_of(before, change.member), now) for change in changes]
+        return [
+            account_change_as_if_made_now(change, _preferences_of(before, change.member), now) for change in changes
+        ]
 
-    def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
+    def steps(self, keys: ImportKeys) -> Iterable[Callable[[], None]]:
         """Yield steps that request the bitmaps. The graph indexer makes them from the rows written before."""
         return (partial(self._request_bitmaps, shards) for shards in shards_by_account(keys))
 

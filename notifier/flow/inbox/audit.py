@@ -12,7 +12,7 @@ from itertools import groupby
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind
 from notifier.domain.users.digest import Digest, DigestSchedule, digest_key, digest_of
-from notifier.domain.users.visibility import SETTLE_DELAY, Mark, is_unread
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, is_unread
 from notifier.flow.inbox.burst_walk import RUN_LENGTH, position_of
 from notifier.flow.inbox.evaluation import MAX_RUNS
 from notifier.flow.inbox.page import BADGE_LIMIT, Badge, Entry, InboxView, OpenedInbox, Page
@@ -45,7 +45,7 @@ class Audit:
             return
         found_differences = await self._differences(opened)
         if found_differences:
-            await self.pause(SETTLE_DELAY.total_seconds())
+            await self.pause(CERTAINLY_VISIBLE_AGE.total_seconds())
             found_differences = await self._differences(opened)
         # Check the viewer last: a mark or follow written at any time since the answer explains the difference.
         if found_differences and await self._is_same_viewer(opened.view):
@@ -180,19 +180,22 @@ def _badge_differences(
 def _is_settled(view: InboxView, entry: Entry) -> bool:
     """Return whether the entry surely looked the same at the answer and now.
 
-    An entry younger than SETTLE_DELAY may have become visible in between. The same is assumed of bursts with a blocked
-    mentioner, and of digests that have only such bursts: they may become visible with the next mentioner.
+    An entry younger than CERTAINLY_VISIBLE_AGE may have become visible in between. The same is assumed of bursts with a
+    blocked mentioner, and of digests that have only such bursts: they may become visible with the next mentioner.
     """
     bursts = entry.newest if isinstance(entry, Digest) else (entry,)
     has_blocked_mentioners = all(any(name in view.viewer.blocked for name in burst.mentioners) for burst in bursts)
-    return entry.opened_at <= view.now - SETTLE_DELAY and not has_blocked_mentioners
+    return entry.opened_at <= view.now - CERTAINLY_VISIBLE_AGE and not has_blocked_mentioners
 
 
 def _by_day(view: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPosition, Digest | None]]:
     """Yield each day's digest with its position; None if the day has no digest."""
     viewer, schedule = view.viewer, DigestSchedule.of(view.viewer.account_preferences)
     for day, bursts in groupby(opened, key=lambda burst: schedule.day_of(burst.opened_at)):
-        due, included = schedule.due_time(day), [b for b in bursts if b.restricted_to in {None, *viewer.authors}]
+        due, included = (
+            schedule.due_time(day),
+            [b for b in bursts if b.restricted_to in {None, *viewer.readable_authors}],
+        )
         digest = digest_of(viewer, day, included, view.now) if due <= view.now else None
         yield InboxPosition(due, digest_key(viewer.user, day)), digest
 

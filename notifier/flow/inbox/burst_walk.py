@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.users.visibility import ListedBurst
+from notifier.domain.users.visibility import ListedItem
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PulledPositions, PullReader
 
@@ -16,7 +16,7 @@ RUN_LENGTH = 64
 """Bursts per read: three pages."""
 
 MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
-"""A page may lack a burst younger than this. A `seen` token covers only older bursts (SETTLE_DELAY)."""
+"""A page may lack a burst younger than this. A `seen` token covers only older bursts (CERTAINLY_VISIBLE_AGE)."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Key that sorts before the key of every burst."""
@@ -31,7 +31,7 @@ class BurstWalk:
 
     The index may lack bursts whose announcement failed after its last comparison with the store. So the first step also
     reads the bursts since that comparison from the store. So the walk returns every burst that is older than
-    SETTLE_DELAY at `now`, and a `seen` token made at `now` may cover all of these.
+    CERTAINLY_VISIBLE_AGE at `now`, and a `seen` token made at `now` may cover all of these.
     """
 
     timeline: Timeline
@@ -100,5 +100,5 @@ class BurstWalk:
         return self.after is None or position < self.after
 
 
-def position_of(listed: ListedBurst) -> InboxPosition:
+def position_of(listed: ListedItem) -> InboxPosition:
     return InboxPosition(listed.opened_at, listed.key)

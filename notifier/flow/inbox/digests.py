@@ -8,7 +8,7 @@ from itertools import groupby
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.domain.users.digest import (
-    MAX_COUNTED_BURSTS,
+    MAX_EXAMINED_BURSTS,
     Digest,
     DigestSchedule,
     date_of,
@@ -20,7 +20,7 @@ from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.flow.inbox.page import InboxView
 from notifier.ports.inbox import InboxPosition, Timeline
 
-DAY_READ_LIMIT = MAX_COUNTED_BURSTS + 1
+DAY_READ_LIMIT = MAX_EXAMINED_BURSTS + 1
 """Bursts per read: all that a digest counts, and one more that shows whether the read was cut off. Days with few bursts
 share a read."""
 
@@ -51,7 +51,7 @@ class DigestWalk:
     async def step(self) -> Sequence[Digest]:
         """Return the digests of the next days, possibly none. Raises StoreUnavailable."""
         until = InboxPosition(self.schedule.due_time(self.day), LOWEST_KEY)
-        run = await self.timeline.older_than(self.subjects, until, DAY_READ_LIMIT, self.view.viewer.authors)
+        run = await self.timeline.older_than(self.subjects, until, DAY_READ_LIMIT, self.view.viewer.readable_authors)
         days = [
             (day, [*bursts]) for day, bursts in groupby(run, key=lambda burst: self.schedule.day_of(burst.opened_at))
         ]
@@ -104,7 +104,7 @@ def _due_days(view: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
         return
     for key in keys:
         day = date_of(key) if key.subject == own_subject else None
-        due = None if day is None else schedule.due(day)
+        due = None if day is None else schedule.due_time_or_none(day)
         if day is not None and due is not None and due <= view.now < expires_at(due):
             yield day
 
@@ -119,7 +119,7 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
         InboxPosition(schedule.due_time(days[0]), LOWEST_KEY),
         schedule.due_time(schedule.previous_date(days[-1])),
     )
-    run = await timeline.older_than(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.authors, since)
+    run = await timeline.older_than(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.readable_authors, since)
     bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
     # A full read may cut off its last day. If it has only that day, it has all bursts that a digest counts.
     cut_day = None if len(run) < DAY_READ_LIMIT else [*bursts_by_day][-1]
@@ -128,12 +128,12 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
 
 def next_digest_due(view: InboxView, after: datetime) -> datetime | None:
     """Return when the viewer's next digest after the given time falls due; None for viewers without digests."""
-    return DigestSchedule.of(view.viewer.account_preferences).next_due(after) if view.digest_subjects else None
+    return DigestSchedule.of(view.viewer.account_preferences).next_due_time(after) if view.digest_subjects else None
 
 
 def digest_due_for(burst: Burst, view: InboxView) -> datetime:
     """Return when the digest that contains the burst falls due."""
-    return DigestSchedule.of(view.viewer.account_preferences).next_due(burst.opened_at)
+    return DigestSchedule.of(view.viewer.account_preferences).next_due_time(burst.opened_at)
 
 
 def changes_digest(burst: Burst, before: Burst | None, view: InboxView) -> bool:

@@ -8,7 +8,7 @@ from typing import Protocol
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.domain.users.visibility import SETTLE_DELAY, Mark, SeenToken, is_unread
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, SeenToken, is_unread
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.flow.inbox.digests import DigestWalk
 from notifier.flow.inbox.page import BADGE_LIMIT, Entry, InboxView, Page
@@ -166,7 +166,7 @@ def seen_token(view: InboxView, shown: Sequence[Entry], after: InboxPosition | N
 
     On a later page, which starts after the position `after`, the token covers nothing newer than that position.
     """
-    as_of = view.now - SETTLE_DELAY
+    as_of = view.now - CERTAINLY_VISIBLE_AGE
     if after is not None:
         as_of = min(as_of, after.opened_at)
     newer = frozenset(entry.key for entry in shown if entry.opened_at > as_of)

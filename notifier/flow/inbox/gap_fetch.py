@@ -102,7 +102,7 @@ class GapFetch:
         query = _query(view, subject, seqs, after)
         try:
             run = await self.timeline.older_than(
-                [query.subject], query.end, self.max_read, view.viewer.authors, query.since
+                [query.subject], query.end, self.max_read, view.viewer.readable_authors, query.since
             )
         except StoreUnavailable:
             return await self._partial(view, query, limit)

@@ -156,7 +156,7 @@ class UncachedInbox:
             timeline=self.timeline,
             pull=self.pull,
             subjects=view.subjects,
-            authors=view.viewer.authors,
+            authors=view.viewer.readable_authors,
             member=view.member,
             now=view.now,
             after=after,
@@ -430,7 +430,7 @@ class Inbox:
             cache=self.subjects,
             lists=lists[: len(subjects)],
             subjects=subjects,
-            authors=view.viewer.authors,
+            authors=view.viewer.readable_authors,
             after=after,
         )
         return Listing(walk=walk, digests=DigestWalk(timeline=self.subjects.timeline, view=view, after=after))

@@ -26,7 +26,7 @@ class RecordLog(Protocol):
     """Asynchronous access to the event log. The calls of the port itself block."""
 
     async def append(self, record: Record) -> None:
-        """Return once the record is durable. Raises LogUnavailable and Full."""
+        """Return once the record is durable. Raises LogUnavailable and DiskFull."""
         ...
 
 
@@ -49,7 +49,7 @@ class PreferenceEditor:
 
         The user's own inbox usually shows the change at once, and at the latest when the indexer has processed it.
         Raises NotFound for a user or an account that does not exist, and StoreUnavailable: then nothing is changed.
-        Raises LogUnavailable and Full: then the change may still take effect.
+        Raises LogUnavailable and DiskFull: then the change may still take effect.
         """
         member = await self._member(user)
         preferences, account_preferences = (

@@ -16,7 +16,7 @@ SUBJECT_BYTES, POSITION_BYTES = 600, 200
 """Memory of a list and of each position in it, measured with tracemalloc."""
 
 CLOCK_SKEW = timedelta(seconds=3)
-"""Maximum difference between the clocks of two machines (see SETTLE_DELAY)."""
+"""Maximum difference between the clocks of two machines (see CERTAINLY_VISIBLE_AGE)."""
 ONE_MILLISECOND = timedelta(milliseconds=1)
 PositionTuple = tuple[datetime, BurstKey]
 """An `InboxPosition` as a plain tuple, which is cheaper to compare."""

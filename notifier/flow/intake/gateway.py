@@ -73,7 +73,8 @@ class Gateway:
     def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
         """Make the events durable, and return one receipt per event, in order. An error gets the status REFUSED.
 
-        Raises LogUnavailable or Full; then no event is certain to be accepted, and sending all of them again is safe.
+        Raises LogUnavailable or DiskFull; then no event is certain to be accepted, and sending all of them again is
+        safe.
         """
         known_digests = dict(self._read_digests([event.id for event in events if isinstance(event, Event)]))
         receipts, new_digests = [], dict[EventId, str]()

@@ -30,8 +30,8 @@ class HeldMentionRelease:
     def __call__(self, mentions: Sequence[HeldMention], operator: str) -> Sequence[HeldMention]:
         """Release the mentions; return those whose decision this call has recorded.
 
-        Raises LogUnavailable, Full and StoreUnavailable. After an error some mentions may be in the log although they
-        are still waiting for a decision.
+        Raises LogUnavailable, DiskFull and StoreUnavailable. After an error some mentions may be in the log although
+        they are still waiting for a decision.
 
         Append to the log before recording the decision. After a crash between the two, the mention is in the log and
         still waiting. A moderator releases it again, and the coordinator recognizes the repeated event. In the opposite
@@ -45,7 +45,7 @@ class HeldMentionRelease:
         self.log.append(
             [
                 Record(
-                    stream=topics.MENTIONS, key=str(mention.id), value=pack(LoggedEvent.released_at(mention.event, now))
+                    stream=topics.MENTIONS, key=str(mention.id), value=pack(LoggedEvent.for_release(mention.event, now))
                 )
                 for mention in waiting
                 if mention.event

@@ -12,7 +12,7 @@ from notifier.codec import pack, unpack
 from notifier.config import HYSTERESIS
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import LoggedEvent, Mention
-from notifier.domain.bursts.moderation import AUTHOR_LIMIT, MentionRefusal, Verdict
+from notifier.domain.bursts.moderation import AUTHOR_CAP, MentionRefusal, Verdict
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.domain.token_bucket import BucketLimit
@@ -102,7 +102,7 @@ class Router:
     token_buckets: TokenBuckets
     follower_counts: FollowerCountCache
     metrics: Metrics
-    author_cap: BucketLimit = AUTHOR_LIMIT
+    author_cap: BucketLimit = AUTHOR_CAP
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Append all mentions of the records to the log, and store all refusals and held mentions.

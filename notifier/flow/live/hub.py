@@ -26,7 +26,7 @@ from notifier.domain.errors import (
     Unavailable,
 )
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.visibility import SETTLE_DELAY
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import OpenedInbox
 from notifier.flow.live.listeners import READ_OVERLAP, ListenerRegistry
@@ -154,7 +154,7 @@ class LiveHub:
             raise
         now = self.clock.now()
         # A page that the client has just loaded may lack bursts of the last few seconds.
-        stream = Stream(since=now - SETTLE_DELAY, ends_at=ends_at, written_at=now)
+        stream = Stream(since=now - CERTAINLY_VISIBLE_AGE, ends_at=ends_at, written_at=now)
         listener.streams.append(stream)
         if self.is_closed:  # `close` ran during an await above, and did not see this stream
             stream.end()
@@ -175,8 +175,8 @@ class LiveHub:
 
     def as_of(self) -> datetime:
         """Return the time up to which the hub has received all bursts and all growth, for all listeners."""
-        swept = LONG_AGO if self.swept_at is None else self.swept_at + SETTLE_DELAY - VISIBILITY_DEADLINE
-        return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - SETTLE_DELAY)
+        swept = LONG_AGO if self.swept_at is None else self.swept_at + CERTAINLY_VISIBLE_AGE - VISIBILITY_DEADLINE
+        return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - CERTAINLY_VISIBLE_AGE)
 
     def publish_marks(self, user: UserId, bursts: Collection[BurstKey] = ()) -> None:
         """Send a user's changed marks to all streams of the user. `bursts` are the bursts whose marks were set.

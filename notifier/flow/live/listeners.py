@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.digest import Digest, DigestSchedule, digest_key
-from notifier.domain.users.visibility import SETTLE_DELAY, Viewer, is_unread
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Viewer, is_unread
 from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE
 from notifier.flow.inbox.digests import changes_digest, digest_due_for, next_digest_due, read_digests
 from notifier.flow.inbox.inbox import UncachedInbox
@@ -54,7 +54,7 @@ class ListenerRegistry:
         if member is None:
             raise NotFound(f"Unknown user: {user}.")
         # A page that the client has just loaded may lack a digest that fell due in the last few seconds.
-        digests_sent_until = self.clock.now() - SETTLE_DELAY
+        digests_sent_until = self.clock.now() - CERTAINLY_VISIBLE_AGE
         return self.listeners.setdefault(
             user, Listener(user=user, member=member, digests_sent_until=digests_sent_until)
         )

@@ -13,7 +13,7 @@ from typing import Self
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.digest import Digest
-from notifier.domain.users.visibility import SETTLE_DELAY, Mark, Viewer, is_unread, is_visible
+from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, Viewer, is_unread, is_visible
 from notifier.flow.inbox.digests import changes_digest, digest_due_for
 from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_of
 
@@ -58,10 +58,11 @@ class StreamPosition:
     def of_view(cls, view: InboxView) -> Self:
         """Return the position of a page. A stream that starts at it sends the bursts published later.
 
-        The page may lack bursts of the last SETTLE_DELAY before `view.now`, so the position is earlier by that time.
+        The page may lack bursts of the last CERTAINLY_VISIBLE_AGE before `view.now`, so the position is earlier by that
+        time.
         """
         return cls(
-            as_of=view.now - SETTLE_DELAY,
+            as_of=view.now - CERTAINLY_VISIBLE_AGE,
             visibility=visibility_fingerprint(view.viewer),
             marks=marks_fingerprint(view.viewer),
         )

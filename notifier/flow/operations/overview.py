@@ -169,7 +169,7 @@ class Overview:
             shown_burst=self._burst_overview(shown, progress_by_burst.get(shown.key), throttles, now)
             if shown
             else None,
-            rate=delivery_rate(progress_by_burst.values(), now=now, over=RATE_WINDOW),
+            rate=delivery_rate(progress_by_burst.values(), now=now, period=RATE_WINDOW),
             throttles=throttles,
             stopped_lanes=stopped_lanes(self.lane_tallies),
             cache=self._read_cache(),

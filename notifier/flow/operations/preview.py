@@ -109,7 +109,15 @@ class Preview:
         """Return the burst that the mention would get, and whether the mention would join it."""
         record = LoggedMention(partition="preview", offset=0, mention=mention)
         now = self.clock.now()
-        next_head = advance(head, [record], known=(), now=now, nonce="", collapse=self.collapse, refill=self.refill)
+        next_head = advance(
+            head,
+            [record],
+            sequenced_events=(),
+            now=now,
+            nonce="",
+            collapse_override=self.collapse,
+            refill_override=self.refill,
+        )
         burst = next_head.outbox[-1]
         return burst, burst.key.seq <= head.seq
 

@@ -24,11 +24,11 @@ from notifier.domain.push.catch_up import (
     NEWER_DUE_WITHIN,
     LateAudience,
     ShardsByTier,
-    alerted_in,
-    due_soon,
+    members_alerted_in,
     recheck_after,
     sends_alerts,
-    unfinished,
+    shards_due_soon,
+    unsent_shards,
 )
 from notifier.domain.push.send_log import SendBatch, send_progress
 from notifier.domain.push.shard_state import ShardState
@@ -145,7 +145,7 @@ class CatchUp:
         # A newer burst that is not late yet may be late when it is sent, so look ahead.
         will_be_late = is_late(newer, now + NEWER_DUE_WITHIN)
         due_shards = (
-            self._shards_by_tier(newer, snapshots, lambda progress: due_soon(progress, platform, now))
+            self._shards_by_tier(newer, snapshots, lambda progress: shards_due_soon(progress, platform, now))
             if will_be_late
             else {}
         )
@@ -156,7 +156,7 @@ class CatchUp:
             audience = audiences[shard].with_sibling_batches(written)
             decided[shard] = audience.collapse(audience.already_covered(burst.key.seq))
             pending[shard] = (
-                alerted_in(snapshot, due_shards) & decided[shard].remaining & ~send_progress(written).in_batches
+                members_alerted_in(snapshot, due_shards) & decided[shard].remaining & ~send_progress(written).in_batches
             )
         for shard, bits in self._not_suppressed(newer, pending, now).items():
             decided[shard] = decided[shard].defer(bits)
@@ -180,8 +180,10 @@ class CatchUp:
             )
             if bits.any():
                 uncovered[shard] = bits
-        unfinished_shards = self._shards_by_tier(older, uncovered, lambda progress: unfinished(progress, platform))
-        uncovered = {shard: bits & alerted_in(snapshots[shard], unfinished_shards) for shard, bits in uncovered.items()}
+        unfinished_shards = self._shards_by_tier(older, uncovered, lambda progress: unsent_shards(progress, platform))
+        uncovered = {
+            shard: bits & members_alerted_in(snapshots[shard], unfinished_shards) for shard, bits in uncovered.items()
+        }
         for shard, bits in self._not_suppressed(older, uncovered, now).items():
             decided[shard] = decided[shard].cover(older.key.seq, bits)
         return decided

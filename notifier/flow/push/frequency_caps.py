@@ -8,7 +8,7 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
-from notifier.domain.push.frequency_cap import AlertHistory, CapLimits, CountedAlert, Ruling, ruling_on, with_alert
+from notifier.domain.push.frequency_cap import AlertCause, AlertHistory, CapLimits, Ruling, ruling_on, with_alert
 from notifier.metrics import Metrics
 from notifier.ports.push import FrequencyCapStore
 
@@ -35,10 +35,10 @@ class FrequencyCaps:
             return self.caps.spend(burst.key, burst.tweet, members, now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
-        alert = CountedAlert.of(burst.key, burst.tweet)
+        alert = AlertCause.of(burst.key, burst.tweet)
         return {member: self._spend_locally(member, alert, now) for member in members}
 
-    def _spend_locally(self, member: Member, alert: CountedAlert, now: datetime) -> Ruling:
+    def _spend_locally(self, member: Member, alert: AlertCause, now: datetime) -> Ruling:
         history = self.local_histories.get(member, ())
         ruling = ruling_on(history, alert, now, self.limits)
         if ruling is Ruling.NEW:

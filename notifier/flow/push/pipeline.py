@@ -155,7 +155,7 @@ class PushPipeline:
         batches = self.send_log.read(burst.key, platform, alerted) if alerted else {}
         log_keys = {shard: SendLogKey(burst.key, slice_.tier, shard, platform) for shard in sorted(alerted)}
         return [
-            ShardState(log_key=log_key, alerted=alerted[shard], progress=send_progress(batches.get(log_key, ())))
+            ShardState(log_key=log_key, to_alert=alerted[shard], progress=send_progress(batches.get(log_key, ())))
             for shard, log_key in log_keys.items()
         ]
 

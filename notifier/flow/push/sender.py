@@ -71,7 +71,7 @@ class AlertSender:
 
     def _unsent_attempts(self, draft: Draft) -> list[FailedAttempt]:
         """Return the draft's attempts that have a result without being sent, and count them in the metrics."""
-        failures = [*draft.unsent()]
+        failures = [*draft.results_without_sending()]
         for failure in failures:
             self.metrics.receipts.labels(draft.log_key.platform, failure.outcome).inc()
         return failures

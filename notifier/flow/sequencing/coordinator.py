@@ -82,11 +82,11 @@ class Coordinator:
         return advance(
             head,
             records,
-            known=known,
+            sequenced_events=known,
             now=self.clock.now(),
             nonce=self.nonces.new(),
-            collapse=self.collapse,
-            refill=self.refill,
+            collapse_override=self.collapse,
+            refill_override=self.refill,
         )
 
 

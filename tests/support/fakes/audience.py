@@ -167,7 +167,7 @@ class MemoryMemberSets:
             return {}
         phones = {
             kind: self._sets.get((kind, None, shard), no_members())
-            for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN)
+            for kind in (SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN)
         }
         return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), **phones}
 

@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
-from notifier.domain.audience.follow_import import Keys, merge_runs
+from notifier.domain.audience.follow_import import ImportKeys, merge_runs
 
 
 class MemoryFollowRuns:
     def __init__(self, blocks: int = 2) -> None:
         self._blocks = blocks
         """Number of blocks per chunk."""
-        self._runs: dict[int, Keys] = {}
+        self._runs: dict[int, ImportKeys] = {}
         self._taken = 0
 
     def rows_read(self) -> int:
         return max(self._runs, default=0)
 
-    def add(self, keys: Keys, rows_read: int) -> None:
+    def add(self, keys: ImportKeys, rows_read: int) -> None:
         self._runs[rows_read] = keys
 
-    def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
+    def remaining_chunks(self) -> Iterator[tuple[ImportKeys, int]]:
         keys = merge_runs(list(self._runs.values()))
         while len(remaining := keys[keys >= self._taken]):
             blocks = sorted({int(key) // BLOCK_MEMBERS for key in remaining})[: self._blocks]

@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.domain.push.device import Device, DeviceId
-from notifier.domain.push.frequency_cap import AlertHistory, CapLimits, CountedAlert, Ruling, ruling_on, with_alert
+from notifier.domain.push.frequency_cap import AlertCause, AlertHistory, CapLimits, Ruling, ruling_on, with_alert
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit, ProviderRate, draw, report_results
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import SendBatch, SendLogKey
@@ -52,7 +52,7 @@ class MemoryFrequencyCaps:
         self.days.clear()
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        cause = CountedAlert.of(burst, tweet)
+        cause = AlertCause.of(burst, tweet)
         rulings = {member: ruling_on(self.days.get(member, ()), cause, now, self.caps) for member in people}
         for member, ruling in rulings.items():
             if ruling is Ruling.NEW:

@@ -166,7 +166,7 @@ def _connected(world: World) -> Iterator[str]:
     """Check that the newest update decides whose each device is, and that the bitmap has exactly the device owners."""
     people = world.population.people.values()
     for shard in range(SHARDS):
-        actual = set(members(world.state.sets.read(SetKind.PUSH, None, [shard]).get(shard, no_members()), shard))
+        actual = set(members(world.state.sets.read(SetKind.WITH_DEVICE, None, [shard]).get(shard, no_members()), shard))
         if actual != (expected_members := {p.member for p in people if p.push and shard_of(Member(p.member)) == shard}):
             yield f"the bitmap push has {sorted(actual)}, and should have {sorted(expected_members)}"
     updates = sorted(world.population.in_flight_changes.device_updates(), key=lambda update: (update.rank, update.has))

@@ -251,7 +251,7 @@ class Population:
                 for shard, bits in _by_shard(active)
             )
         self._put(SetKind.VIP, None, [p for p in living if p.vip])
-        self._put(SetKind.PUSH, None, [p for p in living if p.push])
+        self._put(SetKind.WITH_DEVICE, None, [p for p in living if p.push])
         if self._phones:
             now, people = self._state.clock.now(), self.base.values()
             self._state.devices.write([device for p in people for device in devices_of(p, self._platforms, now)])

@@ -27,7 +27,7 @@ from tests.support.simulator.script import Changed
 class ChangeApi:
     """The API's entry points for changes.
 
-    Each call may raise Unavailable or Full; the change may have been accepted even then.
+    Each call may raise Unavailable or DiskFull; the change may have been accepted even then.
     """
 
     system: System

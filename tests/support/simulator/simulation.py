@@ -14,7 +14,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.delivery.slice import PUSH_STEPS, Pool
 from notifier.domain.delivery.throttle import Throttle
-from notifier.domain.errors import Full, NotifierError, Unavailable
+from notifier.domain.errors import DiskFull, NotifierError, Unavailable
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, MENTIONED_TYPE, PROTECTED_TYPE
 from notifier.flow.inbox.page import OpenedInbox as Shown
 from notifier.flow.intake.gateway import Gateway, IntakeReceipt, IntakeStatus
@@ -260,7 +260,7 @@ class World:
                     continue
                 try:
                     receipts = accept([read_event(waiting[0][1], self.state.clock.now()).event])
-                except (Unavailable, Full):
+                except (Unavailable, DiskFull):
                     self.scheduler.sleep(0.5)
                     continue
                 id, _ = waiting.popleft()
@@ -281,7 +281,7 @@ class World:
                     continue
                 try:
                     send(waiting[0])
-                except (Unavailable, Full):
+                except (Unavailable, DiskFull):
                     self.scheduler.sleep(0.5)
                     continue
                 waiting.popleft()

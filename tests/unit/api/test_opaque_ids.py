@@ -4,7 +4,7 @@ import pytest
 
 from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
-from notifier.domain.errors import BadCursor, BadMark, BadSeen
+from notifier.domain.errors import BadCursor, BadMark, BadSeenToken
 from notifier.domain.ids import MAX_SEQ_DIGITS, BurstKey
 from notifier.domain.users.visibility import SeenToken
 from notifier.ports.inbox import InboxPosition
@@ -85,7 +85,7 @@ def test_text_of_other_user_purpose_or_key_is_refused() -> None:
         with pytest.raises(BadCursor):
             OPAQUE.inbox_position(ADA, text)
     for text in (id, cursor):
-        with pytest.raises(BadSeen):
+        with pytest.raises(BadSeenToken):
             OPAQUE.seen_token(ADA, text)
-    with pytest.raises(BadSeen):
+    with pytest.raises(BadSeenToken):
         OPAQUE.seen_token(BOB, seen)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from notifier.cli.commands.import_.loader import Checkpoint, Rejects
-from notifier.domain.errors import BadImport, Full
+from notifier.domain.errors import BadImport, DiskFull
 from tests.support.full_disk import limited_file_size
 
 
@@ -31,7 +31,7 @@ def test_full_disk_is_reported_and_earlier_rejects_are_kept(tmp_path: Path) -> N
     path = tmp_path / "rejects.ndjson"
     first = Rejects(path)
     first(2, "No.")
-    with limited_file_size(40), pytest.raises(Full, match=r"rejects\.ndjson: "):
+    with limited_file_size(40), pytest.raises(DiskFull, match=r"rejects\.ndjson: "):
         first(3, "No.")
     first.close()
     second = Rejects(path)

@@ -33,7 +33,12 @@ EVENT = checked_mention_event(
     now=NOON + timedelta(microseconds=1),
 )
 HEAD = advance(
-    Head.empty(OF_NOVA), numbered(mention(1), mention(2, protected=True)), known=(), now=NOON, nonce="n", collapse=None
+    Head.empty(OF_NOVA),
+    numbered(mention(1), mention(2, protected=True)),
+    sequenced_events=(),
+    now=NOON,
+    nonce="n",
+    collapse_override=None,
 )
 SNAPSHOT = AudienceSnapshot(
     shard=7,
@@ -107,7 +112,9 @@ def test_snapshot_with_wrong_tiers_or_bitmap_is_poison(value: object) -> None:
 
 
 def test_heads_stored_before_the_restricted_budget_are_read() -> None:
-    head = advance(Head.empty(OF_NOVA), numbered(mention(protected=True), mention(2)), known=(), now=NOON, nonce="n")
+    head = advance(
+        Head.empty(OF_NOVA), numbered(mention(protected=True), mention(2)), sequenced_events=(), now=NOON, nonce="n"
+    )
     assert unpack(Head, pack(head)) == head
     plain = msgspec.msgpack.decode(pack(head))
     del plain["restricted_budget"]

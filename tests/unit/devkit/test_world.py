@@ -74,7 +74,7 @@ def test_bitmaps_equal_the_formulas(world: World, data: st.DataObject) -> None:
     assert equals(crowd.account_wide_set(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
     assert equals(crowd.account_wide_set(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
     assert equals(crowd.account_wide_set(SetKind.VIP, shard), world.vip(m))
-    assert equals(crowd.account_wide_set(SetKind.PUSH, shard), world.push(m))
+    assert equals(crowd.account_wide_set(SetKind.WITH_DEVICE, shard), world.push(m))
 
 
 @given(worlds())
@@ -238,7 +238,7 @@ def test_devices_agree_with_the_push_set() -> None:
     store = Store()
     loaded(SMALL, store)
     for shard in range(SMALL.shards):
-        members = store.sets.read(SetKind.PUSH, None, [shard])[shard]
+        members = store.sets.read(SetKind.WITH_DEVICE, None, [shard])[shard]
         assert np.array_equal(members, store.devices.members_with_device(shard))
         assert count(members) > 400
 

@@ -36,7 +36,7 @@ def test_bursts_of_a_subject_are_ordered_by_number() -> None:
 
 
 def test_collapsing_can_be_disabled_up_to_the_limit_only() -> None:
-    limit = MENTION.collapse_off_limit
+    limit = MENTION.max_small_followers
     assert MENTION.collapse_for(limit, OFF) == OFF
     assert MENTION.collapse_for(limit + 1, OFF) == MENTION.collapse
 
@@ -47,6 +47,6 @@ def test_collapse_window_can_be_changed_at_every_size() -> None:
 
 
 def test_subject_above_the_collapse_limit_has_a_budget() -> None:
-    limit = MENTION.collapse_off_limit
+    limit = MENTION.max_small_followers
     assert [MENTION.needs_budget(n) for n in (limit, limit + 1)] == [False, True]
     assert not POLICIES[Kind.SELF].needs_budget(200_000_000)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.push.send_log import BACKOFF as PROVIDER_BACKOFF
+from notifier.domain.push.send_log import RETRY_BACKOFF as PROVIDER_BACKOFF
 from notifier.domain.timing import Backoff
 
 FIRST, LONGEST = PROVIDER_BACKOFF.first, PROVIDER_BACKOFF.longest

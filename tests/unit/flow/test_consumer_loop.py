@@ -9,7 +9,7 @@ import pytest
 
 from notifier.consumer_loop import MAX_ATTEMPTS, STOPPED_LANE_CHECK_SECONDS, Loop, StreamProcessor
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
-from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
+from notifier.domain.errors import DiskFull, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log import DeadLetter, Logged, Record
@@ -114,7 +114,7 @@ def test_newest_offset_per_partition_is_committed_after_the_stage() -> None:
     assert (commits_before, consumer.committed) == ([0], [{P0: 4, P1: 9}])
 
 
-@pytest.mark.parametrize("outage", [StoreUnavailable(), LogUnavailable(), Full(), SchemaOlder()])
+@pytest.mark.parametrize("outage", [StoreUnavailable(), LogUnavailable(), DiskFull(), SchemaOlder()])
 def test_outage_keeps_the_batch_and_commits_nothing(outage: Exception) -> None:
     stage = Stage(failures={1: [outage]})
     router, consumer, letters = pump(stage, [logged(1), logged(2)], [logged(3)])
@@ -274,11 +274,11 @@ def test_loop_waits_only_when_there_is_no_work() -> None:
 
 
 def test_outage_backs_off_exponentially_until_success() -> None:
-    assert waits(*[StoreUnavailable()] * 7, 1, Full()) == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 0.0, 0.1]
+    assert waits(*[StoreUnavailable()] * 7, 1, DiskFull()) == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 0.0, 0.1]
 
 
 def test_stopped_lane_is_checked_every_second_without_backoff() -> None:
-    assert waits(Full(), LaneStopped(), LaneStopped(), Full()) == [
+    assert waits(DiskFull(), LaneStopped(), LaneStopped(), DiskFull()) == [
         0.1,
         STOPPED_LANE_CHECK_SECONDS,
         STOPPED_LANE_CHECK_SECONDS,

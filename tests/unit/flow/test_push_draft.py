@@ -34,7 +34,7 @@ def device(member: int, number: int = 0) -> Device:
 
 
 def state(*alerted: int) -> ShardState:
-    return ShardState(log_key=SENDING, alerted=from_offsets(alerted))
+    return ShardState(log_key=SENDING, to_alert=from_offsets(alerted))
 
 
 def draft(*numbers: int, number: int = 0) -> Draft:
@@ -144,7 +144,7 @@ def test_crash_leaves_every_device_of_the_batch_in_doubt() -> None:
     batch = SendBatch(number=0, at=NOON, members=from_offsets([1]), retries=(again,))
     in_doubt = in_doubt_draft(state(1), burst(), batch, [device(1)], NOON + HOUR)
     assert (in_doubt.is_in_doubt, recipients(in_doubt), in_doubt.is_empty) == (True, [], False)
-    assert {attempt.state.member: attempt.outcome for attempt in in_doubt.unsent()} == {
+    assert {attempt.state.member: attempt.outcome for attempt in in_doubt.results_without_sending()} == {
         1: AlertOutcome.UNKNOWN,
         2: AlertOutcome.GIVEN_UP,
     }
@@ -155,4 +155,7 @@ def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
     expired = AttemptState(device=device(2).id, member=Member(2), first_at=NOON - HOUR, failures=1)
     batch = SendBatch(number=1, at=NOON, retries=(fresh, expired))
     unsent = Draft(log_key=SENDING, batch=batch, attempts=())
-    assert [attempt.outcome for attempt in unsent.unsent()] == [AlertOutcome.SUPPRESSED, AlertOutcome.GIVEN_UP]
+    assert [attempt.outcome for attempt in unsent.results_without_sending()] == [
+        AlertOutcome.SUPPRESSED,
+        AlertOutcome.GIVEN_UP,
+    ]

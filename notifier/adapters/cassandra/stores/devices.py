@@ -21,8 +21,8 @@ from notifier.domain.audience.bitmap import (
     block_of,
     contains,
     from_offsets,
+    member_spans,
     no_members,
-    spans,
 )
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
@@ -106,7 +106,7 @@ class CassandraDevices:
         return {member: sorted(group, key=lambda item: (item.platform, item.id)) for member, group in devices.items()}
 
     def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
-        for batch in batches(spans(people, shard), BLOCKS_PER_READ):
+        for batch in batches(member_spans(people, shard), BLOCKS_PER_READ):
             queries = [(block_of(first), str(platform), first, last) for first, last in batch]
             for rows in self._cluster.query_each(_SELECT_OF_MEMBER_RANGE, queries):
                 yield from _devices(row for row in rows if contains(people, row.member))

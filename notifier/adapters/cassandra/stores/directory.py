@@ -17,7 +17,7 @@ from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, membe
 from notifier.domain.audience.bitmap import Bits, block_of, shard_of
 from notifier.domain.audience.id_ranges import (
     IdRange,
-    bucket_of,
+    directory_bucket_of,
     members_in_ranges,
     require_unique_numbers,
     split_id,
@@ -194,7 +194,7 @@ class CassandraDirectory:
         self._put_members({entry.user: entry.member for entry in latest})
         self._cluster.query_each(_PUT_DELETED, [key for entry, key in keys.items() if entry.deleted])
         self._cluster.query_each(
-            _PUT_USER, [(bucket_of(entry.user), entry.user, entry.member, pack(entry)) for entry in latest]
+            _PUT_USER, [(directory_bucket_of(entry.user), entry.user, entry.member, pack(entry)) for entry in latest]
         )
         self._unmark_deleted([key for entry, key in keys.items() if not entry.deleted])
 
@@ -205,8 +205,8 @@ class CassandraDirectory:
             if rows := self._cluster.query(query, values):
                 ids.require_disjoint(id_range(rows))
         self._numbers.raise_to(ids.end)
-        self._cluster.query(_PUT_MEMBER_RANGE, (ids.member, ids.count, ids.prefix, ids.first))
-        self._cluster.query(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
+        self._cluster.query(_PUT_MEMBER_RANGE, (ids.first_member, ids.count, ids.prefix, ids.first))
+        self._cluster.query(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.first_member))
 
     def range_of(self, user: UserId) -> IdRange | None:
         if (parts := split_id(user)) is None:
@@ -270,12 +270,12 @@ def entry_of(row: Any) -> DirectoryEntry:
 
 def id_range(rows: list[Any]) -> IdRange:
     [row] = rows
-    return IdRange(prefix=row.prefix, first=row.first_id, count=row.count, member=Member(row.member))
+    return IdRange(prefix=row.prefix, first=row.first_id, count=row.count, first_member=Member(row.member))
 
 
 def _by_bucket(users: Iterable[UserId]) -> Iterator[tuple[int, Sequence[UserId]]]:
     """Yield each bucket with users of it, at most USERS_PER_QUERY at a time. The empty id is left out."""
-    keys = sorted((bucket_of(user), user) for user in set(users) if user)
+    keys = sorted((directory_bucket_of(user), user) for user in set(users) if user)
     for bucket, group in groupby(keys, _FIRST_COLUMN):
         yield from ((bucket, batch) for batch in batches((user for _, user in group), USERS_PER_QUERY))
 

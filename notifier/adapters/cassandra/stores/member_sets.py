@@ -51,7 +51,7 @@ _PUT_COUNTS = "INSERT INTO follower_counts (subject, total, by_shard) VALUES (?,
 _PUT_SET_FENCED = f"{_PUT_SET} USING TIMESTAMP ?"
 _PUT_COUNTS_FENCED = f"{_PUT_COUNTS} USING TIMESTAMP ?"
 
-_ALERT_SETS = [SetKind.PUSH, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN]
+_ALERT_SETS = [SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN]
 
 OwnerKinds = tuple[str, list[SetKind]]
 """The owner of sets, and the kinds to read."""

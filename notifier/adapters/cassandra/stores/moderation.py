@@ -20,7 +20,12 @@ from notifier.adapters.cassandra.schema.partitioning import (
 from notifier.adapters.cassandra.stores.coordination import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
+from notifier.domain.bursts.held_mention import (
+    HELD_MENTION_KEPT_FOR,
+    MAX_DECISION_WAIT,
+    HeldMention,
+    ModerationDecision,
+)
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import ReachLimit, audit_fields
 from notifier.domain.errors import StoreUnavailable
@@ -46,7 +51,7 @@ class CassandraHeldMentions:
 
     def put(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        current = [held for held in held_mentions if held.since + RECORD_KEPT_FOR > now]
+        current = [held for held in held_mentions if held.since + HELD_MENTION_KEPT_FOR > now]
         # Write the event first. A crash before the second write leaves an event without a held mention. The router then
         # holds the mention again.
         self._cluster.query_each(PUT_EVENT, [_event_row(held, now) for held in current])
@@ -90,7 +95,7 @@ class CassandraHeldMentions:
         )
         # A crash here leaves an audit row without a decision. If two operators decide concurrently, both are in the
         # audit log, and one gets False.
-        ttl = RECORD_KEPT_FOR // timedelta(seconds=1)
+        ttl = HELD_MENTION_KEPT_FOR // timedelta(seconds=1)
         row = ttl, str(decision), bucket_of_event(event), event.id, event.source, to_ms(now - MAX_DECISION_WAIT)
         [applied] = self._cluster.compare_and_set_each([(_DECIDE_MENTION, row)])
         if applied is not None:
@@ -117,7 +122,7 @@ def _event_row(held: HeldMention, now: datetime) -> tuple[object, ...]:
 
 def _mention_row(held: HeldMention, now: datetime) -> tuple[object, ...]:
     columns = held.author, pack(held.accounts), to_ms(held.since)
-    return *_key(held), *columns, _write_timestamp(held), seconds_until(held.since + RECORD_KEPT_FOR, now)
+    return *_key(held), *columns, _write_timestamp(held), seconds_until(held.since + HELD_MENTION_KEPT_FOR, now)
 
 
 def _key(held: HeldMention) -> tuple[object, ...]:

@@ -30,7 +30,7 @@ from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, block_of, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
-from notifier.domain.audience.id_ranges import RangeCache, bucket_of, split_id
+from notifier.domain.audience.id_ranges import RangeCache, directory_bucket_of, split_id
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import visible_from
@@ -74,7 +74,9 @@ class CassandraPeople:
     async def member(self, user: UserId) -> Member | None:
         if not user:
             return None
-        return await self._member_of_account(user, await self._async_queries(SELECT_ACCOUNT, (bucket_of(user), user)))
+        return await self._member_of_account(
+            user, await self._async_queries(SELECT_ACCOUNT, (directory_bucket_of(user), user))
+        )
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return (await self._viewer(user, member))[0]
@@ -127,7 +129,7 @@ class CassandraPeople:
                 member = await self.member(user)
             else:
                 # Read the context of the cached member concurrently with the account, which has the valid number.
-                account_query = SELECT_ACCOUNT, (bucket_of(user), user)
+                account_query = SELECT_ACCOUNT, (directory_bucket_of(user), user)
                 context, [account_rows] = await self._context(user, cached_member, [account_query])
                 member = await self._member_of_account(user, account_rows)
                 if member == cached_member:

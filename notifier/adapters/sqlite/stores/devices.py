@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.push import pack_registration, unpack_registration
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, no_members, spans
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, member_spans, no_members
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
 from notifier.ports.coordination import Clock
@@ -74,7 +74,7 @@ class SqliteDevices:
         return dict(devices)
 
     def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
-        for first, last in spans(people, shard):
+        for first, last in member_spans(people, shard):
             with self._db.read() as c:
                 rows = c.execute(
                     _SELECT_OF_MEMBER_RANGE, (str(platform), first, last, self._expired_until())

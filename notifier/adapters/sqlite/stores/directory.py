@@ -110,7 +110,7 @@ class SqliteDirectory:
             ):
                 for row in cursor.fetchall():
                     ids.require_disjoint(_range(row))
-            c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
+            c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.first_member))
             c.execute(_RAISE_NEXT_NUMBER, (ids.end,))
 
     def range_of(self, user: UserId) -> IdRange | None:
@@ -173,7 +173,7 @@ def _ranges_of_members(c: sqlite3.Connection, members: Sequence[Member]) -> Sequ
 
 def _range(row: tuple[str, int, int, int]) -> IdRange:
     prefix, first, count, member = row
-    return IdRange(prefix=prefix, first=first, count=count, member=Member(member))
+    return IdRange(prefix=prefix, first=first, count=count, first_member=Member(member))
 
 
 # Account flags in core.db: a row for each flag that was ever reported.

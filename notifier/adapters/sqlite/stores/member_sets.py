@@ -124,7 +124,7 @@ def _personal_sets(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[Set
     owner_bit = from_offsets([member % SHARD_MEMBERS])
     alert_sets = {
         kind: _read_set(c, _ACCOUNT_WIDE_OWNER, shard, kind)
-        for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN)
+        for kind in (SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN)
     }
     return {SetKind.FOLLOWERS: owner_bit, **alert_sets}
 

@@ -12,7 +12,12 @@ from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.inbox import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
+from notifier.domain.bursts.held_mention import (
+    HELD_MENTION_KEPT_FOR,
+    MAX_DECISION_WAIT,
+    HeldMention,
+    ModerationDecision,
+)
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import ReachLimit, Verdict, audit_fields
 from notifier.domain.ids import UserId
@@ -48,7 +53,7 @@ class SqliteHeldMentions:
         with self._db.write() as c:
             c.executemany(_INSERT_MENTION, [_parameters(held) for held in held_mentions])
             c.execute(_DELETE_EXPIRED_TEXTS, (to_ms(now - MAX_DECISION_WAIT),))
-            c.execute(_DELETE_EXPIRED, (to_ms(now - RECORD_KEPT_FOR),))
+            c.execute(_DELETE_EXPIRED, (to_ms(now - HELD_MENTION_KEPT_FOR),))
 
     def waiting(self) -> Iterator[HeldMention]:
         expired_until = to_ms(self._clock.now() - MAX_DECISION_WAIT)

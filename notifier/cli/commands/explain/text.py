@@ -180,7 +180,7 @@ async def digest_explanation(
 
 def _due_at(view: InboxView, key: BurstKey) -> datetime:
     day = date_of(key)
-    due = None if day is None else DigestSchedule.of(view.viewer.account_preferences).due(day)
+    due = None if day is None else DigestSchedule.of(view.viewer.account_preferences).due_time_or_none(day)
     if due is None or key.subject.owner != view.viewer.user:
         raise NotFound(f"{view.viewer.user} has no digest {key}.")
     return due

@@ -18,7 +18,7 @@ from notifier.cli.http import OutageRetry
 from notifier.cli.output import progress
 from notifier.config import Settings
 from notifier.consumer_loop import StreamProcessor, build_stream_processor
-from notifier.domain.errors import BadImport, Environment, Full
+from notifier.domain.errors import BadImport, DiskFull, Environment
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.flow.imports.followers import FollowerImport
 from notifier.flow.imports.importer import AccountImport, Import, ImportKind, PreferenceImport
@@ -151,13 +151,13 @@ class Rejects:
         self._synced_count = self.count
 
     def __call__(self, line: int, reason: str) -> None:
-        """Write one rejected row. Raises Full. Each line is flushed, so it survives a crash of this process."""
+        """Write one rejected row. Raises DiskFull. Each line is flushed, so it survives a crash of this process."""
         if line > self._last_line:
             try:
                 self._file.write(json.dumps({"line": line, "reason": reason}).encode() + b"\n")
                 self._file.flush()
             except OSError as error:
-                raise Full(f"{self.path}: {error.strerror}.") from error
+                raise DiskFull(f"{self.path}: {error.strerror}.") from error
             self.count += 1
 
     def sync(self) -> None:

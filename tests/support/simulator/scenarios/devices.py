@@ -33,7 +33,7 @@ ANSWERS: Mapping[str, Callable[[datetime], Receipt]] = {
 def apply_device_change(registry: DeviceRegistry, state: DurableState, changed: Changed) -> None:
     """Apply a device change as an app or a provider does.
 
-    Raises Unavailable or Full; the change may have been accepted even then.
+    Raises Unavailable or DiskFull; the change may have been accepted even then.
     """
     user = UserId(changed.person)
     member, address = state.directory.accounts([user])[user].member, _address(changed)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
-from notifier.domain.errors import Full, Unavailable
+from notifier.domain.errors import DiskFull, Unavailable
 from notifier.domain.ids import UserId
 from notifier.flow.intake.held_mentions import HeldMentionRelease
 from notifier.ports.all_ports import Ports
@@ -28,7 +28,7 @@ def operator(system: System, judged: deque[VerdictChanged], sleep: Callable[[flo
                     judged.popleft()
                 if held := list(ports.held_mentions.waiting()):
                     release(held, "amy")
-            except (Unavailable, Full):
+            except (Unavailable, DiskFull):
                 pass  # retried in the next round
             sleep(POLL_INTERVAL_SECONDS)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.errors import Full, LogUnavailable, StoreUnavailable
+from notifier.domain.errors import DiskFull, LogUnavailable, StoreUnavailable
 from tests.repo.sources import ROOT
 
 SOON = timedelta(milliseconds=50)
@@ -107,7 +107,7 @@ def test_full_disk_refuses_writes_until_space_is_freed(db: Database) -> None:
     with db.read() as c:
         [pages] = c.execute("PRAGMA page_count").fetchone()
         c.execute(f"PRAGMA max_page_count = {pages + 4}")
-    with pytest.raises(Full, match=r"core\.db"):
+    with pytest.raises(DiskFull, match=r"core\.db"):
         insert(db, *[bytes(4000)] * 100)
     assert stored(db) == [b"first"]
     with db.read() as c:

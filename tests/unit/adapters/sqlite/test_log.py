@@ -16,7 +16,7 @@ from notifier.adapters.sqlite.connection import Database, WriteCombiner
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, MAX_PAUSE, GroupMember, SqliteConsumer
 from notifier.adapters.sqlite.log.log import SqliteLog, partitions
-from notifier.domain.errors import Full, LogUnavailable
+from notifier.domain.errors import DiskFull, LogUnavailable
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import MENTIONS
 from tests.support.fakes.clock import START, ManualClock
@@ -141,7 +141,7 @@ def test_full_disk_refuses_appends_until_space_is_freed(files: Files, log: Sqlit
     with files.log.read() as c:
         [pages] = c.execute("PRAGMA page_count").fetchone()
         c.execute(f"PRAGMA max_page_count = {pages + 4}")
-    with pytest.raises(Full):
+    with pytest.raises(DiskFull):
         log.append([record("b", 40_000)])
     assert len(all_records(log)) == 1
     with files.log.read() as c:
@@ -222,7 +222,7 @@ def test_waiting_items_share_one_write_and_its_failure() -> None:
             first_write_started.set()
             rest_queued.wait(10)
         else:
-            raise Full("no room")
+            raise DiskFull("no room")
 
     batcher: WriteCombiner[int] = WriteCombiner(write)
     results: list[str] = []
@@ -231,7 +231,7 @@ def test_waiting_items_share_one_write_and_its_failure() -> None:
         try:
             batcher(n)
             results.append("written")
-        except Full:
+        except DiskFull:
             results.append("full")
 
     threads = [threading.Thread(target=call, args=(n,)) for n in range(4)]

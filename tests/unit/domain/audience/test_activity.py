@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience.activity import (
     ACTIVE_DAYS,
     ACTIVE_SET_KINDS,
-    P2_REACH_DAYS,
+    P2_DAYS_CHOICES,
     ActiveSetFreshness,
     active_set_freshness,
     earliest_expiry_hour,
@@ -42,7 +42,7 @@ def test_visit_keeps_user_in_set_for_its_days_and_less_than_one_more(
         assert not inside
 
 
-@given(st.sampled_from(P2_REACH_DAYS), HOURS, st.integers(0, 40 * DAY))
+@given(st.sampled_from(P2_DAYS_CHOICES), HOURS, st.integers(0, 40 * DAY))
 def test_p2_reaches_as_far_as_configured(reach: int, hour: int, later: int) -> None:
     kind = SetKind.ACTIVE_30D
     inside = earliest_expiry_hour(kind, hour + later, reach) <= expiry_hour(kind, hour)

@@ -13,13 +13,13 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follow_import import (
     HALF_KEY_BITS,
     FollowRowChunk,
-    Keys,
+    ImportKeys,
     cut_follow_rows,
     edge_keys,
     merge_limit,
     merge_runs,
 )
-from notifier.domain.errors import Full
+from notifier.domain.errors import DiskFull
 from notifier.domain.ids import Member
 from tests.support.full_disk import limited_file_size
 
@@ -31,7 +31,7 @@ PAIRS = st.lists(
 )
 
 
-def keys_of(pairs: Iterable[Pair]) -> Keys:
+def keys_of(pairs: Iterable[Pair]) -> ImportKeys:
     edges = list(pairs)
     return edge_keys((Member(followed) for followed, _ in edges), (Member(follower) for _, follower in edges))
 
@@ -110,7 +110,7 @@ def test_half_written_run_is_ignored(tmp_path: Path) -> None:
 def test_full_disk_refuses_a_run_and_keeps_no_part_of_it(tmp_path: Path) -> None:
     edges = SpilledEdges(tmp_path)
     edges.add(keys_of([(1, 2)]), 10)
-    with limited_file_size(16), pytest.raises(Full):
+    with limited_file_size(16), pytest.raises(DiskFull):
         edges.add(keys_of([(1, n) for n in range(2, 99)]), 20)
     assert (edges.rows_read(), edges.count(), [path.name for path in tmp_path.iterdir()]) == (10, 1, ["10.run"])
     edges.add(keys_of([(1, 3)]), 20)

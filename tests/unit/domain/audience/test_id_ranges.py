@@ -43,7 +43,7 @@ def test_id_is_split_where_its_number_begins(user: str, parts: tuple[str, int] |
 @pytest.mark.parametrize(("prefix", "first", "count"), [("u1", 0, 10), ("u", -1, 5), ("u", 0, 0), ("", 2**63 - 2, 5)])
 def test_unreachable_id_range_is_refused(prefix: str, first: int, count: int) -> None:
     with pytest.raises(ValueError, match="not a valid range of ids"):
-        IdRange(prefix=prefix, first=first, count=count, member=Member(0))
+        IdRange(prefix=prefix, first=first, count=count, first_member=Member(0))
 
 
 def test_successive_ids_are_found_in_any_order() -> None:
@@ -55,7 +55,7 @@ def test_successive_ids_are_found_in_any_order() -> None:
 
 
 RANGES = [
-    IdRange(prefix=f"r{n}x", first=first, count=count, member=Member(member))
+    IdRange(prefix=f"r{n}x", first=first, count=count, first_member=Member(member))
     for n, (first, count, member) in enumerate([(0, 7, 5), (9, 1, 12), (3, 2 * SHARD_MEMBERS, 20)])
 ]
 MEMBER_SETS = st.sets(st.integers(0, 3 * SHARD_MEMBERS) | st.integers(0, 30))
@@ -68,7 +68,8 @@ def test_members_are_named_by_their_range(members: set[int]) -> None:
     def below(asked: Sequence[Member]) -> list[IdRange | None]:
         questions.extend(asked)
         return [
-            next((id_range for id_range in reversed(RANGES) if id_range.member <= member), None) for member in asked
+            next((id_range for id_range in reversed(RANGES) if id_range.first_member <= member), None)
+            for member in asked
         ]
 
     names = users_in_ranges(map(Member, members), below)
@@ -78,7 +79,7 @@ def test_members_are_named_by_their_range(members: set[int]) -> None:
 
 def test_range_read_concurrently_is_remembered_once() -> None:
     """Otherwise one range shared by all users of a process would evict every other range."""
-    shared, rare = (IdRange(prefix=prefix, first=0, count=10, member=Member(0)) for prefix in "uv")
+    shared, rare = (IdRange(prefix=prefix, first=0, count=10, first_member=Member(0)) for prefix in "uv")
     known = RangeCache()
     for id_range in (shared, *[rare] * MAX_CACHED_RANGES):
         known.remember(id_range)

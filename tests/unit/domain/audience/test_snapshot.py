@@ -19,7 +19,7 @@ SETS = {
     SetKind.ACTIVE_7D: from_offsets([2, 3]),
     SetKind.ACTIVE_24H: from_offsets([2, 4, 5]),
     SetKind.ACTIVE_30D: from_offsets(range(10)),
-    SetKind.PUSH: from_offsets([0, 2, 4, 6, 50]),
+    SetKind.WITH_DEVICE: from_offsets([0, 2, 4, 6, 50]),
 }
 LIVE = ShardSets(sets=SETS)
 
@@ -37,7 +37,7 @@ def test_pushed_tiers_and_members_who_asked_are_alerted() -> None:
     alerted = {tier: [int(m) for m in members(snapshot.members_to_alert(tier), 0)] for tier in Tier}
     assert alerted == {Tier.P0: [2], Tier.P1: [], Tier.P2: [6], Tier.DORMANT: [50]}
     assert [snapshot.for_tier(tier).alert_count for tier in TIERS] == [1, 0, 2]
-    wider = take_snapshot(burst(first_of_day=False), 0, LIVE, pushed=TIERS)
+    wider = take_snapshot(burst(first_of_day=False), 0, LIVE, pushed_tiers=TIERS)
     assert [wider.for_tier(tier).alert_count for tier in TIERS] == [1, 1, 1]
 
 
@@ -59,7 +59,7 @@ def test_standard_lane_gives_every_follower_a_row() -> None:
 
 
 def test_owner_of_personal_subject_is_p0_despite_follower_rules() -> None:
-    sets = ShardSets(sets={SetKind.FOLLOWERS: ONE_MEMBER, SetKind.MUTED: ONE_MEMBER, SetKind.PUSH: ONE_MEMBER})
+    sets = ShardSets(sets={SetKind.FOLLOWERS: ONE_MEMBER, SetKind.MUTED: ONE_MEMBER, SetKind.WITH_DEVICE: ONE_MEMBER})
     snapshot = take_snapshot(burst(subject=SELF_NOVA), 0, sets)
     assert [snapshot.reached_count(tier) for tier in TIERS] == [1, 0, 0]
     assert count(snapshot.to_alert) == 1
@@ -68,6 +68,6 @@ def test_owner_of_personal_subject_is_p0_despite_follower_rules() -> None:
 
 @pytest.mark.parametrize(("author", "reached"), [(ONE_MEMBER, 1), (no_members(), 0), (None, 0)])
 def test_protected_author_reaches_only_confirmed_follower(author: Bits | None, reached: int) -> None:
-    sets = ShardSets(sets={SetKind.FOLLOWERS: ONE_MEMBER, SetKind.PUSH: ONE_MEMBER}, mentioner_followers=author)
+    sets = ShardSets(sets={SetKind.FOLLOWERS: ONE_MEMBER, SetKind.WITH_DEVICE: ONE_MEMBER}, mentioner_followers=author)
     snapshot = take_snapshot(burst(subject=SELF_NOVA, restricted_to=EVE), 0, sets)
     assert (snapshot.reached_count(Tier.P0), count(snapshot.to_alert)) == (reached, reached)

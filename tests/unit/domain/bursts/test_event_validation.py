@@ -8,7 +8,7 @@ from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent
 from notifier.domain.upstream.validation import (
     MAX_ID_LENGTH,
-    MAX_MENTIONED,
+    MAX_MENTIONED_ACCOUNTS,
     MAX_TEXT_LENGTH,
     UPSTREAM_CLOCK_SKEW,
     checked_mention_event,
@@ -47,7 +47,9 @@ def test_account_named_twice_is_mentioned_once_in_tweet_order() -> None:
 
 def test_values_at_the_limits_are_accepted() -> None:
     assert event(id="i" * MAX_ID_LENGTH).id.id == "i" * MAX_ID_LENGTH
-    assert len(event(mentioned=tuple(f"u{n}" for n in range(MAX_MENTIONED))).mentioned) == MAX_MENTIONED
+    assert (
+        len(event(mentioned=tuple(f"u{n}" for n in range(MAX_MENTIONED_ACCOUNTS))).mentioned) == MAX_MENTIONED_ACCOUNTS
+    )
     assert event(happened_at=NOON + UPSTREAM_CLOCK_SKEW).happened_at > NOON
 
 
@@ -66,7 +68,7 @@ def test_invalid_name_is_refused_with_its_field(name: str) -> None:
         event(id=name)
 
 
-@pytest.mark.parametrize("names", [(), tuple(f"u{n}" for n in range(MAX_MENTIONED + 1))])
+@pytest.mark.parametrize("names", [(), tuple(f"u{n}" for n in range(MAX_MENTIONED_ACCOUNTS + 1))])
 def test_event_with_no_or_too_many_mentions_is_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(BadEvent, match=r"data\.mentions"):
         event(mentioned=names)

@@ -62,7 +62,7 @@ def test_restamped_first_stays_first_behind_another_burst() -> None:
     head = advanced(FRESH, mention(1))
     first, head = opened(head), advanced(head, mention(2, verdict=Verdict.ROW), now=NOON + MINUTE)
     records = numbered(mention(3, verdict=Verdict.ROW), mention(4), first=2)
-    head = advance(emptied(head, first), records, known=(), now=NOON + MINUTE, nonce="n")
+    head = advance(emptied(head, first), records, sequenced_events=(), now=NOON + MINUTE, nonce="n")
     assert [(burst.count, burst.first_of_day) for burst in head.outbox] == [(2, False), (1, True)]
     after = with_late_bursts_restamped(head, written=(), now=NOON + 2 * MINUTE, nonce="r")
     assert [burst.first_of_day for burst in after.outbox] == [False, True]

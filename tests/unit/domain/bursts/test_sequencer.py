@@ -47,7 +47,7 @@ def opened(head: Head) -> Burst:
 
 
 def decided(*mentions: Mention, head: Head = FRESH, now: datetime = NOON, collapse: timedelta | None = None) -> Head:
-    return advance(head, numbered(*mentions), known=(), now=now, nonce="n", collapse=collapse)
+    return advance(head, numbered(*mentions), sequenced_events=(), now=now, nonce="n", collapse_override=collapse)
 
 
 def test_first_mention_opens_a_burst() -> None:
@@ -72,25 +72,27 @@ def test_growth_of_announced_burst_is_written_but_not_announced() -> None:
 
 def test_applied_record_changes_nothing() -> None:
     head = advanced(FRESH, mention(1))
-    assert advance(head, numbered(mention(2)), known=(), now=NOON, nonce="n") is head
+    assert advance(head, numbered(mention(2)), sequenced_events=(), now=NOON, nonce="n") is head
 
 
 def test_applied_record_is_skipped_in_a_longer_batch() -> None:
-    after = advance(advanced(FRESH, mention(1)), numbered(mention(1), mention(2)), known=(), now=NOON, nonce="n")
+    after = advance(
+        advanced(FRESH, mention(1)), numbered(mention(1), mention(2)), sequenced_events=(), now=NOON, nonce="n"
+    )
     assert (opened(after).count, after.applied) == (2, {LANE: 1})
 
 
 def test_subject_continues_in_another_partition() -> None:
     head = advanced(FRESH, mention(1), mention(2))
     moved = numbered(mention(3), partition="mentions.celebrity/5")
-    after = advance(head, moved, known=(), now=NOON, nonce="n")
+    after = advance(head, moved, sequenced_events=(), now=NOON, nonce="n")
     assert (opened(after).count, after.applied) == (3, {LANE: 1, moved[0].partition: 0})
-    assert advance(after_publishing(after, nonce="n"), moved, known=(), now=NOON, nonce="n").outbox == ()
+    assert advance(after_publishing(after, nonce="n"), moved, sequenced_events=(), now=NOON, nonce="n").outbox == ()
 
 
 def test_known_event_moves_only_the_offset() -> None:
     head = advanced(FRESH, mention(1))
-    after = advance(head, numbered(mention(1), first=7), known=[mention(1).event], now=NOON, nonce="n")
+    after = advance(head, numbered(mention(1), first=7), sequenced_events=[mention(1).event], now=NOON, nonce="n")
     assert after.applied == {LANE: 7}
     assert (after.seq, after.open, after.is_published) == (head.seq, head.open, True)
 
@@ -101,7 +103,9 @@ def test_event_repeated_in_a_batch_counts_once() -> None:
 
 def test_each_partition_has_its_own_offset() -> None:
     head = advanced(FRESH, mention(1))
-    after = advance(head, numbered(mention(2), partition="mentions.standard/3"), known=(), now=NOON, nonce="n")
+    after = advance(
+        head, numbered(mention(2), partition="mentions.standard/3"), sequenced_events=(), now=NOON, nonce="n"
+    )
     assert after.applied == {LANE: 0, "mentions.standard/3": 0}
     assert opened(after).count == 2
 
@@ -114,7 +118,7 @@ def test_denied_or_held_mention_opens_no_burst(verdict: Verdict) -> None:
 
 def test_unpublished_head_cannot_be_advanced() -> None:
     with pytest.raises(AssertionError):
-        advance(decided(mention(1)), numbered(mention(2), first=1), known=(), now=NOON, nonce="n")
+        advance(decided(mention(1)), numbered(mention(2), first=1), sequenced_events=(), now=NOON, nonce="n")
 
 
 def test_each_mention_is_a_burst_with_its_own_time_without_collapsing() -> None:
@@ -250,7 +254,7 @@ def test_next_burst_opens_after_a_restamped_one() -> None:
 def test_burst_restamped_past_midnight_is_first_of_the_new_day() -> None:
     head = advanced(FRESH, mention(1, followers=SMALL), now=MIDNIGHT - HOUR, collapse=OFF)
     records = numbered(*(mention(n, followers=SMALL) for n in (2, 3)), first=1)
-    head = advance(head, records, known=(), now=MIDNIGHT - MIN_OPENING_GAP, nonce="n", collapse=OFF)
+    head = advance(head, records, sequenced_events=(), now=MIDNIGHT - MIN_OPENING_GAP, nonce="n", collapse_override=OFF)
     assert [burst.first_of_day for burst in head.outbox] == [False, True]
     after = with_late_bursts_restamped(head, written=(), now=MIDNIGHT + 2 * SECOND, nonce="r")
     assert [burst.first_of_day for burst in after.outbox] == [True, False]

@@ -10,24 +10,24 @@ from notifier.domain.delivery.throttle import (
     FULL_QUEUE,
     LATE_BACKLOG_AGES,
     LONG_QUEUE,
-    SLOW_STORE,
-    STUCK_STORE,
+    SLOW_STORE_LATENCY,
+    STUCK_STORE_LATENCY,
     Readings,
     backpressure,
 )
 
 NO_DELAYS: Mapping[Pool, timedelta] = {}
-CALM = SLOW_STORE / 10
+CALM = SLOW_STORE_LATENCY / 10
 
 
 @pytest.mark.parametrize(
     ("latency", "queued", "delays", "taken"),
     [
         (CALM, 0, NO_DELAYS, 0.0),
-        (SLOW_STORE, LONG_QUEUE, LATE_BACKLOG_AGES, 0.0),
-        ((SLOW_STORE + STUCK_STORE) / 2, 0, NO_DELAYS, 0.5),
-        (STUCK_STORE, 0, NO_DELAYS, 1.0),
-        (100 * STUCK_STORE, 100 * LONG_QUEUE, {Pool.P1: 100 * LATE_BACKLOG_AGES[Pool.P1]}, 1.0),
+        (SLOW_STORE_LATENCY, LONG_QUEUE, LATE_BACKLOG_AGES, 0.0),
+        ((SLOW_STORE_LATENCY + STUCK_STORE_LATENCY) / 2, 0, NO_DELAYS, 0.5),
+        (STUCK_STORE_LATENCY, 0, NO_DELAYS, 1.0),
+        (100 * STUCK_STORE_LATENCY, 100 * LONG_QUEUE, {Pool.P1: 100 * LATE_BACKLOG_AGES[Pool.P1]}, 1.0),
         (CALM, (LONG_QUEUE + FULL_QUEUE) // 2, NO_DELAYS, 0.5),
         (CALM, FULL_QUEUE, NO_DELAYS, 1.0),
         (CALM, 0, {Pool.P0: 2 * LATE_BACKLOG_AGES[Pool.P0]}, 0.5),

@@ -31,7 +31,7 @@ def test_plan_without_followers_has_no_slices() -> None:
 def test_two_hundred_million_followers_are_a_few_hundred_slices() -> None:
     slices = list(make_plan(burst(), FULL).slices())
     assert 100 < len(slices) < 700
-    assert all(slice_.width <= MAX_SHARDS_PER_SLICE[slice_.rows.tier] for slice_ in slices)
+    assert all(slice_.width <= MAX_SHARDS_PER_SLICE[slice_.rows_slice.tier] for slice_ in slices)
 
 
 def test_personal_subject_has_slices_of_p0_only() -> None:

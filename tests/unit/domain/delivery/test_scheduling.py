@@ -13,7 +13,7 @@ from notifier.domain.delivery.scheduling import (
     Credit,
     DispatchDecision,
     decide,
-    expected_people,
+    expected_deliveries,
     is_expired,
 )
 from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
@@ -42,7 +42,7 @@ def decided(
         now=now,
         credits={**POOL_CREDITS, **(credits or {})},
         limits=allowances or {},
-        people_left={Tier.P2: budget},
+        deliveries_left={Tier.P2: budget},
     )
 
 
@@ -240,7 +240,7 @@ def test_waiting_p2_is_parked_only_when_its_rate_is_spent() -> None:
 
 def test_slowed_tier_is_queued_until_its_rate_is_spent() -> None:
     plan = plan_of(shards=4, followers=400_000)
-    estimate = expected_people(progress(plan), slice_of(Tier.P2))
+    estimate = expected_deliveries(progress(plan), slice_of(Tier.P2))
     decision = decided(with_p1_done(plan), allowances=SLOWED, budget=estimate + 1)
     assert (len(in_pool(decision, Pool.P2)), len(decision.park)) == (2, 2)
 
@@ -301,23 +301,23 @@ def test_alerts_expire_after_a_day() -> None:
 
 def test_estimate_uses_followers_until_a_slice_has_ended() -> None:
     plan = plan_of(shards=4, followers=400_000)
-    assert expected_people(progress(plan), slice_of(Tier.P2)) == 100_000 * EXPECTED_SHARE[Tier.P2]
+    assert expected_deliveries(progress(plan), slice_of(Tier.P2)) == 100_000 * EXPECTED_SHARE[Tier.P2]
     known = progress(
         plan, entry(slice_of(Tier.P2, 1), Fact.DONE, people=7), entry(slice_of(Tier.P1, 1), Fact.DONE, people=9)
     )
-    assert expected_people(known, slice_of(Tier.P2)) == 7
+    assert expected_deliveries(known, slice_of(Tier.P2)) == 7
 
 
 def test_estimate_of_empty_audience_is_zero() -> None:
     empty = progress(plan_of(), entry(slice_of(Tier.P2, 1), Fact.DONE, people=0))
-    assert expected_people(empty, slice_of(Tier.P2)) == 0
-    assert expected_people(progress(plan_of(shards=0, followers=0)), slice_of(Tier.P2)) == 0
+    assert expected_deliveries(empty, slice_of(Tier.P2)) == 0
+    assert expected_deliveries(progress(plan_of(shards=0, followers=0)), slice_of(Tier.P2)) == 0
 
 
 def test_dead_slice_does_not_change_the_estimate() -> None:
     plan = plan_of(shards=4, followers=400_000)
     dead = progress(plan, entry(slice_of(Tier.P2, 1), Fact.DEAD))
-    assert expected_people(dead, slice_of(Tier.P2)) == expected_people(progress(plan), slice_of(Tier.P2))
+    assert expected_deliveries(dead, slice_of(Tier.P2)) == expected_deliveries(progress(plan), slice_of(Tier.P2))
 
 
 def test_claim_of_a_worker_uses_credit_of_its_pool() -> None:

@@ -37,7 +37,7 @@ def test_slice_includes_both_ends() -> None:
 
 def test_unclaimed_deadlines_depend_on_the_tier() -> None:
     assert [POOL_TERMS[pool].requeue_after.total_seconds() for pool in (Pool.P0, Pool.P1, Pool.P2)] == [3, 5, 60]
-    assert all(terms.claim <= TIME_SHARE < terms.expires_after for terms in POOL_TERMS.values())
+    assert all(terms.lease <= TIME_SHARE < terms.expires_after for terms in POOL_TERMS.values())
 
 
 def test_p2_expires_after_six_hours() -> None:

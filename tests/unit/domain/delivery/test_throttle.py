@@ -7,7 +7,7 @@ import pytest
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import (
-    MAX_DURATION,
+    MAX_THROTTLE_DURATION,
     RAMP,
     RAMP_CEILING,
     UNLIMITED,
@@ -71,7 +71,7 @@ def test_throttle_lifted_before_its_start_leaves_no_ramp() -> None:
 
 
 @pytest.mark.parametrize(
-    "good", [PAUSE, throttle(rate=0.5), throttle(ends_at=NOON + MAX_DURATION), throttle(tier=Tier.P0)]
+    "good", [PAUSE, throttle(rate=0.5), throttle(ends_at=NOON + MAX_THROTTLE_DURATION), throttle(tier=Tier.P0)]
 )
 def test_throttle_with_reason_and_end_is_accepted(good: Throttle) -> None:
     assert validated_throttle(good) is good
@@ -86,7 +86,7 @@ def test_throttle_with_reason_and_end_is_accepted(good: Throttle) -> None:
         replace(PAUSE, rate=float("nan")),
         replace(PAUSE, rate=float("inf")),
         replace(PAUSE, ends_at=NOON),
-        replace(PAUSE, ends_at=NOON + MAX_DURATION + timedelta(seconds=1)),
+        replace(PAUSE, ends_at=NOON + MAX_THROTTLE_DURATION + timedelta(seconds=1)),
         replace(PAUSE, tier=Tier.DORMANT),
     ],
 )

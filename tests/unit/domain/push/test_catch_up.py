@@ -15,11 +15,11 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.catch_up import (
     NEWER_DUE_WITHIN,
     LateAudience,
-    alerted_in,
-    due_soon,
+    members_alerted_in,
     recheck_after,
     sends_alerts,
-    unfinished,
+    shards_due_soon,
+    unsent_shards,
 )
 from notifier.domain.push.send_log import OlderBursts, SendBatch
 from notifier.domain.timing import LATE_AFTER, PUSH_LIFETIME
@@ -33,7 +33,7 @@ def progress(*entries: LedgerEntry) -> BurstProgress:
 
 
 def rows_done(alerts: Slice) -> LedgerEntry:
-    return entry(alerts.rows, Fact.DONE)
+    return entry(alerts.rows_slice, Fact.DONE)
 
 
 def test_burst_is_late_after_a_quarter_of_an_hour() -> None:
@@ -59,30 +59,33 @@ def test_recheck_pauses_grow_to_a_minute() -> None:
 
 def test_slice_is_due_from_the_end_of_its_rows_to_its_own_end() -> None:
     for done, due in [((), {}), ((rows_done(FCM),), {Tier.P1: {2}})]:
-        assert due_soon(progress(*done), Platform.FCM, NOON) == due
+        assert shards_due_soon(progress(*done), Platform.FCM, NOON) == due
     for fact in (Fact.DONE, Fact.PULLED, Fact.DEAD):
-        assert due_soon(progress(rows_done(FCM), entry(FCM, fact)), Platform.FCM, NOON) == {}
-    assert due_soon(progress(rows_done(FCM)), Platform.WEB, NOON) == {Tier.P1: {2}}
+        assert shards_due_soon(progress(rows_done(FCM), entry(FCM, fact)), Platform.FCM, NOON) == {}
+    assert shards_due_soon(progress(rows_done(FCM)), Platform.WEB, NOON) == {Tier.P1: {2}}
 
 
 def test_deferred_slice_is_due_shortly_before_its_wake_time() -> None:
     waits = entry(FCM, Fact.DEFERRED, n=1, at=NOON + HOUR)
     at = NOON + HOUR - NEWER_DUE_WITHIN
-    assert due_soon(progress(rows_done(FCM), waits), Platform.FCM, at - SECOND) == {}
-    assert due_soon(progress(rows_done(FCM), waits), Platform.FCM, at) == {Tier.P1: {2}}
+    assert shards_due_soon(progress(rows_done(FCM), waits), Platform.FCM, at - SECOND) == {}
+    assert shards_due_soon(progress(rows_done(FCM), waits), Platform.FCM, at) == {Tier.P1: {2}}
 
 
 def test_provider_without_slices_has_none_due_or_unfinished() -> None:
     plan = plan_of(pushed=())
     without_alerts = burst_progress(plan, [rows_done(FCM)], ())
-    assert (due_soon(without_alerts, Platform.FCM, NOON), unfinished(without_alerts, Platform.FCM)) == ({}, {})
+    assert (shards_due_soon(without_alerts, Platform.FCM, NOON), unsent_shards(without_alerts, Platform.FCM)) == (
+        {},
+        {},
+    )
 
 
 @pytest.mark.parametrize(("fact", "is_unfinished"), [(Fact.DONE, False), (Fact.PULLED, False), (Fact.DEAD, True)])
 def test_slice_is_unfinished_until_done_or_pulled(fact: Fact, is_unfinished: bool) -> None:
     all_others = {Tier.P0: {0, 1, 2, 3}, Tier.P1: {0, 1, 3}}
-    assert unfinished(progress(), Platform.FCM) == {**all_others, Tier.P1: {0, 1, 2, 3}}
-    assert unfinished(progress(entry(FCM, fact)), Platform.FCM)[Tier.P1] == (
+    assert unsent_shards(progress(), Platform.FCM) == {**all_others, Tier.P1: {0, 1, 2, 3}}
+    assert unsent_shards(progress(entry(FCM, fact)), Platform.FCM)[Tier.P1] == (
         {0, 1, 2, 3} if is_unfinished else {0, 1, 3}
     )
 
@@ -92,9 +95,9 @@ def test_members_alerted_by_slices_follow_the_snapshot_tiers() -> None:
     snapshot = AudienceSnapshot(
         shard=2, opened_at=NOON, tiers=tiers, to_alert=from_offsets([1, 2, 4, 5]), dormant=1, suppressed={}
     )
-    assert people(alerted_in(snapshot, {Tier.P0: {2}, Tier.P1: {1}})) == {1}
-    assert people(alerted_in(snapshot, {Tier.P1: {2}, Tier.DORMANT: {2}})) == {2, 5}
-    assert people(alerted_in(snapshot, {})) == set()
+    assert people(members_alerted_in(snapshot, {Tier.P0: {2}, Tier.P1: {1}})) == {1}
+    assert people(members_alerted_in(snapshot, {Tier.P1: {2}, Tier.DORMANT: {2}})) == {2, 5}
+    assert people(members_alerted_in(snapshot, {})) == set()
 
 
 def people(bits: Bits) -> set[int]:

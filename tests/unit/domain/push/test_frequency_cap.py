@@ -12,9 +12,9 @@ from notifier.domain.push.frequency_cap import (
     DAY,
     HOUR,
     MIN_REMEMBERED_ALERTS,
+    AlertCause,
     AlertHistory,
     CapLimits,
-    CountedAlert,
     Ruling,
     ruling_on,
     with_alert,
@@ -25,8 +25,8 @@ LUNA = Subject.parse("mention:luna")
 NOVA = Subject.parse("mention:nova")
 
 
-def cause(number: int, tweet: str = "", *, subject: Subject = NOVA) -> CountedAlert:
-    return CountedAlert.of(BurstKey(subject, number), tweet or f"t{number}")
+def cause(number: int, tweet: str = "", *, subject: Subject = NOVA) -> AlertCause:
+    return AlertCause.of(BurstKey(subject, number), tweet or f"t{number}")
 
 
 def alerted(*moments: datetime, caps: CapLimits | None = None) -> AlertHistory:
@@ -84,7 +84,7 @@ SMALL = CapLimits(hourly=2, daily=4)
 @given(st.lists(st.tuples(st.integers(-20, 90), st.integers(0, 30), st.integers(0, 12)), max_size=80))
 def test_caps_hold_and_repeats_are_not_counted_again(steps: list[tuple[int, int, int]]) -> None:
     history: AlertHistory = ()
-    latest, sent = NOON, list[tuple[datetime, CountedAlert]]()
+    latest, sent = NOON, list[tuple[datetime, AlertCause]]()
     for minutes, number, tweet in steps:
         # Some clocks lag behind, by less than the allowed skew.
         latest += max(0, minutes) * MINUTE

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.push.rate_limit import MIN_SLOWDOWN, SLOW_INBOX, STUCK_INBOX, slowdown
+from notifier.domain.push.rate_limit import MIN_SLOWDOWN, SLOW_INBOX_LATENCY, STUCK_INBOX_LATENCY, slowdown
 from notifier.flow.push.rate_limiter import Slowdown
 from notifier.metrics import Metrics
 from tests.support.examples import SECOND
@@ -18,13 +18,13 @@ from tests.support.fakes.push import MemoryInboxLatencyReport
     ("tab", "pressure", "ratio"),
     [
         (None, 0, 1),
-        (SLOW_INBOX, 0, 1),
-        (SLOW_INBOX * 2.5, 0, 0.525),
-        (STUCK_INBOX, 0, MIN_SLOWDOWN),
-        (100 * STUCK_INBOX, 0, MIN_SLOWDOWN),
+        (SLOW_INBOX_LATENCY, 0, 1),
+        (SLOW_INBOX_LATENCY * 2.5, 0, 0.525),
+        (STUCK_INBOX_LATENCY, 0, MIN_SLOWDOWN),
+        (100 * STUCK_INBOX_LATENCY, 0, MIN_SLOWDOWN),
         (None, 0.5, 0.525),
-        (SLOW_INBOX, 1, MIN_SLOWDOWN),
-        (SLOW_INBOX * 2.5, 0.1, 0.525),
+        (SLOW_INBOX_LATENCY, 1, MIN_SLOWDOWN),
+        (SLOW_INBOX_LATENCY * 2.5, 0.1, 0.525),
     ],
 )
 def test_worse_reading_decides(tab: timedelta | None, pressure: float, ratio: float) -> None:
@@ -45,7 +45,7 @@ def test_slowdown_is_read_once_a_second_and_measured() -> None:
     tabs = MemoryInboxLatencyReport(clock)
     current_slowdown = make_slowdown(clock, tabs)
     assert current_slowdown(clock.now()) == 1
-    tabs.publish("a", STUCK_INBOX, 10 * SECOND)
+    tabs.publish("a", STUCK_INBOX_LATENCY, 10 * SECOND)
     assert current_slowdown(clock.now() + 0.9 * SECOND) == 1
     assert current_slowdown(clock.now() + SECOND) == MIN_SLOWDOWN
     assert current_slowdown.metrics.registry.get_sample_value("notifier_push_slowdown_ratio") == MIN_SLOWDOWN

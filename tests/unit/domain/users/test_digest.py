@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.domain.users.account_preferences import AccountPreferences
 from notifier.domain.users.digest import (
-    MAX_COUNTED_BURSTS,
+    MAX_EXAMINED_BURSTS,
     MAX_LISTED_BURSTS,
     Digest,
     DigestSchedule,
@@ -62,12 +62,12 @@ def digest_viewer(**fields: object) -> Viewer:
     ],
 )
 def test_digest_is_due_when_local_time_first_reaches_its_hour(zone: str, hour: int, day: str, due: str) -> None:
-    assert schedule(zone, hour).due(date.fromisoformat(day)) == utc(due)
+    assert schedule(zone, hour).due_time_or_none(date.fromisoformat(day)) == utc(due)
 
 
 def test_date_skipped_by_a_zone_has_no_digest() -> None:
     samoa, left_out = schedule("Pacific/Apia"), date(2011, 12, 30)
-    assert samoa.due(left_out) is None
+    assert samoa.due_time_or_none(left_out) is None
     assert samoa.previous_date(date(2011, 12, 31)) == date(2011, 12, 29)
     assert samoa.day_of(utc("2011-12-30T04:00")) == samoa.day_of(utc("2011-12-31T03:59")) == date(2011, 12, 31)
     assert samoa.day_of(utc("2011-12-30T03:59:59")) == date(2011, 12, 29)
@@ -78,7 +78,7 @@ def test_burst_opened_at_the_due_time_is_in_the_next_digest() -> None:
     assert schedule().day_of(due - timedelta(milliseconds=1)) == TODAY
     assert schedule().day_of(due) == date(2026, 1, 6)
     assert (schedule().latest_due_date(due), schedule().latest_due_date(due - SECOND)) == (TODAY, date(2026, 1, 4))
-    assert (schedule().next_due(due - SECOND), schedule().next_due(due)) == (due, due + timedelta(days=1))
+    assert (schedule().next_due_time(due - SECOND), schedule().next_due_time(due)) == (due, due + timedelta(days=1))
 
 
 def test_digest_contains_bursts_hidden_only_by_its_volume() -> None:
@@ -125,14 +125,14 @@ def test_digest_sums_the_mentions_of_each_account() -> None:
 
 
 def test_digest_of_a_busy_day_keeps_the_newest_bursts() -> None:
-    opened = [burst(seq=seq) for seq in range(MAX_COUNTED_BURSTS + 1, 0, -1)]
+    opened = [burst(seq=seq) for seq in range(MAX_EXAMINED_BURSTS + 1, 0, -1)]
     whole, busy = (digest_of(digest_viewer(), TODAY, bursts, NOON) for bursts in (opened[1:], opened))
     assert whole is not None
     assert busy is not None
-    assert (whole.count, whole.more) == (MAX_COUNTED_BURSTS, False)
-    assert (busy.count, busy.more) == (MAX_COUNTED_BURSTS, True)
+    assert (whole.count, whole.more) == (MAX_EXAMINED_BURSTS, False)
+    assert (busy.count, busy.more) == (MAX_EXAMINED_BURSTS, True)
     assert [shown.key.seq for shown in busy.newest] == [
-        *range(MAX_COUNTED_BURSTS + 1, MAX_COUNTED_BURSTS + 1 - MAX_LISTED_BURSTS, -1)
+        *range(MAX_EXAMINED_BURSTS + 1, MAX_EXAMINED_BURSTS + 1 - MAX_LISTED_BURSTS, -1)
     ]
 
 

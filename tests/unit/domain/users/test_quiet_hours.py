@@ -9,8 +9,8 @@ from notifier.domain.users.quiet_hours import (
     QuietHours,
     is_known_zone,
     is_quiet,
-    next_quarter_hour,
     quiet_until,
+    rounded_up_to_quarter_hour,
 )
 
 NIGHT = QuietHours(start=time(22), end=time(7))
@@ -123,11 +123,11 @@ def test_quiet_hours_of_unknown_zone_use_utc() -> None:
     ],
 )
 def test_wake_time_is_rounded_up_to_a_quarter_hour(wakes: str, at: str) -> None:
-    assert next_quarter_hour(utc(wakes)) == utc(at)
+    assert rounded_up_to_quarter_hour(utc(wakes)) == utc(at)
 
 
 @pytest.mark.parametrize("zone", [BERLIN, NEW_YORK, "Asia/Kathmandu", "Australia/Eucla", LORD_HOWE])
 def test_quiet_hours_ending_at_a_quarter_hour_add_no_wait(zone: str) -> None:
     until = quiet_until(zone, QuietHours(start=time(0, 30), end=time(0, 15)), utc("2026-01-05T12:00:00"))
     assert until is not None
-    assert next_quarter_hour(until) == until
+    assert rounded_up_to_quarter_hour(until) == until
