@@ -16,7 +16,7 @@ from notifier.adapters.cassandra.stores.archive import CassandraArchive
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
 from notifier.adapters.cassandra.stores.coordination import CassandraLeases, CassandraThrottles
-from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraLaneTallies
+from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraDeadLetterTallies
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraDeferredBursts
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
@@ -48,6 +48,7 @@ __all__ = [
     "CassandraBurstChanges",
     "CassandraBursts",
     "CassandraClaims",
+    "CassandraDeadLetterTallies",
     "CassandraDeadLetters",
     "CassandraDeferredBursts",
     "CassandraDevices",
@@ -58,7 +59,6 @@ __all__ = [
     "CassandraHeads",
     "CassandraHeldMentions",
     "CassandraInbox",
-    "CassandraLaneTallies",
     "CassandraLeases",
     "CassandraLedger",
     "CassandraMemberSets",

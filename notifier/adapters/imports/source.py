@@ -15,7 +15,7 @@ from notifier.adapters.imports.layout import Ignore, Layout, Reject
 from notifier.adapters.imports.text_files import EXTRA_NEEDED, Form, TextReader, decompressed
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follow_import import HALF_KEY_BITS, Keys, merge_limit, merge_runs
-from notifier.domain.errors import BadImport, Environment, Full
+from notifier.domain.errors import BadImport, Full, UnusableEnvironment
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Source(Generic[T]):
 def open_source(
     file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, batch_rows: int, *, ignore: Ignore = list
 ) -> Iterator[Source[T]]:
-    """Open a source. Raises BadImport, and Environment without the import extra."""
+    """Open a source. Raises BadImport, and UnusableEnvironment without the import extra."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
@@ -71,7 +71,7 @@ def _parquet_source(file: Path, layout: Layout[T], reject: Reject, batch_rows: i
     try:
         from notifier.adapters.imports.parquet import ParquetReader, count_rows
     except ImportError:
-        raise Environment(EXTRA_NEEDED) from None
+        raise UnusableEnvironment(EXTRA_NEEDED) from None
     reader = ParquetReader(file=file, layout=layout, reject=reject, batch_rows=batch_rows, ignore=ignore)
     return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 

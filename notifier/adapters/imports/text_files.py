@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Generic, TypeVar, cast
 import msgspec
 
 from notifier.adapters.imports.layout import Ignore, Layout, ParsedRow, Reject, UnreadableRow
-from notifier.domain.errors import BadImport, Environment
+from notifier.domain.errors import BadImport, UnusableEnvironment
 
 # NDJSON: each line is an object.
 
@@ -171,7 +171,7 @@ GZIP_MAGIC, ZSTD_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1
 def decompressed(file: BinaryIO) -> BinaryIO:
     """Return the decompressed stream. The first bytes tell the compression; other files are read as they are.
 
-    Raises Environment without the import extra, and BadImport for Parquet, which has no lines.
+    Raises UnusableEnvironment without the import extra, and BadImport for Parquet, which has no lines.
     """
     first_bytes = file.peek(4) if hasattr(file, "peek") else b""
     if first_bytes.startswith(GZIP_MAGIC):
@@ -187,5 +187,5 @@ def _zstd(file: BinaryIO) -> BinaryIO:
     try:
         import pyarrow as pa
     except ImportError:
-        raise Environment(EXTRA_NEEDED) from None
+        raise UnusableEnvironment(EXTRA_NEEDED) from None
     return cast(BinaryIO, pa.CompressedInputStream(pa.PythonFile(file), "zstd"))

@@ -11,7 +11,7 @@ NotifierError
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
 ├── Full                        the disk is full; writes are refused, reads still work (HTTP 507)
-├── Environment                 this machine or folder can't run the command (CLI exit code 3)
+├── UnusableEnvironment         this machine or folder can't run the command (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
 │   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
 │   ├── Unwritable
@@ -24,7 +24,6 @@ NotifierError
 from notifier.domain.errors.environment import (
     BadSetting,
     DataLocked,
-    Environment,
     FileUnwritable,
     NoData,
     NotEmpty,
@@ -36,6 +35,7 @@ from notifier.domain.errors.environment import (
     SchemaChanged,
     SchemaNewer,
     SchemaOlder,
+    UnusableEnvironment,
     Unwritable,
 )
 from notifier.domain.errors.refused import (
@@ -96,7 +96,6 @@ __all__ = [
     "BadToken",
     "CacheUnavailable",
     "DataLocked",
-    "Environment",
     "EventConflict",
     "FileUnwritable",
     "Forbidden",
@@ -130,13 +129,14 @@ __all__ = [
     "TooManyRequests",
     "TooManyStreams",
     "Unavailable",
+    "UnusableEnvironment",
     "Unwritable",
     "WrongType",
 ]
 
-OUTAGES = (Unavailable, Full, Environment)
+OUTAGES = (Unavailable, Full, UnusableEnvironment)
 """Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
-`Environment` is one of them, because a process may start while the store is down. It connects later, and may then find
-that the keyspace is missing or its schema incomplete.
+`UnusableEnvironment` is one of them, because a process may start while the store is down. It connects later, and may
+then find that the keyspace is missing or its schema incomplete.
 """

@@ -1,4 +1,4 @@
-"""Translates driver errors: outages become StoreUnavailable, wrong credentials become Environment."""
+"""Translates driver errors: outages become StoreUnavailable, wrong credentials become UnusableEnvironment."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionBusy, ConnectionException
 
-from notifier.domain.errors import BadSetting, Environment, NotifierError, StoreUnavailable
+from notifier.domain.errors import BadSetting, NotifierError, StoreUnavailable, UnusableEnvironment
 
 _TRANSIENT_ERRORS = (
     vendor.RequestExecutionException,
@@ -63,13 +63,15 @@ def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
 
 
 def classify_connection_error(error: NoHostAvailable) -> NotifierError:
-    """Return Environment for a wrong password or a rejected certificate, otherwise StoreUnavailable."""
+    """Return UnusableEnvironment for a wrong password or a rejected certificate, otherwise StoreUnavailable."""
     causes = error.errors if isinstance(error.errors, dict) else {}
     for node, cause in causes.items():
         if isinstance(cause, AuthenticationFailed) and any(phrase in str(cause) for phrase in CREDENTIALS_REJECTED):
-            return Environment(f"Cassandra at {node} rejects the user or the password.")
+            return UnusableEnvironment(f"Cassandra at {node} rejects the user or the password.")
         if CERTIFICATE_REJECTED in str(cause):
-            return Environment(f"The certificate of Cassandra at {node} is not issued by the configured authority.")
+            return UnusableEnvironment(
+                f"The certificate of Cassandra at {node} is not issued by the configured authority."
+            )
     if not causes:
         return StoreUnavailable("Cassandra has no node in the datacenter that NOTIFIER_CASSANDRA_DATACENTER names.")
     kinds = ", ".join(sorted({type(cause).__name__ for cause in causes.values()}))

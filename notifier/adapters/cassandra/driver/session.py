@@ -25,7 +25,7 @@ from cassandra.policies import (
 from cassandra.query import BatchStatement, PreparedStatement, Statement, named_tuple_factory
 
 from notifier.adapters.cassandra.driver.errors import classify_connection_error, translate_errors
-from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
+from notifier.domain.errors import BadSetting, StoreUnavailable, UnusableEnvironment
 
 # Retry policy: retry reads on the next host, and never retry a write. A write may have taken effect although its
 # response was lost.
@@ -170,7 +170,7 @@ class Cluster:
     def __init__(self, access: CassandraAccess, require_schema: Callable[["Cluster"], None] = lambda _: None) -> None:
         """Create the cluster without connecting.
 
-        `require_schema` raises Environment if the keyspace does not fit the code. `prepare` calls it when a node
+        `require_schema` raises UnusableEnvironment if the keyspace doesn't fit the code. `prepare` calls it when a node
         rejects a statement.
         """
         self.access = access
@@ -183,7 +183,8 @@ class Cluster:
     def session(self) -> Session:
         """Return the session of this process in our keyspace.
 
-        Raises StoreUnavailable, and Environment if the keyspace doesn't exist or the nodes reject our credentials.
+        Raises StoreUnavailable. Raises UnusableEnvironment if the keyspace doesn't exist, if a node rejects our
+        credentials, or if we reject its certificate.
         """
         with self._lock:
             if self._session is not None and self._pid != os.getpid():
@@ -385,7 +386,9 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         raise (classify_connection_error(cause) if isinstance(cause, NoHostAvailable) else error) from cause
     except vendor.InvalidRequest as error:
         driver.shutdown()
-        raise Environment(f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it.") from error
+        raise UnusableEnvironment(
+            f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it."
+        ) from error
     except BaseException:
         # Without a shutdown the driver's threads would never stop to reconnect.
         with suppress(Exception):

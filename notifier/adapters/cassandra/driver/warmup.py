@@ -30,7 +30,7 @@ def statements() -> Sequence[str]:
 
 
 def prepare(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
-    """Prepare the statements, until the timeout in seconds. Raises StoreUnavailable, and Environment.
+    """Prepare the statements, until the timeout in seconds. Raises StoreUnavailable, and UnusableEnvironment.
 
     A statement that is left at the timeout, or that a node rejects because its schema lags, is prepared on first use.
     """

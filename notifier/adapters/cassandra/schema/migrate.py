@@ -16,7 +16,7 @@ from cassandra import InvalidRequest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
 
 from notifier.adapters.cassandra.driver.session import SCHEMA_CHANGE_TIMEOUT, SERIAL, Cluster
-from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
+from notifier.domain.errors import SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable, UnusableEnvironment
 
 # Migration register: the lock, and an entry for each migration that was started. All are in one partition. A
 # conditional write of an entry can therefore depend on the lock.
@@ -342,13 +342,13 @@ def _unapplied(
 ) -> list[CassandraMigration]:
     """Return the migrations of the phase that are not applied yet.
 
-    Raises Environment for phase post before phase pre is complete.
+    Raises UnusableEnvironment for phase post before phase pre is complete.
     """
     applied = _applied_keys(register.entries(), migrations)
     unapplied = [migration for migration in migrations if migration.key not in applied]
     unapplied_pre = [migration.name for migration in unapplied if migration.phase != Phase.POST]
     if phase == Phase.POST and unapplied_pre:
-        raise Environment(f"Run the phase pre first; migration {unapplied_pre[0]} is missing.")
+        raise UnusableEnvironment(f"Run the phase pre first; migration {unapplied_pre[0]} is missing.")
     return [migration for migration in unapplied if migration.phase == phase]
 
 

@@ -11,7 +11,7 @@ from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME
 from notifier.adapters.cassandra.stores.coordination import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, resume_audit, resumed
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
@@ -63,17 +63,17 @@ _INSERT_TALLY = "INSERT INTO lane_tallies (version, blob, lane) VALUES (?, ?, ?)
 _UPDATE_TALLY = "UPDATE lane_tallies SET version = ?, blob = ? WHERE lane = ? IF version = ?"
 
 
-class CassandraLaneTallies:
+class CassandraDeadLetterTallies:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+    def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
         # A plain read may be stale, which is harmless. Each process reads again after a second, and the compare-and-set
         # that precedes a dead letter fails on a stale tally.
         answers = self._cluster.query_each(_SELECT_TALLY, [(lane,) for lane in lanes])
         return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 
-    def compare_and_set(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: DeadLetterTally) -> DeadLetterTally:
         row = (tally.version, pack(tally), tally.lane)
         write = (_INSERT_TALLY, row) if tally.version == 1 else (_UPDATE_TALLY, (*row, tally.version - 1))
         [applied] = self._cluster.compare_and_set_each([write])
@@ -103,10 +103,10 @@ class CassandraLaneTallies:
         self.compare_and_set(resumed(stored))
         return stored.stop
 
-    def _read_serial(self, lane: str) -> LaneTally:
+    def _read_serial(self, lane: str) -> DeadLetterTally:
         """Read at SERIAL, which completes an interrupted compare-and-set. The next one can rely on the result."""
         return _tally(lane, self._cluster.query(_SELECT_TALLY, (lane,), profile=SERIAL))
 
 
-def _tally(lane: str, rows: list[tuple[bytes]]) -> LaneTally:
-    return unpack(LaneTally, rows[0][0]) if rows else LaneTally(lane=lane)
+def _tally(lane: str, rows: list[tuple[bytes]]) -> DeadLetterTally:
+    return unpack(DeadLetterTally, rows[0][0]) if rows else DeadLetterTally(lane=lane)

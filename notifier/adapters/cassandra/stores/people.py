@@ -21,16 +21,16 @@ from notifier.adapters.cassandra.stores.user_preferences import (
     SELECT_ACCOUNT_PREFERENCES,
     SELECT_PREFERENCES,
     SELECT_USER_BLOCKS,
-    block_query_limit,
     member_account_preferences,
     subject_preferences_of,
+    user_block_query_limit,
     user_blocks_of,
 )
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, block_of, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
-from notifier.domain.audience.id_ranges import RangeCache, bucket_of, split_id
+from notifier.domain.audience.id_ranges import IdRangeCache, bucket_of, split_id
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import visible_from
@@ -69,7 +69,7 @@ class CassandraPeople:
         self._async_queries = async_queries
         self._clock = clock
         self._max_blockers = max_blockers
-        self._id_ranges = RangeCache()
+        self._id_ranges = IdRangeCache()
 
     async def member(self, user: UserId) -> Member | None:
         if not user:
@@ -98,7 +98,7 @@ class CassandraPeople:
                 (_SELECT_FOLLOWS, (block, [slot, WHOLE_BLOCK_SLOT])),
                 (SELECT_PREFERENCES, (block, [slot, WHOLE_BLOCK_SLOT])),
                 (SELECT_ACCOUNT_PREFERENCES, shard_key),
-                (SELECT_USER_BLOCKS, (*block_key, block_query_limit(self._max_blockers))),
+                (SELECT_USER_BLOCKS, (*block_key, user_block_query_limit(self._max_blockers))),
                 (_SELECT_SEEN, shard_key),
                 (_SELECT_MARKS, block_key),
                 *more_queries,

@@ -291,7 +291,7 @@ async def user_blocks_of(
     If there are as many rows as the limit of that query allows, query all blocks. If more than `max_blockers` accounts
     block the member, return the first of them by name, and those that the member follows.
     """
-    if len(rows) == block_query_limit(max_blockers):
+    if len(rows) == user_block_query_limit(max_blockers):
         key = block_of(member), member
         own, blockers = await async_queries.query_all(
             [(_SELECT_BLOCKED_BY_MEMBER, key), (_SELECT_BLOCKERS, (*key, max_blockers))]
@@ -303,7 +303,7 @@ async def user_blocks_of(
     return block_ends((UserId(row.other_account), from_ms(row.until)) for row in rows)
 
 
-def block_query_limit(max_blockers: int) -> int:
+def user_block_query_limit(max_blockers: int) -> int:
     """Return the row limit of SELECT_USER_BLOCKS."""
     return min(FIRST_QUERY_ROWS, max_blockers)
 
