@@ -6,8 +6,8 @@ A processing lane is one stream and the group that reads it, or one pool of slic
 record; without a limit it would move the whole stream to the dead letters. A stopped lane handles nothing until an
 operator resumes it.
 
-Everything here is a value. `DeadLetterTally` is what the store keeps for each lane, shared by all processes that work on
-it.
+Everything here is a value. `DeadLetterTally` is what the store keeps for each lane, shared by all processes that work
+on it.
 """
 
 from collections.abc import Mapping

@@ -15,18 +15,18 @@ from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 MAX_ROWS_PER_MESSAGE = 10
-"""Maximum rows in a message, each in its own partition. By default a node warns about 11 or more."""
+"""Maximum rows in a message. Each row has its own partition, and by default a node warns about 11 or more of them."""
 MAX_MESSAGE_BYTES = 5 * 1024
 """Maximum size of a message, as the node counts it.
 
-A node with default settings warns about a larger message, which the driver logs, too. Above 50 KiB it rejects the
-message.
+With default settings a node warns about a larger message, and the driver logs the warning. The node rejects a message
+above 50 KiB.
 """
 ROW_OVERHEAD_BYTES = 17
 """Bytes that the node counts for a row in addition to the row's size on the wire.
 
-The node does not count ids and lengths, but counts the write time and the expiry time, which it stores with each value.
-Measured on Cassandra 5.0.8; equal for rows with lists and with bitmaps.
+Measured on Cassandra 5.0.8; equal for rows with lists and with bitmaps. The node also counts the write time and the
+expiry time of each value. It does not count ids and lengths, which are part of the size on the wire.
 """
 
 PUT_INBOX_ROW = load_statement("put_inbox_row")
@@ -39,9 +39,8 @@ _VALUES_PER_ROW = 8
 class RowMessage:
     """BATCH message of inbox rows, which are already encoded.
 
-    The driver takes this object for the list of a batch's statements. The list has a length, which is the number of
-    rows, but iterating over it yields nothing. So the driver encodes an empty batch, and the protocol handler inserts
-    the encoded rows.
+    This object replaces the list of statements in a batch of the driver. Its length is the number of rows, but
+    iterating over it yields nothing. So the driver encodes no row, and the protocol handler inserts the encoded ones.
     """
 
     rows: InboxRows
@@ -64,7 +63,7 @@ class RowMessage:
         return RowMessage(rows=self.rows, first_index=self.first_index, encoded=self.encoded[:1], ttl=self.ttl)
 
     @property
-    def size(self) -> int:
+    def byte_count(self) -> int:
         return sum(map(len, self.encoded))
 
     @property
@@ -84,7 +83,7 @@ class RowMessage:
             yield rows.ranges[index], *key, rows.members[index], self.ttl
 
 
-def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowMessage]:
+def divide_into_messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowMessage]:
     """Divide the rows into messages. A row that is too large for MAX_MESSAGE_BYTES gets a message of its own.
 
     `ttl` is in whole seconds and at least 1. `query_id` is the id of the prepared PUT_INBOX_ROW.
@@ -129,7 +128,7 @@ _ROWS_OFFSET = _FRAME_HEADER_BYTES + 3
 
 
 class PreencodedBatch(BatchStatement):  # type: ignore[misc]  # the driver ships no types
-    """Batch with encoded rows. The driver never sends it again; the bulk writer does."""
+    """Batch with encoded rows. The driver never retries it; the bulk writer sends rejected rows again."""
 
     def __init__(self, message: RowMessage) -> None:
         super().__init__(batch_type=BatchType.UNLOGGED)
@@ -148,7 +147,7 @@ class PreencodedBatchProtocol(ProtocolHandler):  # type: ignore[misc]  # the dri
 
 
 def driver_batch(message: RowMessage, prepared: PreparedStatement) -> BatchStatement:
-    """Return the rows as a regular batch, by the driver's public API alone. It is sent at a fifth of the speed."""
+    """Return the rows as a regular batch of the driver, which is sent at a fifth of the speed."""
     batch = BatchStatement(batch_type=BatchType.UNLOGGED)
     for values in message.values():
         batch.add(prepared, values)

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from notifier.adapters.cassandra.bulk.encoding import RowMessage, messages
+from notifier.adapters.cassandra.bulk.encoding import RowMessage, divide_into_messages
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import batches
@@ -45,7 +45,7 @@ class CassandraInbox:
         query_id = self._bulk.query_id()
         for group in rows:
             on_progress()
-            yield from messages(group, max(1, self._ttl(group)), query_id)
+            yield from divide_into_messages(group, max(1, self._ttl(group)), query_id)
 
     def _ttl(self, rows: InboxRows) -> int:
         """Return the remaining lifetime in whole seconds, below 1 if the burst has expired.
