@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import pytest
 
-from notifier.adapters.cassandra import CassandraAccess, Cluster, security
+from notifier.adapters.cassandra import CassandraAccess, Cluster, security_options
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine import Security, free_port
@@ -131,7 +131,7 @@ def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureE
 
 def create_user(port: int, ca: Path) -> None:
     """Create our user as the default user, which the node creates a moment after it listens."""
-    default_user = security(user="cassandra", password="cassandra", ca=str(ca))
+    default_user = security_options(user="cassandra", password="cassandra", ca_file=str(ca))
     deadline = monotonic() + STARTS_WITHIN
     while True:
         cluster = Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port, keyspace="system", security=default_user))

@@ -1,7 +1,7 @@
 """Cassandra adapters: the durable store for deployments of more than one machine."""
 
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
-from notifier.adapters.cassandra.driver.errors import security
+from notifier.adapters.cassandra.driver.errors import security_options
 from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster
 from notifier.adapters.cassandra.schema.health import CassandraStatus, NodeStatus, cassandra_status
 from notifier.adapters.cassandra.schema.migrate import (
@@ -84,5 +84,5 @@ __all__ = [
     "migration_differences",
     "pending_migrations",
     "require_schema",
-    "security",
+    "security_options",
 ]

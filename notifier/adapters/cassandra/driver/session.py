@@ -27,8 +27,8 @@ from cassandra.query import BatchStatement, PreparedStatement, Statement, named_
 from notifier.adapters.cassandra.driver.errors import classify_connection_error, translate_errors
 from notifier.domain.errors import BadSetting, StoreUnavailable, UnusableEnvironment
 
-# Retry policy: retry reads on the next host, and never retry a write. A write may have taken effect although its
-# response was lost.
+# Retry policy: retry failed reads on the next host, and never retry a write, which may have taken effect although its
+# response was lost. A request that times out, at a node or in this process, is not retried either.
 
 MAX_READ_RETRIES = 2
 """Maximum retries of a read, each on another node."""
@@ -37,12 +37,12 @@ _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 
 
 class NextHostRetryPolicy(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
-    """Retry a failed read on the next host, one host at a time.
+    """Retries a failed read on the next host, one host at a time.
 
-    Another node may answer if the first one has a broken connection, or sees too few live replicas.
+    Another node may answer if the connection to the first one breaks, or if the first one sees too few live replicas.
 
-    Speculative execution sends a read to two hosts at once, and is unsafe. The driver accepts the responses of both,
-    and may take a late page of one host for the next page of the other.
+    The driver's speculative execution would send a read to two hosts at once, and is unsafe. The driver accepts the
+    responses of both, and may take a late page of one host for the next page of the other.
     """
 
     def on_request_error(self, query: Any, consistency: Any, error: Any, retry_num: int) -> tuple[int, Any]:
@@ -63,11 +63,11 @@ def _retry_decision(query: Any, retry_num: int) -> tuple[int, Any]:
     return (RetryPolicy.RETRY_NEXT_HOST if retry else RetryPolicy.RETHROW), None
 
 
-# Deadlines of requests. They release a request once its response has arrived.
+# Deadlines of requests. A request is released once its response has arrived.
 #
-# The driver's own timer refers to its request until the deadline passes. The request refers to the timer and to the
-# response. The garbage collector would have to break this reference cycle, and the bitmaps of all reads of several
-# seconds would stay in memory.
+# The driver's own timer would refer to its request until the deadline passes, even after the response. The request
+# refers to the timer and to the response. Only the garbage collector would break this cycle, and meanwhile the bitmaps
+# of several seconds of reads would stay in memory.
 
 
 class DriverDeadline:
@@ -97,8 +97,8 @@ class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the
         return deadline
 
 
-# Rows with named columns. The driver's own factory creates a class for each response, which costs more than decoding
-# most responses.
+# Rows with named columns. The driver's own factory creates a class for each response. For most responses that costs
+# more than to decode them.
 
 
 def named_rows(columns: Sequence[str], raw_rows: Sequence[Sequence[object]]) -> list[Any]:
@@ -108,7 +108,7 @@ def named_rows(columns: Sequence[str], raw_rows: Sequence[Sequence[object]]) -> 
 
 @lru_cache(maxsize=512)
 def _row_class(columns: tuple[str, ...]) -> Any:
-    """Return the driver's row class, which renames columns that are no Python identifiers. Cached."""
+    """Return the driver's named tuple for these columns. Columns that are no Python identifiers get other names."""
     [row] = named_tuple_factory(columns, [columns])
     return type(row)
 
@@ -123,19 +123,20 @@ PLAIN = EXEC_PROFILE_DEFAULT
 SERIAL = "serial"
 """Profile for reads that see all conditional writes that were decided, and that complete interrupted ones."""
 RESPONSE_TIMEOUT = timedelta(seconds=5)
+"""Default timeout of a request, of a connection attempt, and of the driver's own queries."""
 SCHEMA_CHANGE_TIMEOUT = timedelta(seconds=30)
 """Timeout of a schema change, which waits until all nodes have the new schema."""
 RECONNECT_INTERVAL = 1.0
 """Seconds between reconnection attempts.
 
-The driver's own backoff grows to ten minutes. A node that was down for long would stay unused for up to ten minutes
-after its return.
+The interval is constant. With the driver's own backoff, which grows to ten minutes, a node that was down for a long
+time would stay unused for up to ten minutes after its return.
 """
 HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
-"""Heartbeat interval and timeout in seconds: a hung node is dropped after five seconds. The driver's defaults take a
-minute."""
+"""Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds, and with the driver's defaults
+after a minute."""
 MAX_IN_FLIGHT_PER_CALL = 128
-"""Maximum queries in flight per call. Further queries would only wait in the node's queue."""
+"""Maximum queries in flight per call. More would only wait in the node's queue."""
 _KEYSPACE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _SINGLE_REPLICA = {"class": "SimpleStrategy", "replication_factor": "1"}
 
@@ -279,7 +280,7 @@ class Cluster:
         profile: object = EXEC_PROFILE_DEFAULT,
         max_in_flight: int = MAX_IN_FLIGHT_PER_CALL,
     ) -> list[list[Any]]:
-        """Run different statements concurrently. Return the results in their order. Raises as `query` does."""
+        """Run statements concurrently. Return the results in the order of the statements. Raises as `query` does."""
         session = self.session()
         in_flight: deque[Any] = deque()
         results: list[list[Any]] = []
@@ -295,7 +296,7 @@ class Cluster:
         """Run a conditional write, and return whether it was applied.
 
         Raises StoreUnavailable if the response is lost: the write was applied, will be applied, or never will be. A
-        later read at SERIAL shows whether it was.
+        read at SERIAL shows whether it has been applied by then.
         """
         return bool(self.query(statement, values)[0].applied)
 
@@ -303,7 +304,7 @@ class Cluster:
         """Run conditional writes concurrently.
 
         Return for each write whether it was applied, or None if its response was lost. Raises StoreUnavailable if a
-        write could not be sent.
+        statement can't be prepared.
         """
         return self._run_conditional_writes(
             self.prepare(statement).bind(tuple(values)) for statement, values in statements
@@ -315,8 +316,8 @@ class Cluster:
         """Run groups of conditional writes concurrently. Each group is applied as a whole or not at all.
 
         The writes of a group share a partition, and need only one round of Paxos. Single writes would contend for the
-        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Results and errors are those of
-        `compare_and_set_each`, per group.
+        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Each group has one result, as each
+        write in `compare_and_set_each`.
         """
         return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 
@@ -390,17 +391,14 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
             f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it."
         ) from error
     except BaseException:
-        # Without a shutdown the driver's threads would never stop to reconnect.
+        # Without a shutdown the driver's threads would go on to try connections for ever.
         with suppress(Exception):
             driver.shutdown()
         raise
 
 
 def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
-    """Return an execution profile that retries reads only.
-
-    The driver's default policy also repeats writes that timed out, which may have taken effect.
-    """
+    """Return an execution profile at this consistency."""
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),
         retry_policy=NextHostRetryPolicy(),
