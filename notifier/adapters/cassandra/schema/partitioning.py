@@ -10,11 +10,8 @@ from notifier.domain.ids import Subject, UserId
 BURSTS_PER_RUN = 1_024
 """Bursts of a subject per partition of `bursts`. The column `run` has the number of the partition."""
 BUCKETS = 16
-"""Number of partitions over which the rows of these tables are spread.
-
-Partitions are counted for the bursts of an hour, for the mentions of a burst, for all held mentions and for all
-verdicts.
-"""
+"""Number of partitions over which the bursts of an hour are spread, and also the mentions of a burst, all held mentions
+and all verdicts."""
 HOUR_MS = 3_600_000
 """One hour in milliseconds."""
 SHARDS_PER_GROUP = 8
@@ -57,8 +54,10 @@ def bucket_of_user(user: UserId) -> int:
 
 ROW_LIFETIME = RETENTION + timedelta(days=1)
 """Lifetime of rows that must not expire before their burst."""
-MAX_WRITE_TIMESTAMP = (datetime(2200, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-"""Highest write timestamp, in microseconds: the year 2200. No other write replaces what was written with it."""
+ERASURE_WRITE_TIMESTAMP = (datetime(2200, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
+    microseconds=1
+)
+"""Write timestamp of erasures, in microseconds: the year 2200. No other write of the same text has a higher one."""
 
 
 def seconds_until(end: datetime, now: datetime) -> int:

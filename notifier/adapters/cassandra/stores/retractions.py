@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import (
     BUCKETS,
-    MAX_WRITE_TIMESTAMP,
+    ERASURE_WRITE_TIMESTAMP,
     ROW_LIFETIME,
     bucket_of_event,
     seconds_until,
@@ -117,7 +117,7 @@ def changed_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], n
 def blanked_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the parameters of BLANK_MENTION for the retracted mentions. No later write restores a blanked mention."""
     retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
-    return [(MAX_WRITE_TIMESTAMP, *row[1:]) for row in changed_rows(retracted, bursts, now)]
+    return [(ERASURE_WRITE_TIMESTAMP, *row[1:]) for row in changed_rows(retracted, bursts, now)]
 
 
 def expiry_of(sequenced: SequencedMention, openings: Mapping[BurstKey, datetime]) -> datetime:
@@ -187,6 +187,6 @@ def _blank_event_row(held: HeldMention, now: datetime) -> Row:
         held.id.id,
         held.id.source,
         pack(held.without_text.event),
-        MAX_WRITE_TIMESTAMP,
+        ERASURE_WRITE_TIMESTAMP,
         ttl,
     )
