@@ -1,6 +1,6 @@
 """Reads and writes one user's state: follows, preferences, user blocks, marks and seen time.
 
-The rows are in partitions of the user's member block and shard, which are queried concurrently.
+A user's rows are in partitions of the user's member block and shard. The partitions are queried concurrently.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ _MICROSECONDS_PER_MS = 1_000
 
 
 class CassandraPeople:
-    """State of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
+    """State of users. Reads and writes use a quorum, so each read sees all acknowledged writes."""
 
     def __init__(self, async_queries: AsyncQueries, clock: Clock, *, max_blockers: int = MAX_BLOCKERS) -> None:
         self._async_queries = async_queries
@@ -107,11 +107,11 @@ class CassandraPeople:
         own_preferences = subject_preferences_of(member, preferences)
         account_preferences = member_account_preferences(member, account_preference_rows)
         subjects = _follows(slot, follows)
-        blocks = await user_blocks_of(self._async_queries, member, user_block_rows, subjects, self._max_blockers)
+        user_blocks = await user_blocks_of(self._async_queries, member, user_block_rows, subjects, self._max_blockers)
         viewer = Viewer(
             user=user,
-            follows=visible_after_unblock(visible_from(subjects, own_preferences, account_preferences), blocks),
-            blocked=blocked_accounts(blocks),
+            follows=visible_after_unblock(visible_from(subjects, own_preferences, account_preferences), user_blocks),
+            blocked=blocked_accounts(user_blocks),
             volume=own_volumes(own_preferences),
             marks=_marks(seen, marks),
             account_preferences=account_preferences,
@@ -143,8 +143,8 @@ class CassandraPeople:
         return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        # An interruption may leave only some of these bursts marked as seen. None of these marks is wrong, because all
-        # bursts were on the page. The client repeats the request.
+        # An interruption may leave only some of these bursts marked as seen. These marks are right, because all bursts
+        # were on the page. The client repeats the request for the others.
         at, ttls = to_ms(seen_at), await self._mark_ttls(dict.fromkeys(newer))
         await self._async_queries.query_each(
             _PUT_ALSO_SEEN_BY_BURST, [(*_key_by_burst(burst, member), True) for burst in ttls]
@@ -168,7 +168,7 @@ class CassandraPeople:
         await self._async_queries.query_each(_PUT_MARK, rows_by_member)
 
     async def _member_of_account(self, user: UserId, account_rows: Sequence[Any]) -> Member | None:
-        """Return the member by the rows of SELECT_ACCOUNT. Without a row, look for an id range that has the user."""
+        """Return the member by the rows of SELECT_ACCOUNT. Without a row, look for an id range with the user's id."""
         if account_rows:
             account = entry_of(account_rows[0])
             return None if account.deleted else account.member
@@ -197,9 +197,9 @@ class CassandraPeople:
         results = await self._async_queries.query_each(
             _SELECT_MARK_TIMESTAMP, [_key_by_member(burst, member) for burst in bursts]
         )
-        current = [max((row.at or 0 for row in rows), default=0) for rows in results]
+        current_timestamps = [max((row.at or 0 for row in rows), default=0) for rows in results]
         now = to_ms(self._clock.now()) * _MICROSECONDS_PER_MS
-        return {burst: max(now, timestamp + 1) for burst, timestamp in zip(bursts, current, strict=True)}
+        return {burst: max(now, current + 1) for burst, current in zip(bursts, current_timestamps, strict=True)}
 
     async def _mark_ttls(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
         """Return the TTL in seconds for the marks of each burst. Expired bursts, which no user sees, are left out.
@@ -207,11 +207,11 @@ class CassandraPeople:
         If a burst is not stored, its marks get the longest TTL that they could need.
         """
         keys, now = list(bursts), self._clock.now()
-        opened = await self._async_queries.query_each(
+        opening_rows = await self._async_queries.query_each(
             _SELECT_OPENING, [(str(key.subject), run_of(key.seq), key.seq) for key in keys]
         )
-        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + ROW_LIFETIME for rows in opened]
-        ttls = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
+        expiries = [expires_at(from_ms(rows[0].opened_at)) if rows else now + ROW_LIFETIME for rows in opening_rows]
+        ttls = {key: seconds_until(expiry, now) for key, expiry in zip(keys, expiries, strict=True)}
         return {key: ttl for key, ttl in ttls.items() if ttl > 0}
 
 
@@ -228,14 +228,14 @@ def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
 
     A row of the member overrides the row of the whole block for the same subject, also if the member has unfollowed.
     """
-    own: dict[str, int] = {}
-    shared: dict[str, int] = {}
+    by_own_row: dict[str, int] = {}
+    by_block_row: dict[str, int] = {}
     for row in rows:
         if row.slot == slot:
-            own[row.subject] = row.visible_from
+            by_own_row[row.subject] = row.visible_from
         elif row.members[slot // 8] >> slot % 8 & 1:
-            shared[row.subject] = row.visible_from
-    visible_from_ms, unfollowed = shared | own, to_ms(UNFOLLOWED)
+            by_block_row[row.subject] = row.visible_from
+    visible_from_ms, unfollowed = by_block_row | by_own_row, to_ms(UNFOLLOWED)
     return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_ms.items() if at < unfollowed}
 
 
