@@ -19,8 +19,8 @@ WAKE_BUCKETS = range(4)
 SLOTS_PER_QUERY = 16
 """Slots in one query. With their buckets these are 64 partitions, and nearly all of them are empty."""
 MIN_SCAN_ROWS = 1_024
-"""Lowest row limit of a scan. Each scan has to skip the tombstones of the bursts that are woken already. So one scan
-reads more due bursts than one call returns."""
+"""Lowest row limit of a scan. Each scan has to skip the tombstones of the bursts that are woken already, so one scan
+reads enough due bursts for several calls."""
 MAX_DEFERRAL_MS = 26 * 3_600_000
 """Longest time from a deferral to the wake-up. An alert is valid for 24 hours, and a burst wakes at a quarter hour; the
 rest is margin."""
@@ -63,8 +63,8 @@ class CassandraDeferredBursts:
         self._last_full_scan_at: int | None = None
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
-        # Here and in `wake_due`, write to the new list before deleting from the old one. A crash in between leaves the
-        # burst in both lists, and the next run repeats the step.
+        # Here and in `wake_due`, add the burst to one list before removing it from the other. A crash in between leaves
+        # the burst in both lists, and the next run repeats the step.
         #
         # The write timestamp of a deferral is the time of the decision, and that of a wake-up is the wake-up time. If
         # this process stalls here, another process may wake the burst first. The higher timestamp then wins in both

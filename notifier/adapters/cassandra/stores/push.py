@@ -36,7 +36,7 @@ A worker sends to that many shards at a time. Mostly no other worker sends to th
 contend. The column `shard_run` has the number of the log partition.
 """
 MAX_ROUND_BYTES = 16_384
-"""Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A large batch
+"""Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A larger batch
 has a round of its own."""
 MAX_CQL_BATCH_BYTES = 4_096
 """Maximum bytes of outcomes per CQL batch. The server warns about a batch above 5 KiB, and rejects one above 50 KiB."""
@@ -76,14 +76,16 @@ class CassandraSendLog:
         # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller then
         # gives another batch the same number, `write_ahead` refuses that batch.
         groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_LOG_PARTITION)
-        shards_by_log_partition = {number: list(group) for number, group in groups}
-        partitions = [(tier, number, group) for tier in Tier for number, group in shards_by_log_partition.items()]
+        shards_by_partition = {partition: list(group) for partition, group in groups}
+        tier_partitions = [
+            (tier, partition, group) for tier in Tier for partition, group in shards_by_partition.items()
+        ]
         queries = [
-            (str(burst.subject), burst.seq, str(platform), str(tier), number, group)
-            for tier, number, group in partitions
+            (str(burst.subject), burst.seq, str(platform), str(tier), partition, group)
+            for tier, partition, group in tier_partitions
         ]
         batches = defaultdict[SendLogKey, list[SendBatch]](list)
-        for (tier, _, _), rows in zip(partitions, self._cluster.query_each(_SELECT_BATCHES, queries), strict=True):
+        for (tier, _, _), rows in zip(tier_partitions, self._cluster.query_each(_SELECT_BATCHES, queries), strict=True):
             for shard, number, intent, outcome in rows:
                 # An outcome is written after its intent, and expires later. A row without intent is an expired batch.
                 if intent is not None:

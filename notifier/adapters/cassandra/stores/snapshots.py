@@ -87,7 +87,7 @@ class CassandraAudienceSnapshots:
         return {row.shard: unpack(SnapshotFacts, row.facts).counts(row.shard) for row in rows}
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
-        # Write the snapshots before their name is chosen. If a crash comes in between, they are never read, and expire.
+        # Write the snapshots before their name is chosen. After a crash in between they are never read, and expire.
         name, now = uuid4().hex, to_ms(self._clock.now())
         self._cluster.query_each(_PUT_SNAPSHOT, [_row(burst, name, snapshot) for snapshot in snapshots])
         chosen_elsewhere = self._choose(burst, [snapshot.shard for snapshot in snapshots], name, now)
@@ -114,8 +114,8 @@ class CassandraAudienceSnapshots:
         while remaining:
             shards_by_partition = _shards_by_choice_partition(remaining)
             groups = [
-                [(*key, number, shard, name, now, _TTL_SECONDS) for shard in group]
-                for number, group in shards_by_partition
+                [(*key, partition, shard, name, now, _TTL_SECONDS) for shard in group]
+                for partition, group in shards_by_partition
             ]
             applied = self._cluster.compare_and_set_batches(_CHOOSE_SNAPSHOT, groups)
             if None in applied:
@@ -140,7 +140,7 @@ class CassandraAudienceSnapshots:
 def _shards_by_choice_partition(shards: Collection[int]) -> list[tuple[int, list[int]]]:
     """Return the number of each choice partition that has some of these shards, with these shards."""
     groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_CHOICE_PARTITION)
-    return [(number, list(group)) for number, group in groups]
+    return [(partition, list(group)) for partition, group in groups]
 
 
 def chosen_snapshot_names(
@@ -153,7 +153,7 @@ def chosen_snapshot_names(
     """
     results = cluster.query_each(
         _SELECT_CHOICES,
-        [(str(burst.subject), burst.seq, number, group) for number, group in _shards_by_choice_partition(shards)],
+        [(str(burst.subject), burst.seq, partition, group) for partition, group in _shards_by_choice_partition(shards)],
     )
     return {
         row.shard: row.snapshot_name
