@@ -316,8 +316,8 @@ class Cluster:
         """Run groups of conditional writes concurrently. Each group is applied as a whole or not at all.
 
         The writes of a group share a partition, and need only one round of Paxos. Single writes would contend for the
-        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Each group has one result, as each
-        write in `compare_and_set_each`.
+        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Return one
+        result for each group, with the same meaning as the results of `compare_and_set_each`.
         """
         return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 

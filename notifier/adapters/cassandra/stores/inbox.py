@@ -213,7 +213,7 @@ def row_of(row: Any) -> InboxRow:
 SUBJECTS_PER_GROUP = 128
 """Subjects that are read together. The bursts of the first groups limit how far back later groups are read."""
 RUNS_PER_QUERY = 16
-"""Runs (numbers of partitions of bursts) that one query returns for each subject."""
+"""Maximum runs (partitions of bursts) that one query returns of each subject."""
 FIRST_PAGE_BURSTS = 4
 """Bursts that the first query reads of each subject: few, because most subjects have no burst in the result."""
 
@@ -252,13 +252,13 @@ class BurstQuery:
 
 @dataclass(slots=True)
 class _SubjectBurstCursor:
-    """Read position within the bursts of one subject. The newest is read first; it has the highest number."""
+    """Read position within the bursts of one subject, from the newest on, which has the highest number."""
 
     subject: str
     runs: deque[int] = field(default_factory=deque)
     """Runs (partitions of bursts) that are left to read, newest first. The first of them may be read in part."""
     seq_limit: int = MAX_INT64
-    """Of the first of `runs`, only bursts with lower numbers than this are left to read."""
+    """Burst number. In the first of `runs`, only bursts with lower numbers are left to read."""
     oldest_run: int = MAX_INT64
     """Oldest run that a query has returned."""
     has_more_runs: bool = True
@@ -289,7 +289,7 @@ class NewestBursts:
         self._async_queries = async_queries
         self._burst_query = burst_query
         self._earliest_opening = burst_query.earliest_opening
-        """Bursts that opened before are ignored. It rises once `_newest` is full: to the oldest opening in it."""
+        """Bursts that opened before are ignored. Once `_newest` is full, this is the oldest opening in it."""
         self._newest: list[BurstRow] = []
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[BurstRow]:

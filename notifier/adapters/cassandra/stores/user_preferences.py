@@ -228,8 +228,8 @@ class CassandraPreferences:
         )
 
     async def write(self, change: PreferenceChange) -> None:
-        # The subject table comes first, as in CassandraSubjectPreferences. After an interruption the client or the
-        # indexer writes the change again.
+        # The subject table comes first, as in CassandraSubjectPreferences. After an interruption the graph indexer
+        # writes the change again, from the log.
         for statement, row in preference_statements(change):
             await self._async_queries(statement, row)
 
