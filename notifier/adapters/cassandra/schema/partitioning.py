@@ -10,8 +10,8 @@ from notifier.domain.ids import Subject, UserId
 BURSTS_PER_RUN = 1_024
 """Bursts of a subject per partition of `bursts`. The column `run` has the number of the partition."""
 BUCKETS = 16
-"""Number of partitions over which the bursts of an hour are spread, and also the mentions of a burst, all held mentions
-and all verdicts."""
+"""Partitions over which the bursts of an hour are spread. So are the mentions of a burst, all held mentions and all
+verdicts."""
 HOUR_MS = 3_600_000
 """One hour in milliseconds."""
 SHARDS_PER_GROUP = 8
@@ -22,6 +22,7 @@ A slice reads its shards with few queries. A response with five dense sets for e
 
 
 def run_of(seq: int) -> int:
+    """Return the number of the burst's partition of bursts."""
     return seq // BURSTS_PER_RUN
 
 
@@ -49,14 +50,11 @@ def bucket_of_user(user: UserId) -> int:
     return crc32(user.encode()) % BUCKETS
 
 
-# Burst, mention and inbox rows are written with their remaining lifetime as TTL, so that those of a burst expire
-# together.
+# Burst, mention and inbox rows are written with the rest of their lifetime as TTL, however late they are written.
 
 ROW_LIFETIME = RETENTION + timedelta(days=1)
 """Lifetime of rows that must not expire before their burst."""
-ERASURE_WRITE_TIMESTAMP = (datetime(2200, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
-    microseconds=1
-)
+ERASURE_WRITE_TIMESTAMP = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
 """Write timestamp of erasures, in microseconds: the year 2200. No other write of the same text has a higher one."""
 
 
