@@ -86,12 +86,12 @@ class CassandraPeople:
         block, slot = divmod(member, BLOCK_MEMBERS)
         shard_key, block_key = (shard_of(member), member), (block, member)
         (
-            follows,
-            preferences,
+            follow_rows,
+            preference_rows,
             account_preference_rows,
             user_block_rows,
-            seen,
-            marks,
+            seen_rows,
+            mark_rows,
             *more_results,
         ) = await self._async_queries.query_all(
             [
@@ -104,16 +104,16 @@ class CassandraPeople:
                 *more_queries,
             ]
         )
-        own_preferences = subject_preferences_of(member, preferences)
+        own_preferences = subject_preferences_of(member, preference_rows)
         account_preferences = member_account_preferences(member, account_preference_rows)
-        subjects = _follows(slot, follows)
-        user_blocks = await user_blocks_of(self._async_queries, member, user_block_rows, subjects, self._max_blockers)
+        follows = _follows(slot, follow_rows)
+        user_blocks = await user_blocks_of(self._async_queries, member, user_block_rows, follows, self._max_blockers)
         viewer = Viewer(
             user=user,
-            follows=visible_after_unblock(visible_from(subjects, own_preferences, account_preferences), user_blocks),
+            follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), user_blocks),
             blocked=blocked_accounts(user_blocks),
             volume=own_volumes(own_preferences),
-            marks=_marks(seen, marks),
+            marks=_marks(seen_rows, mark_rows),
             account_preferences=account_preferences,
         )
         return viewer, more_results
@@ -139,8 +139,8 @@ class CassandraPeople:
     ) -> tuple[InboxContext, Sequence[Sequence[Any]]]:
         """Return the context, and the results of `more_queries`."""
         vip_query = (SELECT_CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
-        viewer, [flags, *more_results] = await self._viewer(user, member, [vip_query, *more_queries])
-        return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), more_results
+        viewer, [flag_rows, *more_results] = await self._viewer(user, member, [vip_query, *more_queries])
+        return InboxContext(member=member, viewer=viewer, vip=any(row.is_on for row in flag_rows)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # An interruption may leave only some of these bursts marked as seen. These marks are right, because all bursts
