@@ -129,12 +129,12 @@ SCHEMA_CHANGE_TIMEOUT = timedelta(seconds=30)
 RECONNECT_INTERVAL = 1.0
 """Seconds between reconnection attempts.
 
-The interval is constant. With the driver's own backoff, which grows to ten minutes, a node that was down for a long
-time would stay unused for up to ten minutes after its return.
+The interval is constant. The driver's own backoff grows to ten minutes, and a node that was down for a long time would
+stay unused for so long after its return.
 """
 HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
-"""Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds, and with the driver's defaults
-after a minute."""
+"""Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds. The driver's defaults take a
+minute."""
 MAX_IN_FLIGHT_PER_CALL = 128
 """Maximum queries in flight per call. More would only wait in the node's queue."""
 _KEYSPACE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")

@@ -8,7 +8,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Subject, UserId
 
 BURSTS_PER_RUN = 1_024
-"""Bursts of a subject per partition of `bursts`. The column `run` has the number of the partition."""
+"""Bursts of a subject per partition of `bursts`. The number of the partition is stored as the run."""
 BUCKETS = 16
 """Partitions over which the bursts of an hour are spread. So are the mentions of a burst, all held mentions and all
 verdicts."""

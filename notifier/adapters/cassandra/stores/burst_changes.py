@@ -1,4 +1,4 @@
-"""Stores the change feed of bursts, ordered by the clocks of the writers. Readers poll it."""
+"""Stores the change feed of bursts, ordered by the clocks of the writers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -36,7 +36,7 @@ rescanned once a minute."""
 
 @dataclass(frozen=True, slots=True)
 class OpenBurstScan:
-    """What a full scan reads, decided when it starts."""
+    """Hours and slots that a full scan reads, decided when the scan starts."""
 
     started_at: int
     """Time before the first query, in milliseconds. The scan may miss bursts that are listed after this time."""

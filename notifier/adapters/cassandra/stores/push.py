@@ -33,7 +33,7 @@ SHARDS_PER_LOG_PARTITION = 64
 """Shards whose batches of a provider and tier share a partition of the send log, and a Paxos round.
 
 A worker sends to that many shards at a time. Mostly no other worker sends to these shards, so Paxos rounds don't
-contend. The column `shard_run` has the number of the log partition.
+contend. The number of the log partition is stored as the run of shards.
 """
 MAX_ROUND_BYTES = 16_384
 """Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A larger batch
