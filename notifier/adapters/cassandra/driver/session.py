@@ -129,8 +129,8 @@ SCHEMA_CHANGE_TIMEOUT = timedelta(seconds=30)
 RECONNECT_INTERVAL = 1.0
 """Seconds between reconnection attempts.
 
-The interval is constant. The driver's own backoff grows to ten minutes, and a node that was down for a long time would
-stay unused for so long after its return.
+The interval is constant. The driver's own backoff grows to ten minutes. A node that was down for a long time could stay
+unused for ten minutes after its return.
 """
 HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
 """Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds. The driver's defaults take a
@@ -391,7 +391,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
             f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it."
         ) from error
     except BaseException:
-        # Without a shutdown the driver's threads would go on to try connections for ever.
+        # Without a shutdown the driver's threads would never stop trying to connect.
         with suppress(Exception):
             driver.shutdown()
         raise
