@@ -134,7 +134,9 @@ def create_user(port: int, ca: Path) -> None:
     default_user = security_options(user="cassandra", password="cassandra", ca_file=str(ca))
     deadline = monotonic() + STARTS_WITHIN
     while True:
-        cluster = Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port, keyspace="system", security=default_user))
+        cluster = Cluster(
+            CassandraAccess(hosts=["127.0.0.1"], port=port, keyspace="system", security_options=default_user)
+        )
         try:
             statement = (
                 f"CREATE ROLE IF NOT EXISTS {USER} WITH PASSWORD = '{PASSWORD}' AND LOGIN = true AND SUPERUSER = true"

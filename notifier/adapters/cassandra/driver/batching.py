@@ -19,7 +19,8 @@ T = TypeVar("T")
 def batched_rows(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
     """Join rows of one table into an unlogged batch.
 
-    The batch is not atomic. After an error some rows may be written, and the caller must write all of them again.
+    A batch of several partitions is not atomic. After an error some rows may be written, and the caller must write all
+    of them again.
     """
     return batched_inserts([(insert, row) for row in rows])
 

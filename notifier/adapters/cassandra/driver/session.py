@@ -149,11 +149,11 @@ class CassandraAccess:
     port: int = 9042
     keyspace: str = "notifier"
     datacenter: str = "datacenter1"
-    """Datacenter whose nodes are queried. A quorum of its replicas is enough."""
+    """Datacenter whose nodes are queried. Conditional writes need a quorum of all replicas, other queries of its own."""
     replication: Mapping[str, str] = field(default_factory=lambda: _SINGLE_REPLICA)
     """Replication of a new keyspace. An existing keyspace keeps the replication that its operators set."""
     response_timeout: timedelta = RESPONSE_TIMEOUT
-    security: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    security_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Options for the driver's cluster (`auth_provider`, `ssl_context`). Empty means no TLS and no credentials."""
 
     def __post_init__(self) -> None:
@@ -210,9 +210,7 @@ class Cluster:
         """Change the schema on all nodes. Raises StoreUnavailable: the change may have taken effect or not."""
         _change_schema(self.session(), statement)
 
-    def execute(
-        self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
-    ) -> list[Any]:
+    def execute(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
         """Run a statement without preparing it, for rare statements.
 
         Raises StoreUnavailable: the statement may have taken effect or not.
@@ -247,9 +245,7 @@ class Cluster:
             prepared.is_idempotent = is_read(statement)
         return prepared
 
-    def query(
-        self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
-    ) -> list[Any]:
+    def query(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
         """Return all rows of all pages. Raises StoreUnavailable: a write may have taken effect or not."""
         with translate_errors("A statement failed"):
             return list(self.session().execute(self.prepare(statement), tuple(values), execution_profile=profile))
@@ -265,7 +261,7 @@ class Cluster:
             yield from self.session().execute(bound)
 
     def query_each(
-        self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
+        self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = PLAIN
     ) -> list[list[Any]]:
         """Run one statement concurrently, once for each item of `parameters`.
 
@@ -277,7 +273,7 @@ class Cluster:
         self,
         queries: Iterable[tuple[str, Sequence[object]]],
         *,
-        profile: object = EXEC_PROFILE_DEFAULT,
+        profile: object = PLAIN,
         max_in_flight: int = MAX_IN_FLIGHT_PER_CALL,
     ) -> list[list[Any]]:
         """Run statements concurrently. Return the results in the order of the statements. Raises as `query` does."""
@@ -316,8 +312,8 @@ class Cluster:
         """Run groups of conditional writes concurrently. Each group is applied as a whole or not at all.
 
         The writes of a group share a partition, and need only one round of Paxos. Single writes would contend for the
-        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Return one
-        result for each group, with the same meaning as the results of `compare_and_set_each`.
+        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Return one result for each group,
+        with the same meaning as the results of `compare_and_set_each`.
         """
         return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 
@@ -363,7 +359,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         port=access.port,
         protocol_version=PROTOCOL_VERSION,
         execution_profiles={
-            EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
+            PLAIN: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
             SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
         },
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_INTERVAL, max_attempts=None),
@@ -372,7 +368,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         compression=False,  # the bulk writer inserts encoded rows into a message, which must not be compressed
         connect_timeout=access.response_timeout.total_seconds(),
         control_connection_timeout=access.response_timeout.total_seconds(),
-        **access.security,
+        **access.security_options,
     )
     try:
         with translate_errors("Can't connect to Cassandra"):

@@ -13,9 +13,8 @@ from typing import Any, Self
 from uuid import UUID, uuid4, uuid5
 
 from cassandra import InvalidRequest
-from cassandra.cluster import EXEC_PROFILE_DEFAULT
 
-from notifier.adapters.cassandra.driver.session import SCHEMA_CHANGE_TIMEOUT, SERIAL, Cluster
+from notifier.adapters.cassandra.driver.session import PLAIN, SCHEMA_CHANGE_TIMEOUT, SERIAL, Cluster
 from notifier.domain.errors import SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable, UnusableEnvironment
 
 # Migration register: the lock, and an entry for each migration that was started. Lock and entries are in one partition,
@@ -156,7 +155,7 @@ class MigrationRegister:
 
         Read the holder first with a plain read. A conditional write would contend with those of the holder.
         """
-        if self._holder(EXEC_PROFILE_DEFAULT) is not None:
+        if self._holder(PLAIN) is not None:
             return False
         try:
             return _was_applied(self._cluster.execute(_TAKE_LOCK, (_ttl_seconds(lock.term), lock.holder)))
@@ -170,7 +169,7 @@ class MigrationRegister:
 
 
 def _with_retries(
-    cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = EXEC_PROFILE_DEFAULT
+    cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = PLAIN
 ) -> list[Any]:
     """Run a statement, and repeat it during an outage. Use it only for reads and for the holder's idempotent writes."""
     deadline = time.monotonic() + RETRY_TIMEOUT

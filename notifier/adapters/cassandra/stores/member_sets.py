@@ -122,8 +122,8 @@ class CassandraMemberSets:
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         rows = [
-            (str(subject), stored.total, np.array(stored.by_shard, dtype=COUNT_TYPE).tobytes())
-            for subject, stored in counts.items()
+            (str(subject), subject_counts.total, np.array(subject_counts.by_shard, dtype=COUNT_TYPE).tobytes())
+            for subject, subject_counts in counts.items()
         ]
         put_batches(self._cluster, [_fenced(_PUT_COUNTS, row, token) for row in rows])
 

@@ -84,8 +84,8 @@ def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list
     """Yield queries: subjects, the number of a partition of bursts, and burst numbers.
 
     A query returns each stored burst that has one of the subjects and one of the numbers. Some of these rows may be
-    superfluous. A subject is added to a query unless the query would have more than MAX_SUPERFLUOUS_ROWS of them. A
-    query costs the client 90 us, and a row 2 us.
+    superfluous, at most MAX_SUPERFLUOUS_ROWS of a query. A query has as many subjects as this limit and
+    SUBJECTS_PER_QUERY allow, because it costs the client 90 us, and a row 2 us.
     """
     numbers: dict[tuple[int, str], list[int]] = {}  # by run and subject
     for key in sorted(keys, key=attrgetter("seq")):
