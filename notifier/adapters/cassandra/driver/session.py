@@ -149,7 +149,11 @@ class CassandraAccess:
     port: int = 9042
     keyspace: str = "notifier"
     datacenter: str = "datacenter1"
-    """Datacenter whose nodes are queried. Conditional writes need a quorum of all replicas, other queries of its own."""
+    """Datacenter whose nodes are queried.
+
+    Conditional writes, and reads at SERIAL, need a quorum of the replicas in all datacenters. Other queries need a
+    quorum of the replicas in this one.
+    """
     replication: Mapping[str, str] = field(default_factory=lambda: _SINGLE_REPLICA)
     """Replication of a new keyspace. An existing keyspace keeps the replication that its operators set."""
     response_timeout: timedelta = RESPONSE_TIMEOUT
