@@ -193,12 +193,13 @@ class CassandraDirectory:
         require_unique_numbers(requested, existing, self.users(requested.values()))
         self._numbers.require_unreserved(requested.values())
         self._numbers.raise_to(max((account.member + 1 for account in latest), default=0))
-        self._put_members({entry.user: entry.member for entry in latest})
-        self._cluster.query_each(_PUT_DELETED, [key for entry, key in shard_keys.items() if entry.deleted])
+        self._put_members(requested)
+        self._cluster.query_each(_PUT_DELETED, [key for account, key in shard_keys.items() if account.deleted])
         self._cluster.query_each(
-            _PUT_USER, [(bucket_of(entry.user), entry.user, entry.member, pack(entry)) for entry in latest]
+            _PUT_USER,
+            [(bucket_of(account.user), account.user, account.member, pack(account)) for account in latest],
         )
-        self._unmark_deleted([key for entry, key in shard_keys.items() if not entry.deleted])
+        self._unmark_deleted([key for account, key in shard_keys.items() if not account.deleted])
 
     def enrol_range(self, ids: IdRange) -> None:
         # Write the table by member first, as in `assign_numbers`. After an interruption the caller enrols the range
@@ -224,9 +225,9 @@ class CassandraDirectory:
         return [id_range(rows) if rows else None for rows in results]
 
     def _single_accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, DirectoryEntry]:
-        queries = [(bucket, list(names)) for bucket, names in _by_bucket(users)]
+        queries = [(bucket, list(bucket_users)) for bucket, bucket_users in _by_bucket(users)]
         accounts = [
-            entry_of(row)
+            account_of(row)
             for rows in self._cluster.query_each(_SELECT_ACCOUNTS, queries, profile=profile)
             for row in rows
         ]
@@ -263,7 +264,7 @@ class CassandraDirectory:
         self._cluster.query_each(_DELETE_DELETED, [(row.shard, row.member) for row in existing])
 
 
-def entry_of(row: Any) -> DirectoryEntry:
+def account_of(row: Any) -> DirectoryEntry:
     """Return the account of a row. In most rows the column `account` is empty: the fields have their default values."""
     if row.account is None:
         return DirectoryEntry(user=UserId(row.user), member=Member(row.member))

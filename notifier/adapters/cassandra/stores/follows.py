@@ -77,13 +77,13 @@ class CassandraFollows:
             (block, [*sorted(member % BLOCK_MEMBERS for member in members), WHOLE_BLOCK_SLOT], str(subject))
             for (block, subject), members in by_block.items()
         ]
-        states: dict[Pair, bool] = {}
+        following: dict[Pair, bool] = {}
         for ((_, subject), members), rows in zip(
             by_block.items(), self._cluster.query_each(_SELECT_FOLLOWS, queries), strict=True
         ):
-            stored = [_follow_row(row) for row in rows]
-            states |= {(subject, member): is_following(member % BLOCK_MEMBERS, stored) for member in members}
-        return {pair: states[pair] for pair in pairs}
+            follow_rows = [_follow_row(row) for row in rows]
+            following |= {(subject, member): is_following(member % BLOCK_MEMBERS, follow_rows) for member in members}
+        return {pair: following[pair] for pair in pairs}
 
     def followers(self, subject: Subject, shard: int) -> Bits:
         return followers(

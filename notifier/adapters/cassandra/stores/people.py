@@ -14,7 +14,7 @@ from notifier.adapters.cassandra.stores.directory import (
     SELECT_ACCOUNT,
     SELECT_CURRENT_FLAGS,
     SELECT_RANGE_OF_ID,
-    entry_of,
+    account_of,
     id_range,
 )
 from notifier.adapters.cassandra.stores.user_preferences import (
@@ -170,7 +170,7 @@ class CassandraPeople:
     async def _member_of_account(self, user: UserId, account_rows: Sequence[Any]) -> Member | None:
         """Return the member by the rows of SELECT_ACCOUNT. Without a row, look for an id range with the user's id."""
         if account_rows:
-            account = entry_of(account_rows[0])
+            account = account_of(account_rows[0])
             return None if account.deleted else account.member
         return await self._member_in_id_range(user)
 
