@@ -108,7 +108,7 @@ class CassandraSendLog:
         self._cluster.query_all(batched_rows(_UPDATE_OUTCOME, group) for group in groups)
 
     def _write_groups(self, groups: Sequence[Sequence[IntentRow]]) -> Iterator[IntentRow]:
-        """Write the groups concurrently. Yield the rows that were written, which did not exist before."""
+        """Write the groups concurrently, without the rows that exist already. Yield the rows that were written."""
         for group, applied in zip(groups, self._cluster.compare_and_set_batches(_INSERT_BATCH, groups), strict=True):
             if _require_known(applied):
                 yield from group
@@ -225,32 +225,32 @@ class CassandraPushSuppressions:
                 )
             )
         (
-            new_follows,
-            preferences,
-            account_preferences,
-            user_blocks_of_opener,
-            user_blocks_of_account,
-            marked,
-            seen,
-            deleted,
-            *unfollowed,
+            new_follow_rows,
+            preference_rows,
+            account_preference_rows,
+            opener_block_rows,
+            account_block_rows,
+            mark_rows,
+            seen_rows,
+            deleted_rows,
+            *unfollow_rows,
         ) = self._read_rows(queries)
-        member_preferences = [row for row in preferences if row.slot != WHOLE_BLOCK_SLOT]
+        member_preference_rows = [row for row in preference_rows if row.slot != WHOLE_BLOCK_SLOT]
         suppressed = chain(
-            (Member(row.member) for row in (*marked, *seen, *deleted)),
-            (_member(row) for row in member_preferences if _suppresses_alert(row, burst)),
+            (Member(row.member) for row in (*mark_rows, *seen_rows, *deleted_rows)),
+            (_member(row) for row in member_preference_rows if _suppresses_alert(row, burst)),
             # A user block between the member and the opener counts while it is in force. A user block between the
             # member and the subject's account also counts if it was in force at the opening.
-            (Member(row.member) for row in user_blocks_of_opener if row.until == to_ms(NEVER)),
-            (Member(row.member) for row in user_blocks_of_account if row.until > opened_at),
-            (_member(row) for row in chain(new_follows, *unfollowed) if row.slot != WHOLE_BLOCK_SLOT),
+            (Member(row.member) for row in opener_block_rows if row.until == to_ms(NEVER)),
+            (Member(row.member) for row in account_block_rows if row.until > opened_at),
+            (_member(row) for row in chain(new_follow_rows, *unfollow_rows) if row.slot != WHOLE_BLOCK_SLOT),
             self._new_followers_by_block_row(
-                subject, opened_at, [row for row in new_follows if row.slot == WHOLE_BLOCK_SLOT]
+                subject, opened_at, [row for row in new_follow_rows if row.slot == WHOLE_BLOCK_SLOT]
             ),
         )
         # Subject preferences override account preferences.
-        volumes = {_member(row): Volume(row.volume) for row in member_preferences if row.volume}
-        by_account_preference = suppressions_by_member(account_fields_of(account_preferences), volumes, burst, now)
+        volumes = {_member(row): Volume(row.volume) for row in member_preference_rows if row.volume}
+        by_account_preference = suppressions_by_member(account_fields_of(account_preference_rows), volumes, burst, now)
         return suppression_by_shard(shards, suppressed, by_account_preference)
 
     def _read_rows(self, queries: Sequence[tuple[str, Sequence[Row]]]) -> list[list[Any]]:
