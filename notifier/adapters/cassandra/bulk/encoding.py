@@ -84,37 +84,47 @@ class RowMessage:
 
 
 def divide_into_messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowMessage]:
-    """Divide the rows into messages. A row that is too large for MAX_MESSAGE_BYTES gets a message of its own.
+    """Encode the rows, and divide them into messages. A row above MAX_MESSAGE_BYTES gets a message of its own.
 
     `ttl` is in whole seconds and at least 1. `query_id` is the id of the prepared PUT_INBOX_ROW.
     """
     encoded = _encode_rows(rows, ttl, query_id)
-    first = message_bytes = 0
+    first_index = message_bytes = 0
     for index, row in enumerate(encoded):
         row_bytes = len(row) + ROW_OVERHEAD_BYTES
-        if index - first == MAX_ROWS_PER_MESSAGE or (index > first and message_bytes + row_bytes > MAX_MESSAGE_BYTES):
-            yield RowMessage(rows=rows, first_index=first, encoded=encoded[first:index], ttl=ttl)
-            first, message_bytes = index, 0
+        row_count = index - first_index
+        if row_count == MAX_ROWS_PER_MESSAGE or (row_count and message_bytes + row_bytes > MAX_MESSAGE_BYTES):
+            yield RowMessage(rows=rows, first_index=first_index, encoded=encoded[first_index:index], ttl=ttl)
+            first_index, message_bytes = index, 0
         message_bytes += row_bytes
     if encoded:
-        yield RowMessage(rows=rows, first_index=first, encoded=encoded[first:], ttl=ttl)
+        yield RowMessage(rows=rows, first_index=first_index, encoded=encoded[first_index:], ttl=ttl)
 
 
 def _encode_rows(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
     """Encode each row: kind, length and id of the prepared statement, number of values, each value after its length."""
     pack_length_and_int, pack_length = struct.Struct(">ii").pack, struct.Struct(">i").pack
     prefix = b"".join((_PREPARED_KIND, struct.pack(">H", len(query_id)), query_id, struct.pack(">H", _VALUES_PER_ROW)))
-    common = (
+    shared_values = (
         struct.pack(">i", window_of(rows.opened_at)),
         str(rows.burst.subject).encode(),
         struct.pack(">q", to_ms(rows.opened_at)),
         struct.pack(">q", rows.burst.seq),
         str(rows.tier).encode(),
     )
-    shared = b"".join(pack_length(len(value)) + value for value in common)
+    encoded_shared_values = b"".join(pack_length(len(value)) + value for value in shared_values)
     suffix = pack_length_and_int(4, ttl)
     return [
-        b"".join((prefix, pack_length_and_int(4, member_range), shared, pack_length(len(members)), members, suffix))
+        b"".join(
+            (
+                prefix,
+                pack_length_and_int(4, member_range),
+                encoded_shared_values,
+                pack_length(len(members)),
+                members,
+                suffix,
+            )
+        )
         for member_range, members in zip(rows.ranges, rows.members, strict=True)
     ]
 
