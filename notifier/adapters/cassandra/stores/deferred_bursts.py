@@ -22,8 +22,8 @@ MIN_SCAN_ROWS = 1_024
 """Lowest row limit of a scan. Each scan has to skip the tombstones of the bursts that are woken already, so one scan
 reads enough due bursts for several calls."""
 MAX_DEFERRAL_MS = 26 * 3_600_000
-"""Longest time from a deferral to the wake-up. An alert is valid for 24 hours, and a burst wakes at a quarter hour; the
-rest is margin."""
+"""Longest time from a deferral to the wake-up. Alerts are valid for 24 hours, and quiet hours may defer a burst to the
+next quarter hour; the rest is margin."""
 FULL_SCAN_INTERVAL_MS = 3_600_000
 """Interval of full scans, which go back by MAX_DEFERRAL_MS. They find bursts that a stalled process deferred after
 their wake-up time."""
