@@ -14,7 +14,7 @@ from notifier.cli.commands.demo import print_checks
 from notifier.cli.group import ErrorReportingGroup, example
 from notifier.cli.options import json_option
 from notifier.cli.output import Check, envelope, print_lines
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 if TYPE_CHECKING:
     from benchmarks.fanout.suite import Parts
@@ -280,11 +280,11 @@ def _progress() -> Callable[[str], None]:
 
 
 def _require_engines() -> None:
-    """Check for the engines before time is spent on figures that would all fail. Raises Environment."""
+    """Check for the engines before time is spent on figures that would all fail. Raises UnusableEnvironment."""
     from notifier.devkit.engines.maven import REMEDY, missing
 
     if lacking := missing():
-        raise Environment(f"{' and '.join(lacking)} not found. {REMEDY}")
+        raise UnusableEnvironment(f"{' and '.join(lacking)} not found. {REMEDY}")
 
 
 def _report(

@@ -14,7 +14,7 @@ from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.reaper import watched
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 POLL_INTERVAL_SECONDS = 0.1
 IDLE = 0.1
@@ -51,7 +51,10 @@ class BenchNode:
 
 @contextmanager
 def running_node(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[BenchNode]:
-    """Start a node and stop it afterwards. Raises Environment if Java is missing, or Maven is needed and missing."""
+    """Start a node and stop it afterwards.
+
+    Raises UnusableEnvironment if Java is missing, or Maven is needed and missing.
+    """
     engine = node(folder.absolute() / "cassandra", Settings.read().jars.expanduser(), port=free_port(), sync=sync)
     cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port))
     with watched(folder):
@@ -77,7 +80,7 @@ class _Range(ctypes.Structure):
 
 
 def page_out(engine: Engine) -> None:
-    """Page out the tables that the engine has mapped. Raises Environment if that isn't permitted."""
+    """Page out the tables that the engine has mapped. Raises UnusableEnvironment if that isn't permitted."""
     assert engine.pid is not None, engine.last_log_lines()
     libc, process = ctypes.CDLL(None, use_errno=True), os.pidfd_open(engine.pid)
     try:
@@ -85,7 +88,7 @@ def page_out(engine: Engine) -> None:
             range_ = _Range(begin, end - begin)
             if libc.syscall(_PROCESS_MADVISE, process, ctypes.byref(range_), 1, _PAGEOUT, 0) < 0:
                 error_text = os.strerror(ctypes.get_errno())
-                raise Environment(f"cannot page out the memory of {engine.name}: {error_text}")
+                raise UnusableEnvironment(f"cannot page out the memory of {engine.name}: {error_text}")
     finally:
         os.close(process)
 

@@ -14,7 +14,7 @@ from cassandra.query import BatchStatement, BatchType, PreparedStatement
 from benchmarks.cassandra.bursts import single
 from benchmarks.cassandra.protocol import FrameConnection, batches
 from notifier.adapters.cassandra import CassandraAccess, CassandraInbox
-from notifier.adapters.cassandra.bulk.encoding import RowMessage, messages
+from notifier.adapters.cassandra.bulk.encoding import RowMessage, divide_into_messages
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.bursts.burst import RETENTION
@@ -52,7 +52,9 @@ class LeanestWriter:
     query_id: bytes
 
     def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
-        made: list[RowMessage] = [message for group in rows for message in messages(group, LIFE, self.query_id)]
+        made: list[RowMessage] = [
+            message for group in rows for message in divide_into_messages(group, LIFE, self.query_id)
+        ]
         return partial(self.frames.send, batches(made), len(made))
 
 

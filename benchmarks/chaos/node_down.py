@@ -20,7 +20,7 @@ from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.reaper import watched
 from notifier.devkit.engines.valkey import server
 from notifier.devkit.fixture import users as people
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 NAME = "one_node_down"
 MENTIONS, LASTING = 60, 20.0
@@ -67,7 +67,7 @@ def _start(engine: Engine) -> None:
         engine.start()
         try:
             engine.wait_until_ready()
-        except Environment:
+        except UnusableEnvironment:
             if more == 1 or engine.pid is not None:
                 raise
         else:

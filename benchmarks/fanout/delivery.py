@@ -16,7 +16,7 @@ from benchmarks.settled_rounds import SettledFiles
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
-from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
+from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteDeadLetterTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
 from notifier.adapters.sqlite.stores.directory import SqliteDirectory
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
@@ -145,7 +145,7 @@ class DeliveryBed:
             dead_letters=SqliteDeadLetters(files.core),
             guards=LaneGuards(
                 limit=DeadLetterLimit(),
-                tallies=SqliteLaneTallies(files.core),
+                tallies=SqliteDeadLetterTallies(files.core),
                 clock=clock,
                 metrics=metrics,
                 owner="bench",

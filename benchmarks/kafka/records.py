@@ -49,7 +49,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _access(folder: Path) -> Iterator[Access]:
     """Yield access to a broker with our topics.
 
-    Raises Environment if Java is missing, or Maven is needed and missing.
+    Raises UnusableEnvironment if Java is missing, or Maven is needed and missing.
     """
     engine = broker(folder.absolute() / "kafka", Settings.read().jars.expanduser(), port=free_port())
     with watched(folder):

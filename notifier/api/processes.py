@@ -21,7 +21,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from notifier.api.port import Address, is_listening, join_port, reserve_port
 from notifier.config import MAX_STREAMS
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 REPLACEMENTS_METRIC = "notifier_roles_replaced_total"
 
@@ -117,7 +117,7 @@ def listen(
     every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port for its API
     processes, which share it.
 
-    Raises PortTaken or BadSetting, and Environment if the server stops without a signal.
+    Raises PortTaken or BadSetting, and UnusableEnvironment if the server stops without a signal.
     """
     take_port = join_port if port_is_reserved else reserve_port
     with take_port(host, port) as address, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -150,7 +150,7 @@ async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], Non
     heartbeat.cancel()
     if serving.done():
         serving.result()
-        raise Environment("The HTTP server stopped unexpectedly.")
+        raise UnusableEnvironment("The HTTP server stopped unexpectedly.")
     app.state[HUB_KEY].close()
     server.stop()  # type: ignore[no-untyped-call] # granian's embedded server is untyped
     await asyncio.wait({serving}, timeout=DRAIN_TIMEOUT.total_seconds())

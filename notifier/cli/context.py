@@ -63,7 +63,7 @@ def open_stores(settings: Settings) -> Iterator[OpenedStores]:
 def require_schema(settings: Settings) -> None:
     """Check the schema and the event log for a role that was started without `notifier up`.
 
-    Raises SchemaNewer, SchemaOlder or SchemaChanged, and Environment if the log will never accept this process.
+    Raises SchemaNewer, SchemaOlder or SchemaChanged, and UnusableEnvironment if the log will never accept this process.
     """
     profile = choose(settings)
     try:

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from notifier.domain.delivery.dead_letter_limit import (
     DeadLetterLimit,
+    DeadLetterTally,
     LaneStop,
-    LaneTally,
     count_death,
     count_successes,
 )
@@ -17,7 +17,7 @@ from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.event_log import LaneTallies
+from notifier.ports.event_log import DeadLetterTallies
 from notifier.topics import PROCESSING_LANES
 
 LOGGER = logging.getLogger("notifier.lanes")
@@ -41,11 +41,11 @@ class LaneGuard:
 
     lane: str
     limit: DeadLetterLimit
-    tallies: LaneTallies
+    tallies: DeadLetterTallies
     clock: Clock
     metrics: Metrics
     owner: str
-    tally: LaneTally | None = None
+    tally: DeadLetterTally | None = None
     """The last tally that was read or written; None before the first read."""
     successes: int = 0
     """Handled records that are not in the stored tally yet."""
@@ -88,7 +88,7 @@ class LaneGuard:
         the record fails again, but counts only once. Raises StoreUnavailable or DiskFull.
         """
 
-        def with_death(tally: LaneTally) -> LaneTally:
+        def with_death(tally: DeadLetterTally) -> DeadLetterTally:
             now = self.clock.now()
             return count_death(
                 self._with_successes(tally), self.limit, record=record, cause=cause, stopped_by=self.owner, at=now
@@ -96,10 +96,10 @@ class LaneGuard:
 
         return self._change(with_death).stop is None
 
-    def _with_successes(self, tally: LaneTally) -> LaneTally:
+    def _with_successes(self, tally: DeadLetterTally) -> DeadLetterTally:
         return count_successes(tally, self.limit, self.successes)
 
-    def _change(self, change: Callable[[LaneTally], LaneTally]) -> LaneTally:
+    def _change(self, change: Callable[[DeadLetterTally], DeadLetterTally]) -> DeadLetterTally:
         """Apply the change to the tally by compare-and-set; return the tally that is stored afterwards."""
         current = self.tally or self._read()
         for _ in range(MAX_COMPARE_AND_SETS):
@@ -113,7 +113,7 @@ class LaneGuard:
                 return self._set_tally(current)
         raise StoreUnavailable(f"Other processes keep changing the tally of {self.lane}.")
 
-    def _read(self) -> LaneTally:
+    def _read(self) -> DeadLetterTally:
         try:
             stored = self.tallies.read([self.lane])[self.lane]
         except StoreUnavailable:
@@ -125,7 +125,7 @@ class LaneGuard:
             stored if self.tally is None else max(stored, self.tally, key=lambda tally: tally.version)
         )
 
-    def _set_tally(self, tally: LaneTally) -> LaneTally:
+    def _set_tally(self, tally: DeadLetterTally) -> DeadLetterTally:
         """Keep the tally; log if it stops or resumes the lane."""
         previous_stop, self.tally = self.tally.stop if self.tally else None, tally
         self.metrics.lane_stopped.labels(self.lane).set(tally.stop is not None)
@@ -153,7 +153,7 @@ class LaneGuards:
     """The guards of all lanes that a process works on."""
 
     limit: DeadLetterLimit
-    tallies: LaneTallies
+    tallies: DeadLetterTallies
     clock: Clock
     metrics: Metrics
     owner: str
@@ -172,7 +172,7 @@ class LaneGuards:
         return self.guards[lane]
 
 
-def stopped_lanes(tallies: LaneTallies) -> Mapping[str, LaneStop]:
+def stopped_lanes(tallies: DeadLetterTallies) -> Mapping[str, LaneStop]:
     """Return the stop of each stopped lane, in the order of PROCESSING_LANES. Raises StoreUnavailable."""
     current = tallies.read(PROCESSING_LANES)
     return {lane: stop for lane in PROCESSING_LANES if (stop := current[lane].stop) is not None}

@@ -9,7 +9,7 @@ from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.cache import BacklogReport, Backpressure, RecentEvents, TokenBuckets
 from notifier.ports.coordination import Clock, Epochs, Leases, Nonces, Queue, Throttles
 from notifier.ports.directory import AccountFlags, Directory
-from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
+from notifier.ports.event_log import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
 from notifier.ports.inbox_versions import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
 from notifier.ports.ledger import Archive, Claims, DeferredBursts, Ledger
@@ -60,7 +60,7 @@ class Ports:
     erasure_targets: ErasureTargets
     throttles: Throttles
     dead_letters: DeadLetters
-    lane_tallies: LaneTallies
+    lane_tallies: DeadLetterTallies
     send_log: SendLog
     push_suppressions: PushSuppressions
     leases: Leases

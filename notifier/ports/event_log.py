@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,21 +126,21 @@ class DeadLetters(Protocol):
 # Lane tallies: dead-letter counts and stop of each lane, shared by all processes.
 
 
-class LaneTallies(Protocol):
+class DeadLetterTallies(Protocol):
     """One tally per lane, changed only by compare-and-set.
 
     Durable: a stored tally survives the crash of any process. Blocking. Raises StoreUnavailable, and DiskFull for
     writes. After an error the change may or may not have been made; read again to find out.
     """
 
-    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+    def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
         """Return the tally of each lane in one lookup; an empty tally for a lane without one.
 
         The result may miss a change whose answer was lost. The result of `compare_and_set` never does.
         """
         ...
 
-    def compare_and_set(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: DeadLetterTally) -> DeadLetterTally:
         """Store the tally if the stored version is exactly one lower; return the tally stored afterwards.
 
         The call has succeeded if the caller gets its own tally back. If the answer is lost, the caller may repeat the

@@ -57,7 +57,7 @@ class NumberedFollowEdges:
 class EdgeSort(Protocol):
     """Durable external sort of follow edges, used by one importer at a time. Blocking.
 
-    Raises DiskFull, and Environment if another importer uses it.
+    Raises DiskFull, and UnusableEnvironment if another importer uses it.
     """
 
     def rows_read(self) -> int:

@@ -1,7 +1,7 @@
 """Profiles choose the adapters behind the ports. `embedded.py` and `cluster.py` are built alike."""
 
 from notifier.config import Settings
-from notifier.domain.errors import BadSetting, Environment
+from notifier.domain.errors import BadSetting, UnusableEnvironment
 from notifier.profiles.embedded import EmbeddedProfile
 from notifier.profiles.profile import Profile
 
@@ -24,5 +24,7 @@ def _cluster(settings: Settings) -> Profile:
     try:
         from notifier.profiles.cluster import ClusterProfile
     except ModuleNotFoundError as error:
-        raise Environment(f"The cluster profile needs an extra: pip install 'notifier[cluster]' ({error}).") from error
+        raise UnusableEnvironment(
+            f"The cluster profile needs an extra: pip install 'notifier[cluster]' ({error})."
+        ) from error
     return ClusterProfile(settings)

@@ -28,7 +28,7 @@ def cassandra_access(settings: Settings) -> cassandra.CassandraAccess:
         keyspace=section.keyspace,
         datacenter=section.datacenter,
         replication={"class": "NetworkTopologyStrategy", section.datacenter: str(section.replicas)},
-        security=cassandra.security(user=section.user, password=section.password, ca=section.ca),
+        security_options=cassandra.security_options(user=section.user, password=section.password, ca_file=section.ca),
     )
 
 

@@ -72,7 +72,10 @@ class Profile(Protocol):
         ...
 
     def require_log(self) -> None:
-        """Check that this process may use the log. Raises Environment if a setting must change; ignores outages."""
+        """Check that this process may use the log. Ignores outages.
+
+        Raises UnusableEnvironment if a setting must change.
+        """
         ...
 
     def redis_url(self) -> str:

@@ -11,12 +11,12 @@ import pytest
 
 from notifier import topics
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.dead_letters import SqliteLaneTallies
+from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetterTallies
 from notifier.adapters.sqlite.stores.inbox import audit_entries
 from notifier.cli.commands.import_.loader import IndexerBacklog, run_indexer
 from notifier.cli.http import OutageRetry
 from notifier.config import Settings
-from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, Death, LaneStop, LimitKind
 from notifier.domain.errors import LaneStopped
 from notifier.domain.upstream.validation import FOLLOWED_TYPE
 from notifier.topics import PROCESSING_LANES
@@ -25,17 +25,17 @@ from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
 
 DEATHS = tuple(Death(record=f"mentions/0/{number}", position=number) for number in range(1, 4))
-TALLY = LaneTally(lane="mentions", version=1, seen=3, in_a_row=3, deaths=DEATHS)
+TALLY = DeadLetterTally(lane="mentions", version=1, seen=3, in_a_row=3, deaths=DEATHS)
 STOP = LaneStop(
     at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=3, record="mentions/0/4", cause="KeyError: 'tweet'"
 )
 
 
 @contextmanager
-def tallies(folder: Path) -> Iterator[SqliteLaneTallies]:
+def tallies(folder: Path) -> Iterator[SqliteDeadLetterTallies]:
     files = Files.at(folder)
     try:
-        yield SqliteLaneTallies(files.core)
+        yield SqliteDeadLetterTallies(files.core)
     finally:
         files.close()
 
@@ -125,7 +125,7 @@ def test_resume_requires_lane_and_reason(
 def test_import_into_stopped_lane_ends_with_one_sentence() -> None:
     stage = Stage()
     stage.say(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
-    stage.state.lane_tallies.compare_and_set(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
+    stage.state.lane_tallies.compare_and_set(DeadLetterTally(lane=topics.FOLLOWS, version=1, stop=STOP))
     backlog = IndexerBacklog(stage.state.log, topics.FOLLOWS)
     with pytest.raises(LaneStopped, match=r"resume` starts it again\. Lane: follows"):
         run_indexer(stage.ports, Settings(), backlog, OutageRetry(), lambda _: None)

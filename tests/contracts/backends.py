@@ -8,7 +8,7 @@ from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.archive import SqliteArchive
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases, SqliteThrottles
-from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
+from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteDeadLetterTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
 from notifier.adapters.sqlite.stores.directory import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.inbox import SqliteInbox
@@ -22,7 +22,7 @@ from notifier.ports.audience import ActiveSets, MemberSets
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Epochs, Leases, Throttles
 from notifier.ports.directory import AccountFlags, Directory
-from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
+from notifier.ports.event_log import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxStore
 from notifier.ports.ledger import Archive, Ledger
 from notifier.ports.push import Devices, SendLog
@@ -32,7 +32,7 @@ from tests.support.fakes.audience import MemoryActiveSets, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryThrottles
-from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
+from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
 from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.event_log import MemoryEventLog
@@ -58,7 +58,7 @@ class Backend:
     erasure_targets: ErasureTargets
     throttles: Throttles
     dead_letters: DeadLetters
-    lane_tallies: LaneTallies
+    lane_tallies: DeadLetterTallies
     send_log: SendLog
     leases: Leases
     archive: Archive
@@ -87,7 +87,7 @@ def in_memory() -> Backend:
         erasure_targets=MemoryErasureTargets(held_mentions, letters),
         throttles=MemoryThrottles(),
         dead_letters=letters,
-        lane_tallies=MemoryLaneTallies(),
+        lane_tallies=MemoryDeadLetterTallies(),
         send_log=MemorySendLog(),
         leases=MemoryLeases(),
         archive=MemoryArchive(bursts, ledger, audience_snapshots, inbox),
@@ -114,7 +114,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         erasure_targets=SqliteErasureTargets(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),
-        lane_tallies=SqliteLaneTallies(core),
+        lane_tallies=SqliteDeadLetterTallies(core),
         send_log=SqliteSendLog(core, clock),
         leases=SqliteLeases(core),
         archive=SqliteArchive(core, inboxes),

@@ -15,7 +15,7 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
 from notifier.adapters.cassandra.stores.coordination import CassandraLeases, CassandraThrottles
-from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraLaneTallies
+from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraDeadLetterTallies
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraDeferredBursts
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
@@ -60,7 +60,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         erasure_targets=CassandraErasureTargets(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
-        lane_tallies=CassandraLaneTallies(cluster),
+        lane_tallies=CassandraDeadLetterTallies(cluster),
         send_log=CassandraSendLog(cluster),
         leases=CassandraLeases(cluster),
         archive=CassandraArchive(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),

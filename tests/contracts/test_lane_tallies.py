@@ -8,12 +8,12 @@ import pytest
 
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.inbox import audit_entries
-from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, Death, LaneStop, LimitKind
 from tests.contracts.backends import Backend
 from tests.support.fakes.clock import START
 
 HOUR = timedelta(hours=1)
-FIRST = LaneTally(
+FIRST = DeadLetterTally(
     lane="mentions",
     version=1,
     seen=7,
@@ -33,8 +33,8 @@ STOPPED = replace(FIRST, version=2, stop=STOP)
 
 def test_lane_without_a_tally_has_an_empty_one(backend: Backend) -> None:
     assert backend.lane_tallies.read(["mentions", "p0"]) == {
-        "mentions": LaneTally(lane="mentions"),
-        "p0": LaneTally(lane="p0"),
+        "mentions": DeadLetterTally(lane="mentions"),
+        "p0": DeadLetterTally(lane="p0"),
     }
 
 
@@ -49,7 +49,7 @@ def test_lanes_are_independent(backend: Backend) -> None:
     second = replace(FIRST, lane="mentions.celebrity")
     assert backend.lane_tallies.compare_and_set(second) == second
     tallies = backend.lane_tallies.read(["mentions", "mentions.celebrity", "p0"])
-    assert list(tallies.values()) == [FIRST, second, LaneTally(lane="p0")]
+    assert list(tallies.values()) == [FIRST, second, DeadLetterTally(lane="p0")]
 
 
 def test_reading_no_lane_returns_nothing(backend: Backend) -> None:
@@ -64,7 +64,7 @@ def test_swap_with_wrong_version_fails_and_returns_stored_tally(backend: Backend
 
 
 def test_first_swap_needs_version_one(backend: Backend) -> None:
-    assert backend.lane_tallies.compare_and_set(replace(FIRST, version=2)) == LaneTally(lane="mentions")
+    assert backend.lane_tallies.compare_and_set(replace(FIRST, version=2)) == DeadLetterTally(lane="mentions")
 
 
 def test_repeated_swap_reports_success(backend: Backend) -> None:
@@ -76,7 +76,7 @@ def test_resume_ends_the_stop_and_empties_the_tally(backend: Backend) -> None:
     backend.lane_tallies.compare_and_set(FIRST)
     backend.lane_tallies.compare_and_set(STOPPED)
     assert backend.lane_tallies.resume("mentions", "ada", "fixed", START + HOUR) == STOP
-    assert backend.lane_tallies.read(["mentions"]) == {"mentions": LaneTally(lane="mentions", version=3)}
+    assert backend.lane_tallies.read(["mentions"]) == {"mentions": DeadLetterTally(lane="mentions", version=3)}
 
 
 def test_resume_of_running_lane_is_rejected(backend: Backend) -> None:
@@ -91,7 +91,7 @@ def test_process_unaware_of_resume_loses_the_swap(backend: Backend) -> None:
     backend.lane_tallies.compare_and_set(STOPPED)
     backend.lane_tallies.resume("mentions", "ada", "fixed", START)
     stored = backend.lane_tallies.compare_and_set(replace(FIRST, version=3))
-    assert stored == LaneTally(lane="mentions", version=3)
+    assert stored == DeadLetterTally(lane="mentions", version=3)
 
 
 def test_each_resume_is_audited_with_its_stop(sqlite: Backend, files: Files) -> None:

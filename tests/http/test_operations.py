@@ -12,7 +12,7 @@ from notifier.api.problems import STATUSES, problem_body
 from notifier.api.routes.system import readiness
 from notifier.config import Settings
 from notifier.domain import errors
-from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
 from tests.http.problems import assert_problem
 from tests.http.remote_client import client_from
@@ -63,7 +63,7 @@ def test_api_is_ready_when_the_store_answers(edge: Edge) -> None:
 
 def test_stopped_lane_is_named_and_the_api_stays_ready(edge: Edge) -> None:
     stop = LaneStop(at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/7", cause="no")
-    edge.backend.ports.lane_tallies.compare_and_set(LaneTally(lane="mentions", version=1, stop=stop))
+    edge.backend.ports.lane_tallies.compare_and_set(DeadLetterTally(lane="mentions", version=1, stop=stop))
     response = edge.client.get("/readyz")
     assert (response.status_code, response.json()["status"]) == (200, "ready")
     assert response.json()["stopped_lanes"] == ["mentions"]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.api.background.overview import SharedSnapshots
-from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import OpenCircuit
@@ -57,7 +57,7 @@ def test_stopped_lane_is_shown_with_its_record_and_cause(edge: Edge) -> None:
     stop = LaneStop(
         at=START, stopped_by="pump-1", kind=LimitKind.IN_WINDOW, limit=100, record="follows/0/7", cause="no"
     )
-    edge.backend.ports.lane_tallies.compare_and_set(LaneTally(lane="follows", version=1, stop=stop))
+    edge.backend.ports.lane_tallies.compare_and_set(DeadLetterTally(lane="follows", version=1, stop=stop))
     [lane] = edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"]
     since = f"{START:%Y-%m-%dT%H:%M:%S}Z"
     assert lane == {"lane": "follows", "since": since, "limit": "in_window", "record": "follows/0/7", "cause": "no"}

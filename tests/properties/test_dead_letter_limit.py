@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.delivery.dead_letter_limit import (
     DeadLetterLimit,
-    LaneTally,
+    DeadLetterTally,
     LimitKind,
     count_death,
     count_successes,
@@ -20,9 +20,9 @@ RECORDS = st.lists(st.booleans(), max_size=120)
 """For each record of a lane, whether it dies."""
 
 
-def handle(records: Sequence[bool], limit: DeadLetterLimit) -> tuple[LaneTally, list[int]]:
+def handle(records: Sequence[bool], limit: DeadLetterLimit) -> tuple[DeadLetterTally, list[int]]:
     """Return the tally after the records up to a stop, and the numbers of the buried records."""
-    tally, buried = LaneTally(lane="mentions"), list[int]()
+    tally, buried = DeadLetterTally(lane="mentions"), list[int]()
     for number, dies in enumerate(records):
         if not dies:
             tally = count_successes(tally, limit, 1)
@@ -81,7 +81,7 @@ def test_tally_stays_small(records: list[bool], limit: DeadLetterLimit) -> None:
 def test_batch_repeated_after_a_crash_counts_no_death_of_the_window_twice(
     records: list[bool], limit: DeadLetterLimit, batch: int
 ) -> None:
-    tally, known = LaneTally(lane="mentions"), set[str]()
+    tally, known = DeadLetterTally(lane="mentions"), set[str]()
     for start in range(0, len(records), batch):
         for _ in range(2):  # the crash comes before the commit
             for number, dies in enumerate(records[start : start + batch], start):

@@ -25,7 +25,7 @@ from notifier.adapters.cassandra import (
     Phase,
     migrate,
 )
-from notifier.adapters.cassandra.bulk.encoding import RowMessage, messages
+from notifier.adapters.cassandra.bulk.encoding import RowMessage, divide_into_messages
 from notifier.adapters.cassandra.bulk.writer import INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW, BulkWriter, CongestionWindow
 from notifier.adapters.cassandra.schema.migrate import FOLDER, split_statements
 from notifier.config import Settings
@@ -115,8 +115,8 @@ def test_changed_driver_is_logged_once_and_its_batches_are_used(
 ) -> None:
     bulk, shard_rows = BulkWriter(cluster, handler=handler), rows(MIXED)
     with caplog.at_level(logging.WARNING, logger="notifier.adapters.cassandra.bulk.writer"):
-        bulk.send(messages(shard_rows, 60, bulk.query_id()))
-        bulk.send(messages(shard_rows, 60, bulk.query_id()))
+        bulk.send(divide_into_messages(shard_rows, 60, bulk.query_id()))
+        bulk.send(divide_into_messages(shard_rows, 60, bulk.query_id()))
     assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [WARNING]
     assert stored_rows(cluster) == shard_rows.row_count
     is_bitmap = [len(stored_members) == RANGE_BYTES for stored_members in shard_rows.members]

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.open_bursts import MAX_CLOCK_SKEW, RESCANNED_PER_SCAN, SLOT_MS, OpenBursts
+from notifier.adapters.cassandra.stores.open_bursts import MAX_CLOCK_SKEW, RESCANNED_HOURS_PER_SCAN, SLOT_MS, OpenBursts
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Step
@@ -133,7 +133,7 @@ def test_own_and_recent_bursts_are_found_by_next_read(cluster: Cluster, clock: M
 
 WHOLE = 8 * 24 + 2
 """Number of hours that a first read may ask for."""
-ROUND = WHOLE // RESCANNED_PER_SCAN + 1
+ROUND = WHOLE // RESCANNED_HOURS_PER_SCAN + 1
 """Number of reads until each hour has been read again."""
 
 
@@ -145,7 +145,7 @@ def test_empty_list_is_read_by_hours_and_then_with_few_queries(cluster: Cluster,
     before = counting.hours
     for _ in range(10):
         ledger.open_bursts()
-    assert counting.hours - before <= 10 * (RESCANNED_PER_SCAN + 2)
+    assert counting.hours - before <= 10 * (RESCANNED_HOURS_PER_SCAN + 2)
     assert counting.slots == 0
     ledger.open_bursts(START - timedelta(seconds=2))
     assert counting.slots <= 2

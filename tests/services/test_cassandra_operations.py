@@ -9,13 +9,13 @@ import pytest
 
 from notifier.adapters.cassandra import (
     CassandraDeadLetters,
-    CassandraLaneTallies,
+    CassandraDeadLetterTallies,
     CassandraThrottles,
     Cluster,
 )
 from notifier.adapters.cassandra.stores.coordination import audit_entries
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
@@ -120,14 +120,14 @@ def test_dead_letter_with_lost_line_is_listed_after_retry(cluster: Cluster, cloc
     assert letters.list(9) == [letter]
 
 
-TALLY = LaneTally(lane="mentions", version=1, seen=7)
+TALLY = DeadLetterTally(lane="mentions", version=1, seen=7)
 STOP = LaneStop(at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/8", cause="no")
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("done", [True, False])
 def test_lane_tally_with_lost_answer_is_known_if_it_was_written(cluster: Cluster, error: Exception, done: bool) -> None:
-    losing = CassandraLaneTallies(LossyCluster(cluster, error, done=done, at="INTO lane_tallies"))
+    losing = CassandraDeadLetterTallies(LossyCluster(cluster, error, done=done, at="INTO lane_tallies"))
     if done:
         assert losing.compare_and_set(TALLY) == TALLY
     else:
@@ -137,20 +137,20 @@ def test_lane_tally_with_lost_answer_is_known_if_it_was_written(cluster: Cluster
 
 
 def test_swap_with_lost_answer_finds_stop_of_other_process(cluster: Cluster) -> None:
-    tallies = CassandraLaneTallies(cluster)
+    tallies = CassandraDeadLetterTallies(cluster)
     tallies.compare_and_set(TALLY)
     stopped = replace(TALLY, version=2, stop=STOP)
     losing = LossyCluster(
         cluster, LOST[0], done=True, at="UPDATE lane_tallies", meanwhile=lambda: tallies.compare_and_set(stopped)
     )
-    assert CassandraLaneTallies(losing).compare_and_set(replace(TALLY, version=2, seen=8)) == stopped
+    assert CassandraDeadLetterTallies(losing).compare_and_set(replace(TALLY, version=2, seen=8)) == stopped
 
 
 def test_lane_is_resumed_only_after_its_audit_row(cluster: Cluster) -> None:
-    tallies = CassandraLaneTallies(cluster)
+    tallies = CassandraDeadLetterTallies(cluster)
     tallies.compare_and_set(replace(TALLY, stop=STOP))
     with pytest.raises(StoreUnavailable):
-        CassandraLaneTallies(LossyCluster(cluster, LOST[0], done=False, at="INTO audit")).resume(
+        CassandraDeadLetterTallies(LossyCluster(cluster, LOST[0], done=False, at="INTO audit")).resume(
             "mentions", "ada", "x", START
         )
     assert tallies.read(["mentions"])["mentions"].stop == STOP
@@ -164,7 +164,7 @@ def test_concurrent_counting_misses_no_death(cluster: Cluster) -> None:
         LaneGuard(
             lane="mentions",
             limit=DeadLetterLimit(in_a_row=20),
-            tallies=CassandraLaneTallies(cluster),
+            tallies=CassandraDeadLetterTallies(cluster),
             clock=ManualClock(),
             metrics=Metrics(),
             owner=f"pump-{number}",
@@ -176,5 +176,5 @@ def test_concurrent_counting_misses_no_death(cluster: Cluster) -> None:
             threads.map(lambda guard: [guard.admit_dead_letter(f"{guard.owner}/{n}", "no") for n in range(8)], guards)
         )
     assert sum(map(sum, admitted)) == 20
-    stored = CassandraLaneTallies(cluster).read(["mentions"])["mentions"]
+    stored = CassandraDeadLetterTallies(cluster).read(["mentions"])["mentions"]
     assert (stored.in_a_row, stored.stop is not None) == (20, True)

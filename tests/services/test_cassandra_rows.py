@@ -22,7 +22,7 @@ from notifier.adapters.cassandra import (
     CassandraInbox,
     Cluster,
 )
-from notifier.adapters.cassandra.bulk.encoding import PreencodedBatch, PreencodedBatchProtocol, messages
+from notifier.adapters.cassandra.bulk.encoding import PreencodedBatch, PreencodedBatchProtocol, divide_into_messages
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.cassandra.driver.session import PROTOCOL_VERSION
 from notifier.codec import pack_snapshot
@@ -83,7 +83,7 @@ SHAPES = st.fixed_dictionaries(
 def test_message_has_the_bytes_of_the_driver(shared_cluster: Cluster, shape: dict[str, Any], ttl: int) -> None:
     inbox_rows = rows(**shape)
     expected = bound_values(inbox_rows, ttl)
-    for message in messages(inbox_rows, ttl, BulkWriter(shared_cluster).query_id()):
+    for message in divide_into_messages(inbox_rows, ttl, BulkWriter(shared_cluster).query_id()):
         driver_batch = BatchStatement(batch_type=BatchType.UNLOGGED)
         for values in expected[: len(message)]:
             driver_batch.add(shared_cluster.prepare(message.statement), values)
@@ -100,7 +100,7 @@ def test_node_logs_no_warning_about_messages(cluster: Cluster, share: float, own
     handler = handler_with(warned=set())
     bulk, key = BulkWriter(cluster, handler=handler), BurstKey(Subject(Kind.MENTION, UserId(owner)), 1)
     inbox_rows = rows(share, key=key)
-    bulk.send(messages(inbox_rows, 60, bulk.query_id()))
+    bulk.send(divide_into_messages(inbox_rows, 60, bulk.query_id()))
     assert handler.warned == set()
     assert stored_rows(cluster) == inbox_rows.row_count
 

@@ -15,7 +15,7 @@ import pytest
 
 from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate, pending_migrations, require_schema
 from notifier.devkit.engines.maven import missing
-from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
+from notifier.domain.errors import SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable, UnusableEnvironment
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -117,7 +117,7 @@ def test_migrations_are_applied_in_order_once(cluster: Cluster, folder: Path) ->
 
 def test_post_phase_waits_for_pre_phase(cluster: Cluster, folder: Path) -> None:
     (folder / "post" / "0001_without.cql").write_text("DROP TABLE IF EXISTS d;")
-    with pytest.raises(Environment, match="0001_first"):
+    with pytest.raises(UnusableEnvironment, match="0001_first"):
         migrate(cluster, Phase.POST, folder)
     migrate(cluster, Phase.PRE, folder)
     assert "d" in tables(cluster)
@@ -203,7 +203,7 @@ def test_keyspace_that_lacks_a_migration_is_refused(cluster: Cluster, tmp_path: 
 
 
 def test_missing_keyspace_is_an_error(cluster: Cluster) -> None:
-    with pytest.raises(Environment, match=f"Cassandra has no keyspace {cluster.access.keyspace}; "):
+    with pytest.raises(UnusableEnvironment, match=f"Cassandra has no keyspace {cluster.access.keyspace}; "):
         cluster.session()
 
 

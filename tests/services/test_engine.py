@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, free_port
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 SERVER = """
 import signal, socketserver, sys
@@ -88,7 +88,7 @@ def test_frozen_engine_can_be_stopped(engine: Engine) -> None:
 def test_engine_that_ends_during_start_is_reported_with_output(tmp_path: Path) -> None:
     engine = echo_engine(tmp_path, "print('no room on the disk'); raise SystemExit(1)")
     engine.start()
-    with pytest.raises(Environment, match="echo ended during startup: no room on the disk"):
+    with pytest.raises(UnusableEnvironment, match="echo ended during startup: no room on the disk"):
         engine.wait_until_ready()
 
 
@@ -96,7 +96,7 @@ def test_engine_that_never_listens_times_out(tmp_path: Path) -> None:
     engine = echo_engine(tmp_path, "import time; time.sleep(60)")
     engine.start()
     try:
-        with pytest.raises(Environment, match=r"echo doesn't listen after 0\.1 s"):
+        with pytest.raises(UnusableEnvironment, match=r"echo doesn't listen after 0\.1 s"):
             engine.wait_until_ready(timeout=0.1)
     finally:
         engine.kill()
@@ -104,5 +104,5 @@ def test_engine_that_never_listens_times_out(tmp_path: Path) -> None:
 
 def test_port_in_use_is_refused(engine: Engine, tmp_path: Path) -> None:
     second = Engine(name="other", command=["true"], folder=tmp_path, host=engine.host, port=engine.port)
-    with pytest.raises(Environment, match="the address of other, is in use"):
+    with pytest.raises(UnusableEnvironment, match="the address of other, is in use"):
         second.start()

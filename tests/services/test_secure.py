@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import pytest
 
-from notifier.adapters.cassandra import CassandraAccess, Cluster, security
+from notifier.adapters.cassandra import CassandraAccess, Cluster, security_options
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine import Security, free_port
@@ -31,11 +31,11 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import (
     BadSetting,
     CacheUnavailable,
-    Environment,
     LogUnavailable,
     NotifierError,
     QueueUnavailable,
     StoreUnavailable,
+    UnusableEnvironment,
 )
 from notifier.ports.event_log import Record
 from notifier.profiles import choose
@@ -131,17 +131,19 @@ def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureE
 
 def create_user(port: int, ca: Path) -> None:
     """Create our user as the default user, which the node creates a moment after it listens."""
-    default_user = security(user="cassandra", password="cassandra", ca=str(ca))
+    default_user = security_options(user="cassandra", password="cassandra", ca_file=str(ca))
     deadline = monotonic() + STARTS_WITHIN
     while True:
-        cluster = Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port, keyspace="system", security=default_user))
+        cluster = Cluster(
+            CassandraAccess(hosts=["127.0.0.1"], port=port, keyspace="system", security_options=default_user)
+        )
         try:
             statement = (
                 f"CREATE ROLE IF NOT EXISTS {USER} WITH PASSWORD = '{PASSWORD}' AND LOGIN = true AND SUPERUSER = true"
             )
             cluster.execute(statement)
             return
-        except (Environment, StoreUnavailable):
+        except (UnusableEnvironment, StoreUnavailable):
             if monotonic() > deadline:
                 raise
             sleep(0.2)
@@ -230,11 +232,11 @@ async def pull_index_places(profile: ClusterProfile) -> int:
 
 def test_wrong_password_is_reported_at_once(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
     kafka = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG))
-    assert_error(Environment, "Kafka at .* rejects the user", kafka.pending)
+    assert_error(UnusableEnvironment, "Kafka at .* rejects the user", kafka.pending)
     plain_port = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG, NOTIFIER_KAFKA_MECHANISM="PLAIN"))
-    assert_error(Environment, "Kafka at .* rejects the user", plain_port.pending)
+    assert_error(UnusableEnvironment, "Kafka at .* rejects the user", plain_port.pending)
     cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_PASSWORD=WRONG))
-    assert_error(Environment, "Cassandra at .* rejects the user", cassandra.prepare)
+    assert_error(UnusableEnvironment, "Cassandra at .* rejects the user", cassandra.prepare)
     redis = open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=secure_engines.url(password=WRONG)))
     assert_error(CacheUnavailable, "AuthenticationError", redis.require_services)
     assert_error(QueueUnavailable, "invalid username-password", lambda: redis.ports().queue.depth(Pool.P0))
@@ -243,21 +245,21 @@ def test_wrong_password_is_reported_at_once(secure_engines: SecureEngines, open_
 def test_missing_user_is_refused(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
     anonymous = {"NOTIFIER_KAFKA_USER": "", "NOTIFIER_KAFKA_PASSWORD": ""}
     assert_error(
-        Environment, "Kafka at .* rejects the user", open_profile(secure_engines.settings(**anonymous)).pending
+        UnusableEnvironment, "Kafka at .* rejects the user", open_profile(secure_engines.settings(**anonymous)).pending
     )
     cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_USER=""))
-    assert_error(Environment, "Cassandra at .* rejects the user", cassandra.prepare)
+    assert_error(UnusableEnvironment, "Cassandra at .* rejects the user", cassandra.prepare)
 
 
 def test_certificate_of_other_authority_is_refused(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
     other_ca = str(secure_engines.other_ca)
     assert_error(
-        Environment,
+        UnusableEnvironment,
         "certificate of Kafka at",
         open_profile(secure_engines.settings(NOTIFIER_KAFKA_CA=other_ca)).pending,
     )
     assert_error(
-        Environment,
+        UnusableEnvironment,
         "certificate of Cassandra at",
         open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_CA=other_ca)).prepare,
     )

@@ -51,7 +51,7 @@ from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.cache import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue
-from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
+from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
 from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.event_log import MemoryEventLog
@@ -147,7 +147,7 @@ class MemoryBackend:
             erasure_targets=MemoryErasureTargets(held, letters),
             throttles=self.throttles,
             dead_letters=letters,
-            lane_tallies=MemoryLaneTallies(),
+            lane_tallies=MemoryDeadLetterTallies(),
             send_log=MemorySendLog(),
             push_suppressions=MemoryPushSuppressions(self.people, self.directory),
             leases=MemoryLeases(),

@@ -3,14 +3,14 @@
 import sys
 
 from notifier.api.processes import exit_now, listen
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 from tests.support.http_app import MemoryBackend
 
 
 def main(host: str, port: str) -> None:
     try:
         listen(MemoryBackend().app(), host, int(port), lambda chosen: print(chosen, flush=True))
-    except Environment as error:
+    except UnusableEnvironment as error:
         sys.exit(f"{error.code}: {error}")
     exit_now()
 

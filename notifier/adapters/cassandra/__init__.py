@@ -1,7 +1,7 @@
 """Cassandra adapters: the durable store for deployments of more than one machine."""
 
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
-from notifier.adapters.cassandra.driver.errors import security
+from notifier.adapters.cassandra.driver.errors import security_options
 from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster
 from notifier.adapters.cassandra.schema.health import CassandraStatus, NodeStatus, cassandra_status
 from notifier.adapters.cassandra.schema.migrate import (
@@ -16,7 +16,7 @@ from notifier.adapters.cassandra.stores.archive import CassandraArchive
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
 from notifier.adapters.cassandra.stores.coordination import CassandraLeases, CassandraThrottles
-from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraLaneTallies
+from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraDeadLetterTallies
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraDeferredBursts
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
@@ -48,6 +48,7 @@ __all__ = [
     "CassandraBurstChanges",
     "CassandraBursts",
     "CassandraClaims",
+    "CassandraDeadLetterTallies",
     "CassandraDeadLetters",
     "CassandraDeferredBursts",
     "CassandraDevices",
@@ -58,7 +59,6 @@ __all__ = [
     "CassandraHeads",
     "CassandraHeldMentions",
     "CassandraInbox",
-    "CassandraLaneTallies",
     "CassandraLeases",
     "CassandraLedger",
     "CassandraMemberSets",
@@ -84,5 +84,5 @@ __all__ = [
     "migration_differences",
     "pending_migrations",
     "require_schema",
-    "security",
+    "security_options",
 ]

@@ -15,7 +15,7 @@ from notifier.adapters.imports.layout import Layout, Reject, ReportIgnored
 from notifier.adapters.imports.text_files import EXTRA_NEEDED, Form, TextReader, decompressed
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follow_import import HALF_KEY_BITS, ImportKeys, merge_limit, merge_runs
-from notifier.domain.errors import BadImport, DiskFull, Environment
+from notifier.domain.errors import BadImport, DiskFull, UnusableEnvironment
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def open_source(
     *,
     report_ignored: ReportIgnored = list,
 ) -> Iterator[Source[T]]:
-    """Open a source. Raises BadImport, and Environment without the import extra."""
+    """Open a source. Raises BadImport, and UnusableEnvironment without the import extra."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
@@ -81,7 +81,7 @@ def _parquet_source(
     try:
         from notifier.adapters.imports.parquet import ParquetReader, count_rows
     except ImportError:
-        raise Environment(EXTRA_NEEDED) from None
+        raise UnusableEnvironment(EXTRA_NEEDED) from None
     reader = ParquetReader(
         file=file, layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
     )

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Generic, TypeVar, cast
 import msgspec
 
 from notifier.adapters.imports.layout import Layout, ParsedRow, Reject, ReportIgnored, UnreadableRow
-from notifier.domain.errors import BadImport, Environment
+from notifier.domain.errors import BadImport, UnusableEnvironment
 
 # NDJSON: each line is an object.
 
@@ -179,7 +179,7 @@ GZIP_MAGIC, ZSTD_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1
 def decompressed(file: BinaryIO) -> BinaryIO:
     """Return the decompressed stream of a gzip or zstd file, which its first bytes show, and any other file as it is.
 
-    Raises Environment without the import extra, and BadImport for Parquet, which has no lines.
+    Raises UnusableEnvironment without the import extra, and BadImport for Parquet, which has no lines.
     """
     first_bytes = file.peek(4) if hasattr(file, "peek") else b""
     if first_bytes.startswith(GZIP_MAGIC):
@@ -195,5 +195,5 @@ def _zstd(file: BinaryIO) -> BinaryIO:
     try:
         import pyarrow as pa
     except ImportError:
-        raise Environment(EXTRA_NEEDED) from None
+        raise UnusableEnvironment(EXTRA_NEEDED) from None
     return cast(BinaryIO, pa.CompressedInputStream(pa.PythonFile(file), "zstd"))

@@ -14,7 +14,7 @@ from kafka.errors import KafkaError, SaslAuthenticationFailedError, UnsupportedS
 from notifier.adapters.kafka.connection import Access, admin_client, translated
 from notifier.adapters.kafka.topics import load_topics, pending
 from notifier.adapters.kafka.workarounds import broker_version
-from notifier.domain.errors import Environment, LogUnavailable
+from notifier.domain.errors import LogUnavailable, UnusableEnvironment
 
 BROKER_TIMEOUT_MS = 2_000
 """Timeout of one broker's answer."""
@@ -44,7 +44,7 @@ class ClusterStatus:
 
 
 def require_access(access: Access) -> None:
-    """Raise Environment if a setting must change, such as a wrong password or an untrusted certificate.
+    """Raise UnusableEnvironment if a setting must change, such as a wrong password or an untrusted certificate.
 
     Brokers that do not answer are no error: roles also start during an outage.
     """
@@ -53,16 +53,18 @@ def require_access(access: Access) -> None:
 
 
 def check_access(access: Access) -> tuple[int, ...]:
-    """Return the version of a broker. Raises Environment like `require_access`, otherwise LogUnavailable."""
+    """Return the version of a broker. Raises UnusableEnvironment like `require_access`, otherwise LogUnavailable."""
     reason, hint = "", ""
     for server in access.servers.split(","):
         try:
             _probe_connection(server, access.security.get("ssl_cafile"))
             return _authenticate({**access.admin_options(), "bootstrap_servers": [server]})
         except ACCESS_ERRORS as error:
-            raise Environment(f"Kafka at {server} rejects the user, the password or the mechanism.") from error
+            raise UnusableEnvironment(f"Kafka at {server} rejects the user, the password or the mechanism.") from error
         except ssl.SSLCertVerificationError as error:
-            raise Environment(f"The certificate of Kafka at {server} was rejected: {error.verify_message}.") from error
+            raise UnusableEnvironment(
+                f"The certificate of Kafka at {server} was rejected: {error.verify_message}."
+            ) from error
         except (KafkaError, ssl.SSLError) as error:
             reason, hint = str(error), " Check whether only one side uses TLS."
         except OSError as error:
@@ -71,7 +73,7 @@ def check_access(access: Access) -> tuple[int, ...]:
 
 
 def cluster_status(access: Access) -> ClusterStatus:
-    """Return the state of the cluster. Raises LogUnavailable, and Environment like `require_access`."""
+    """Return the state of the cluster. Raises LogUnavailable, and UnusableEnvironment like `require_access`."""
     version = check_access(access)
     with translated("Reading the state of the brokers failed"), admin_client(access) as admin:
         return ClusterStatus(

@@ -8,7 +8,7 @@ from notifier.adapters.sqlite.stores.archive import SqliteArchive
 from notifier.adapters.sqlite.stores.burst_changes import SqliteBurstChanges, SqliteViewerLapses
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteHeads, SqliteRecentBursts
 from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases, SqliteThrottles
-from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
+from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteDeadLetterTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
 from notifier.adapters.sqlite.stores.directory import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
@@ -39,6 +39,7 @@ __all__ = [
     "SqliteBurstChanges",
     "SqliteBursts",
     "SqliteClaims",
+    "SqliteDeadLetterTallies",
     "SqliteDeadLetters",
     "SqliteDeferredBursts",
     "SqliteDevices",
@@ -49,7 +50,6 @@ __all__ = [
     "SqliteHeads",
     "SqliteHeldMentions",
     "SqliteInbox",
-    "SqliteLaneTallies",
     "SqliteLeases",
     "SqliteLedger",
     "SqliteLog",

@@ -9,7 +9,7 @@ from notifier.cli.commands.throttle import operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
-from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, deaths_in_window
 from notifier.topics import PROCESSING_LANES
 
 
@@ -115,7 +115,7 @@ def resume(*, lane: str, reason: str, operator: str, data: Path | None, as_json:
         print_facts(stop_facts(stop))
 
 
-def lane_facts(tally: LaneTally, limit: DeadLetterLimit) -> dict[str, object]:
+def lane_facts(tally: DeadLetterTally, limit: DeadLetterLimit) -> dict[str, object]:
     return {
         "lane": tally.lane,
         "state": "running" if tally.stop is None else "stopped",

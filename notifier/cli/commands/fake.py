@@ -11,7 +11,7 @@ from notifier.cli.commands.roles import heartbeat_sender, parent_option, readine
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.supervisor.fake_provider import FakeProviderCommand, parse_behavior, run_fake
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 from notifier.domain.ids import Platform
 
 FAKES_ROLE = "fakes"
@@ -112,5 +112,5 @@ def all_fakes(*, script: str, parent: int | None, data: Path | None, **ports: in
         readiness_reporter(FAKES_ROLE, settings, beat)()
         while not stopping.wait(HEARTBEAT_INTERVAL_SECONDS):
             if not all(fake_provider.server.is_serving for fake_provider in fakes):
-                raise Environment("A fake has stopped serving.")
+                raise UnusableEnvironment("A fake has stopped serving.")
             beat()

@@ -182,7 +182,7 @@ class RunningService:
         """Fakes with reserved ports while the roles run."""
 
     def run(self, stopping: Signal) -> None:
-        """Run the roles until `stopping` is set. Raises PortTaken, BadSetting or Environment."""
+        """Run the roles until `stopping` is set. Raises PortTaken, BadSetting or UnusableEnvironment."""
         with ExitStack() as reservations:
 
             def reserve(host: str, port: int) -> int:

@@ -16,7 +16,7 @@ import click
 from notifier.cli.http import replace_file
 from notifier.cli.output import print_json
 from notifier.config import variable
-from notifier.domain.errors import Environment, FileUnwritable, NotifierError, PortTaken
+from notifier.domain.errors import FileUnwritable, NotifierError, PortTaken, UnusableEnvironment
 from notifier.domain.ids import Platform
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class FakeProviderCommand:
     as_json: bool
 
     def run(self, platform: Platform, stopping: Signal) -> None:
-        """Serve until `stopping` is set. Raises UsageError, PortTaken, FileUnwritable or Environment."""
+        """Serve until `stopping` is set. Raises UsageError, PortTaken, FileUnwritable or UnusableEnvironment."""
         behavior = parse_behavior(self.script, platform)
         _require_certificate(self.certificate)
         with run_fake(platform, behavior, port=self.port, out=self.out, certificate=self.certificate) as server:
@@ -108,7 +108,7 @@ def parse_behavior(script: str, platform: Platform) -> "Behavior":
 def run_fake(
     platform: Platform, behavior: "Behavior", *, port: int, out: Path | None, certificate: Path | None = None
 ) -> Iterator["Hosted"]:
-    """Serve a fake while the block lasts. Raises PortTaken, FileUnwritable or Environment."""
+    """Serve a fake while the block lasts. Raises PortTaken, FileUnwritable or UnusableEnvironment."""
     from notifier.devkit.fake_providers.hosting import hosted
 
     with ExitStack() as stack:
@@ -124,7 +124,7 @@ def _startup_error(error: OSError, port: int, out: Path | None) -> NotifierError
         return PortTaken(f"The address is 127.0.0.1:{port}.")
     if error.filename is not None:
         return FileUnwritable(f"{out}: {error.strerror}.")
-    return Environment(f"Can't listen on 127.0.0.1:{port}: {strerror(error.errno or 0)}.")
+    return UnusableEnvironment(f"Can't listen on 127.0.0.1:{port}: {strerror(error.errno or 0)}.")
 
 
 def _require_certificate(file: Path | None) -> None:

@@ -8,7 +8,7 @@ from time import monotonic
 from notifier.cli.group import ENVIRONMENT_EXIT_CODE
 from notifier.cli.supervisor.child import Child
 from notifier.cli.supervisor.pid_files import PidFiles
-from notifier.domain.errors import Environment, Unwritable
+from notifier.domain.errors import UnusableEnvironment, Unwritable
 
 CHECK_INTERVAL_SECONDS = 0.05
 """Seconds between two checks. A check is a few system calls."""
@@ -36,7 +36,7 @@ class Supervisor:
     stopping: Signal
 
     def run(self) -> None:
-        """Run the roles until `stopping` is set. Raises Environment if a role can't start on this machine."""
+        """Run the roles until `stopping` is set. Raises UnusableEnvironment if a role can't start on this machine."""
         announced: Mapping[str, int] = {}
         try:
             while not self.stopping.is_set():
@@ -79,13 +79,13 @@ class Supervisor:
         return all(self.pid_files.is_written(child.role, child.pid) for child in awaited) and self.is_answering()
 
     def _require_startable(self) -> None:
-        """Raise Environment if a role can't start.
+        """Raise UnusableEnvironment if a role can't start.
 
         Called only before all roles were up once. Afterwards, roles are restarted without limit.
         """
         for child in self.children:
             if ENVIRONMENT_EXIT_CODE in child.exit_codes or len(child.exit_codes) >= MAX_START_FAILURES:
-                raise Environment(f"The role {child.role} failed to start: {self.last_log_line(child.role)}")
+                raise UnusableEnvironment(f"The role {child.role} failed to start: {self.last_log_line(child.role)}")
 
     def _stop(self) -> None:
         for child in self.children:

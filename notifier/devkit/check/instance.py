@@ -135,7 +135,7 @@ SERVE_TIMEOUT_SECONDS = 90.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """Fault injection into engines, by name. Each method returns once the fault is over. Raises Environment."""
+    """Fault injection into engines, by name. Each method returns once the fault is over. Raises UnusableEnvironment."""
 
     fleet: Fleet
     sync: Sync
@@ -172,7 +172,7 @@ def engines(
     """Run the engines of the cluster profile until the block ends.
 
     Yields None for the embedded profile, and if the settings name external engines. With `fresh`, data of earlier
-    runs is deleted; else it is kept. Raises Environment or DataLocked.
+    runs is deleted; else it is kept. Raises UnusableEnvironment or DataLocked.
     """
     settings = Settings.read(data=data, profile=profile)
     fleet = Fleet(folder=data / "services", cache=settings.jars.expanduser())

@@ -61,7 +61,7 @@ class _NodeLocation:
 
 
 def node(folder: Path, cache: Path, *, port: int, sync: Sync = Sync.BATCH, security: Security | None = None) -> Engine:
-    """Return a single node that owns the whole ring. Raises Environment if its jars are unavailable."""
+    """Return a single node that owns the whole ring. Raises UnusableEnvironment if its jars are unavailable."""
     location = _NodeLocation(host="127.0.0.1", token=0, folder=folder, memory=SINGLE_NODE_MEMORY)
     return _ring([location], cache, port, sync, security=security)[0]
 

@@ -13,7 +13,7 @@ from errno import EADDRINUSE
 from pathlib import Path
 from time import monotonic, sleep
 
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 READY_TIMEOUT_SECONDS = 180.0
 """Time limit of a start. An idle machine needs 2 s for Kafka and 6 s for Cassandra, a busy one twenty times that."""
@@ -55,9 +55,9 @@ class Engine:
         return self.process.pid if self.process and self.process.poll() is None else None
 
     def start(self) -> None:
-        """Start the process without waiting for it. Raises Environment if its port is in use."""
+        """Start the process without waiting for it. Raises UnusableEnvironment if its port is in use."""
         if self.is_listening():
-            raise Environment(f"{self.address}, the address of {self.name}, is in use.")
+            raise UnusableEnvironment(f"{self.address}, the address of {self.name}, is in use.")
         shutil.rmtree(self.folder / SCRATCH_FOLDER, ignore_errors=True)
         (self.folder / SCRATCH_FOLDER).mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -67,13 +67,13 @@ class Engine:
             )
 
     def wait_until_ready(self, timeout: float = READY_TIMEOUT_SECONDS) -> None:
-        """Wait until it listens. Raises Environment, with the end of its log, if it ends or takes too long."""
+        """Wait until it listens. Raises UnusableEnvironment, with the end of its log, if it ends or takes too long."""
         deadline = monotonic() + timeout
         while not self.is_listening():
             if self.pid is None:
-                raise Environment(f"{self.name} ended during startup: {self.last_log_lines()}")
+                raise UnusableEnvironment(f"{self.name} ended during startup: {self.last_log_lines()}")
             if monotonic() > deadline:
-                raise Environment(f"{self.name} doesn't listen after {timeout:g} s: {self.last_log_lines()}")
+                raise UnusableEnvironment(f"{self.name} doesn't listen after {timeout:g} s: {self.last_log_lines()}")
             sleep(POLL_INTERVAL_SECONDS)
 
     def is_listening(self) -> bool:

@@ -17,7 +17,7 @@ from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine import READY_TIMEOUT_SECONDS, STOP_TIMEOUT_SECONDS, Engine, free_port, is_listening
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.valkey import server
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 ENGINES = ("kafka", "cassandra", "valkey")
 POLL_INTERVAL_SECONDS = 0.05
@@ -76,7 +76,7 @@ class Fleet:
         return f"commitlog_sync: {sync}\n" in (self.folder / "cassandra" / "cassandra.yaml").read_text()
 
     def up(self, sync: Sync, on_started: Callable[[EngineRecord, float], None]) -> int:
-        """Start all stopped engines concurrently and return their number. Raises Environment.
+        """Start all stopped engines concurrently and return their number. Raises UnusableEnvironment.
 
         `on_started` is called for each engine that is ready, with the seconds it took. An interrupted call can be
         repeated: each engine is recorded as soon as it has a process.
@@ -118,10 +118,13 @@ class Fleet:
         self.up(sync, lambda engine, seconds: None)
 
     def freeze(self, name: str, seconds: float) -> None:
-        """Suspend an engine for the given seconds. It keeps its connections. Raises Environment if it is stopped."""
+        """Suspend an engine for the given seconds. It keeps its connections.
+
+        Raises UnusableEnvironment if it is stopped.
+        """
         record = self.records()[name]
         if record.pid is None or not self._is_own_process(record.pid):
-            raise Environment(f"{name} is not running.")
+            raise UnusableEnvironment(f"{name} is not running.")
         _signal(record.pid, signal.SIGSTOP)
         try:
             sleep(seconds)
@@ -139,7 +142,9 @@ class Fleet:
         for name, record in self.records().items():
             while not is_listening(record.host, record.port):
                 if not self.is_running(name) or monotonic() > deadline:
-                    raise Environment(f"{name} doesn't listen at {record.address}; its log is in {self.folder / name}.")
+                    raise UnusableEnvironment(
+                        f"{name} doesn't listen at {record.address}; its log is in {self.folder / name}."
+                    )
                 sleep(POLL_INTERVAL_SECONDS)
 
     @contextmanager

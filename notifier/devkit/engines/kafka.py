@@ -8,7 +8,7 @@ from pathlib import Path
 
 from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, Security, free_port
 from notifier.devkit.engines.maven import jars
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 CONFIG_FOLDER = Path(__file__).parent / "config" / "kafka"
 HOST = "127.0.0.1"
@@ -56,7 +56,7 @@ class _BrokerLocation:
 def broker(
     folder: Path, cache: Path, *, port: int, security: Security | None = None, proxy_port: int | None = None
 ) -> Engine:
-    """Return a single broker that is its own cluster. Raises Environment if its jars are unavailable."""
+    """Return a single broker that is its own cluster. Raises UnusableEnvironment if its jars are unavailable."""
     location = _BrokerLocation(node=1, port=port, controller=free_port(), folder=folder, proxy_port=proxy_port)
     return _cluster([location], cache, security)[0]
 
@@ -151,7 +151,7 @@ def _run_format_tool(lib: Path, settings: Path, *options: str) -> None:
     command = [*_java(lib), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(settings), *options]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
-        raise Environment(f"Can't format the folder of Kafka: {result.stderr.strip() or result.stdout.strip()}")
+        raise UnusableEnvironment(f"Can't format the folder of Kafka: {result.stderr.strip() or result.stdout.strip()}")
 
 
 def _directory_id(node: int) -> str:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 
-from notifier.domain.errors import Environment
+from notifier.domain.errors import UnusableEnvironment
 
 DOWNLOAD_TIMEOUT_SECONDS = 600.0
 """Time limit of a download. An engine has some 60 MB of jars."""
@@ -17,7 +17,7 @@ REMEDY = "Install Java 17 and Maven (on Debian: apt-get install openjdk-17-jre-h
 def jars(pom: Path, cache: Path) -> Path:
     """Return the folder with the jars of a pom.xml, after a download if it is missing.
 
-    Raises Environment, with a remedy.
+    Raises UnusableEnvironment, with a remedy.
     """
     _require_tool("java")
     folder = cache / f"{pom.parent.name}-{sha256(pom.read_bytes()).hexdigest()[:12]}"
@@ -42,7 +42,7 @@ def _fetch(pom: Path, folder: Path) -> None:
         result = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_SECONDS, check=False)
         if result.returncode:
             output = (result.stdout + result.stderr).strip().splitlines()
-            raise Environment(f"Maven can't download the jars of {pom.parent.name}: {' '.join(output[:3])}")
+            raise UnusableEnvironment(f"Maven can't download the jars of {pom.parent.name}: {' '.join(output[:3])}")
         _install(temporary / "lib", folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -58,4 +58,4 @@ def _install(lib: Path, folder: Path) -> None:
 
 def _require_tool(tool: str) -> None:
     if shutil.which(tool) is None:
-        raise Environment(f"{tool} is not installed. {REMEDY}")
+        raise UnusableEnvironment(f"{tool} is not installed. {REMEDY}")

@@ -89,7 +89,7 @@ def split_id(user: UserId) -> tuple[str, int] | None:
     return (user.removesuffix(str(number)), number) if number <= HIGHEST_ID_NUMBER else None
 
 
-class RangeCache:
+class IdRangeCache:
     """Cache of ranges that this process has read. Ranges never change, so no entry becomes stale."""
 
     def __init__(self) -> None:

@@ -6,7 +6,8 @@ A processing lane is one stream and the group that reads it, or one pool of slic
 record; without a limit it would move the whole stream to the dead letters. A stopped lane handles nothing until an
 operator resumes it.
 
-Everything here is a value. `LaneTally` is what the store keeps for each lane, shared by all processes that work on it.
+Everything here is a value. `DeadLetterTally` is what the store keeps for each lane, shared by all processes that work
+on it.
 """
 
 from collections.abc import Mapping
@@ -49,7 +50,7 @@ class Death:
     record: str
     """Id of the dead letter. After a crash a batch is repeated, and the id shows which deaths were counted before."""
     position: int
-    """Value of `LaneTally.seen` when it died."""
+    """Value of `DeadLetterTally.seen` when it died."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class LaneStop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaneTally:
+class DeadLetterTally:
     """Deaths of one lane since it was resumed last, and its stop, if any."""
 
     lane: str
@@ -89,7 +90,7 @@ class LaneTally:
     stop: LaneStop | None = None
 
 
-def count_successes(tally: LaneTally, limit: DeadLetterLimit, successes: int) -> LaneTally:
+def count_successes(tally: DeadLetterTally, limit: DeadLetterLimit, successes: int) -> DeadLetterTally:
     """Return the tally after this many records were handled.
 
     A success ends the row of consecutive deaths. The oldest deaths leave the window.
@@ -100,8 +101,8 @@ def count_successes(tally: LaneTally, limit: DeadLetterLimit, successes: int) ->
 
 
 def count_death(
-    tally: LaneTally, limit: DeadLetterLimit, *, record: str, cause: str, stopped_by: str, at: datetime
-) -> LaneTally:
+    tally: DeadLetterTally, limit: DeadLetterLimit, *, record: str, cause: str, stopped_by: str, at: datetime
+) -> DeadLetterTally:
     """Return the tally with the death counted, or with a stop if the limit doesn't allow one more.
 
     The caller may move the record to the dead letters only if the returned tally has no stop, and only after storing
@@ -125,13 +126,13 @@ def count_death(
     return replace(tally, stop=stop)
 
 
-def deaths_in_window(tally: LaneTally, limit: DeadLetterLimit) -> int:
+def deaths_in_window(tally: DeadLetterTally, limit: DeadLetterLimit) -> int:
     return sum(death.position > tally.seen - limit.window for death in tally.deaths)
 
 
-def resumed(tally: LaneTally) -> LaneTally:
+def resumed(tally: DeadLetterTally) -> DeadLetterTally:
     """Return the tally of a lane that starts again with an empty window."""
-    return LaneTally(lane=tally.lane, version=tally.version + 1)
+    return DeadLetterTally(lane=tally.lane, version=tally.version + 1)
 
 
 def resume_audit(lane: str, stop: LaneStop, reason: str) -> Mapping[str, object]:
@@ -140,11 +141,11 @@ def resume_audit(lane: str, stop: LaneStop, reason: str) -> Mapping[str, object]
     return {"lane": lane, "reason": reason, **stop_fields}
 
 
-def _is_in_row(tally: LaneTally, record: str) -> bool:
+def _is_in_row(tally: DeadLetterTally, record: str) -> bool:
     return any(death.record == record for death in tally.deaths[_start_of_row(tally) :])
 
 
-def _start_of_row(tally: LaneTally) -> int:
+def _start_of_row(tally: DeadLetterTally) -> int:
     """Return the index in `deaths` of the first consecutive death.
 
     Without a limit on consecutive deaths the oldest of them may be forgotten already.
@@ -152,7 +153,7 @@ def _start_of_row(tally: LaneTally) -> int:
     return max(0, len(tally.deaths) - tally.in_a_row)
 
 
-def _exceeded(tally: LaneTally, limit: DeadLetterLimit) -> LimitKind | None:
+def _exceeded(tally: DeadLetterTally, limit: DeadLetterLimit) -> LimitKind | None:
     if 0 < limit.in_a_row < tally.in_a_row:
         return LimitKind.IN_A_ROW
     if 0 < limit.in_window < deaths_in_window(tally, limit):
@@ -160,7 +161,7 @@ def _exceeded(tally: LaneTally, limit: DeadLetterLimit) -> LimitKind | None:
     return None
 
 
-def _trimmed(tally: LaneTally, limit: DeadLetterLimit) -> LaneTally:
+def _trimmed(tally: DeadLetterTally, limit: DeadLetterLimit) -> DeadLetterTally:
     """Forget deaths that no limit needs, so that the tally stays small."""
     start_of_row = _start_of_row(tally) if limit.in_a_row > 0 else len(tally.deaths)
     needed = tuple(

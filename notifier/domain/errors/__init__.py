@@ -11,7 +11,7 @@ NotifierError
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
 ├── DiskFull                    the disk is full; writes are refused, reads still work (HTTP 507)
-├── Environment                 this machine or folder can't run the command (CLI exit code 3)
+├── UnusableEnvironment                 this machine or folder can't run the command (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
 │   ├── PortTaken  NoValkey  FolderNotEmpty  NotADataFolder  OtherWorld
 │   ├── Unwritable
@@ -24,7 +24,6 @@ NotifierError
 from notifier.domain.errors.environment import (
     BadSetting,
     DataLocked,
-    Environment,
     FileUnwritable,
     FolderNotEmpty,
     NoData,
@@ -36,6 +35,7 @@ from notifier.domain.errors.environment import (
     SchemaChanged,
     SchemaNewer,
     SchemaOlder,
+    UnusableEnvironment,
     Unwritable,
 )
 from notifier.domain.errors.refused import (
@@ -97,7 +97,6 @@ __all__ = [
     "CacheUnavailable",
     "DataLocked",
     "DiskFull",
-    "Environment",
     "EventConflict",
     "FileUnwritable",
     "FolderNotEmpty",
@@ -130,13 +129,14 @@ __all__ = [
     "TooManyRequests",
     "TooManyStreams",
     "Unavailable",
+    "UnusableEnvironment",
     "Unwritable",
     "WrongType",
 ]
 
-OUTAGES = (Unavailable, DiskFull, Environment)
+OUTAGES = (Unavailable, DiskFull, UnusableEnvironment)
 """Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
-They include `Environment`. A process that starts while the store is down connects to it later. It may then find that
+They include `UnusableEnvironment`. A process that starts while the store is down connects to it later. It may then find that
 the keyspace is missing, or that its schema is incomplete.
 """

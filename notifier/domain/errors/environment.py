@@ -3,43 +3,43 @@
 from notifier.domain.errors.root import NotifierError
 
 
-class Environment(NotifierError):
+class UnusableEnvironment(NotifierError):
     """This machine can't run the command as configured."""
 
     code = "environment"
 
 
-class BadSetting(Environment):
+class BadSetting(UnusableEnvironment):
     """A setting can't be read."""
 
     code = "bad_setting"
 
 
-class SchemaNewer(Environment):
+class SchemaNewer(UnusableEnvironment):
     """The store was written by a newer version of this software; use that version, or another folder or keyspace."""
 
     code = "schema_newer"
 
 
-class SchemaOlder(Environment):
+class SchemaOlder(UnusableEnvironment):
     """The store's schema is older than this version needs; run `notifier migrate`."""
 
     code = "schema_older"
 
 
-class SchemaChanged(Environment):
+class SchemaChanged(UnusableEnvironment):
     """A migration that was applied before has been edited since."""
 
     code = "schema_changed"
 
 
-class DataLocked(Environment):
+class DataLocked(UnusableEnvironment):
     """The data folder is in use by another running notifier."""
 
     code = "data_locked"
 
 
-class Unwritable(Environment):
+class Unwritable(UnusableEnvironment):
     """The data folder can't be written to."""
 
     code = "unwritable"
@@ -51,43 +51,43 @@ class FileUnwritable(Unwritable):
     code = "file_unwritable"
 
 
-class PortTaken(Environment):
+class PortTaken(UnusableEnvironment):
     """The port is taken by another program; choose another with --port, or 0 for any."""
 
     code = "port_taken"
 
 
-class NoValkey(Environment):
+class NoValkey(UnusableEnvironment):
     """There is no Valkey binary for this platform; install a Redis or Valkey and set NOTIFIER_REDIS_URL."""
 
     code = "no_valkey"
 
 
-class FolderNotEmpty(Environment):
+class FolderNotEmpty(UnusableEnvironment):
     """The folder isn't empty, and the demo's check would count its deliveries, too; name an empty or a new folder."""
 
     code = "not_empty"
 
 
-class NotADataFolder(Environment):
+class NotADataFolder(UnusableEnvironment):
     """The folder isn't a notifier's data folder, and is left unchanged; name another folder."""
 
     code = "not_ours"
 
 
-class OtherWorld(Environment):
+class OtherWorld(UnusableEnvironment):
     """The data folder holds another world, and users would have the follows of both; name another folder."""
 
     code = "other_world"
 
 
-class NoData(Environment):
+class NoData(UnusableEnvironment):
     """There is no data folder here; `notifier up` makes one, and --data names another."""
 
     code = "no_data"
 
 
-class NotRunning(Environment):
+class NotRunning(UnusableEnvironment):
     """No notifier is running on this data folder; start one with `notifier up`."""
 
     code = "not_running"

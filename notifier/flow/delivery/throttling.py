@@ -16,7 +16,7 @@ from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
 from notifier.ports.cache import BacklogReport, Backpressure
 from notifier.ports.coordination import Clock, Leases, Queue, Throttles
-from notifier.ports.event_log import LaneTallies
+from notifier.ports.event_log import DeadLetterTallies
 from notifier.ports.push import CircuitReport
 
 READ_INTERVAL = timedelta(seconds=1)
@@ -33,7 +33,7 @@ class PoolRates:
 
     throttles: Throttles
     backpressure: Backpressure
-    lane_tallies: LaneTallies
+    lane_tallies: DeadLetterTallies
     stopped: Collection[Pool] = ()
     """Pools stopped by their dead-letter limit."""
     limits: Mapping[Tier, TierLimit] = field(default_factory=dict)

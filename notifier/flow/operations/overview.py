@@ -37,7 +37,7 @@ from notifier.ports.audience import ActiveHours
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.cache import BacklogReport, Backpressure
 from notifier.ports.coordination import Clock, Throttles
-from notifier.ports.event_log import EventLog, LaneTallies
+from notifier.ports.event_log import DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.ledger import DeferredBursts, Ledger
 from notifier.ports.pull_index import PullIndex
@@ -123,7 +123,7 @@ class Overview:
     recent_bursts: RecentBursts
     audience_snapshots: AudienceSnapshots
     throttles: Throttles
-    lane_tallies: LaneTallies
+    lane_tallies: DeadLetterTallies
     backlog_report: BacklogReport
     backpressure: Backpressure
     circuit_report: CircuitReport

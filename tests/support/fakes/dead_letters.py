@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resumed
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, resumed
 from notifier.ports.event_log import DeadLetter
 
 
@@ -21,16 +21,16 @@ class MemoryDeadLetters:
 # Lane tallies, with a list as audit log.
 
 
-class MemoryLaneTallies:
+class MemoryDeadLetterTallies:
     def __init__(self) -> None:
-        self._tallies: dict[str, LaneTally] = {}
+        self._tallies: dict[str, DeadLetterTally] = {}
         self.audit: list[tuple[str, str, LaneStop]] = []
         """Operator, reason and the stop that was ended."""
 
-    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+    def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
         return {lane: self._stored(lane) for lane in lanes}
 
-    def compare_and_set(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: DeadLetterTally) -> DeadLetterTally:
         if self._stored(tally.lane).version == tally.version - 1:
             self._tallies[tally.lane] = tally
         return self._stored(tally.lane)
@@ -43,5 +43,5 @@ class MemoryLaneTallies:
         self.audit.append((operator, reason, stored.stop))
         return stored.stop
 
-    def _stored(self, lane: str) -> LaneTally:
-        return self._tallies.get(lane) or LaneTally(lane=lane)
+    def _stored(self, lane: str) -> DeadLetterTally:
+        return self._tallies.get(lane) or DeadLetterTally(lane=lane)

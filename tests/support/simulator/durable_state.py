@@ -20,7 +20,7 @@ from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.cache import MemoryBacklogReport, MemoryBackpressure, MemoryRecentEvents, MemoryTokenBuckets
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
-from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
+from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
 from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.event_log import MemoryEventLog
@@ -136,7 +136,7 @@ class DurableState:
         self.reach_limits, self.held_mentions = MemoryReachLimits(), MemoryHeldMentions(self.clock)
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
         self.erasure_targets = MemoryErasureTargets(self.held_mentions, self.dead_letters)
-        self.send_log, self.leases, self.lane_tallies = MemorySendLog(), MemoryLeases(), MemoryLaneTallies()
+        self.send_log, self.leases, self.lane_tallies = MemorySendLog(), MemoryLeases(), MemoryDeadLetterTallies()
         self.archive = MemoryArchive(self.bursts, self.ledger, self.audience_snapshots, self.inbox)
         self.account_flags, self.devices = MemoryAccountFlags(), MemoryDevices(self.clock)
         self.people = MemoryPeople(self.directory, flags=self.account_flags)

@@ -21,7 +21,7 @@ from benchmarks.cassandra.turns import Turn, cheaper, faster
 from benchmarks.cassandra.writers import LIFE, values
 from benchmarks.kafka import records
 from benchmarks.report import __main__ as report
-from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowMessage, messages
+from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowMessage, divide_into_messages
 from notifier.consumer_loop import BATCH_SIZE
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
@@ -38,7 +38,7 @@ def rows(share: float) -> list[InboxRows]:
 
 
 def row_messages(share: float) -> list[RowMessage]:
-    return [message for inbox_rows in rows(share) for message in messages(inbox_rows, LIFE, QUERY_ID)]
+    return [message for inbox_rows in rows(share) for message in divide_into_messages(inbox_rows, LIFE, QUERY_ID)]
 
 
 def test_leanest_writer_sends_same_frames_as_driver() -> None:

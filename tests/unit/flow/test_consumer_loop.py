@@ -14,7 +14,7 @@ from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log import DeadLetter, Logged, Record
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.dead_letters import MemoryLaneTallies
+from tests.support.fakes.dead_letters import MemoryDeadLetterTallies
 
 P0, P1 = "mentions/0", "mentions/1"
 
@@ -82,7 +82,7 @@ def pump(
     guard = LaneGuard(
         lane="mentions",
         limit=limit or DeadLetterLimit(),
-        tallies=MemoryLaneTallies(),
+        tallies=MemoryDeadLetterTallies(),
         clock=clock,
         metrics=metrics,
         owner="pump-1",

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import READ_INTERVAL, WRITE_INTERVAL, LaneGuard, LaneGuards, stopped_lanes
 from notifier.metrics import Metrics
 from notifier.topics import PROCESSING_LANES
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.dead_letters import MemoryLaneTallies
+from tests.support.fakes.dead_letters import MemoryDeadLetterTallies
 
 LANE = "mentions"
 
@@ -22,17 +22,17 @@ LANE = "mentions"
 class BreakableTallies:
     """Tallies that can be made unreachable, and that count their calls."""
 
-    inner: MemoryLaneTallies = field(default_factory=MemoryLaneTallies)
+    inner: MemoryDeadLetterTallies = field(default_factory=MemoryDeadLetterTallies)
     unreachable: bool = False
     reads: int = 0
     swaps: int = 0
 
-    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+    def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
         self.reads += 1
         self._answer()
         return self.inner.read(lanes)
 
-    def compare_and_set(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: DeadLetterTally) -> DeadLetterTally:
         self.swaps += 1
         self._answer()
         return self.inner.compare_and_set(tally)
@@ -68,7 +68,7 @@ class LaneScenario:
         assert self.tallies.resume(LANE, "ada", "fixed", self.clock.now()) is not None
         self.clock.advance(READ_INTERVAL)
 
-    def stored(self) -> LaneTally:
+    def stored(self) -> DeadLetterTally:
         return self.tallies.inner.read([LANE])[LANE]
 
     def gauge(self) -> float | None:
@@ -192,9 +192,11 @@ def test_known_lane_runs_without_the_store_but_admits_no_death() -> None:
 
 def test_endless_contention_is_an_outage() -> None:
     class Contended(BreakableTallies):
-        def compare_and_set(self, tally: LaneTally) -> LaneTally:
+        def compare_and_set(self, tally: DeadLetterTally) -> DeadLetterTally:
             stored = self.inner.read([tally.lane])[tally.lane]
-            return self.inner.compare_and_set(LaneTally(lane=LANE, version=stored.version + 1, seen=stored.seen + 1))
+            return self.inner.compare_and_set(
+                DeadLetterTally(lane=LANE, version=stored.version + 1, seen=stored.seen + 1)
+            )
 
     with pytest.raises(StoreUnavailable, match="keep changing"):
         LaneScenario(tallies=Contended()).guard().admit_dead_letter("r1", "ValueError: no")
@@ -202,8 +204,8 @@ def test_endless_contention_is_an_outage() -> None:
 
 def test_older_read_does_not_replace_newer_write() -> None:
     class Late(BreakableTallies):
-        def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
-            return {lane: LaneTally(lane=lane) for lane in lanes}
+        def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
+            return {lane: DeadLetterTally(lane=lane) for lane in lanes}
 
     scenario = LaneScenario(tallies=Late())
     guard = scenario.guard()

@@ -15,18 +15,18 @@ from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 MAX_ROWS_PER_MESSAGE = 10
-"""Maximum rows in a message, each in its own partition. By default a node warns about 11 or more."""
+"""Maximum rows in a message. Each row has its own partition, and by default a node warns about 11 or more of them."""
 MAX_MESSAGE_BYTES = 5 * 1024
 """Maximum size of a message, as the node counts it.
 
-A node with default settings warns about a larger message, which the driver logs, too. Above 50 KiB it rejects the
-message.
+With default settings a node warns about a larger message, and the driver logs the warning. The node rejects a message
+above 50 KiB.
 """
 ROW_OVERHEAD_BYTES = 17
 """Bytes that the node counts for a row in addition to the row's size on the wire.
 
-The node does not count ids and lengths, but counts the write time and the expiry time, which it stores with each value.
-Measured on Cassandra 5.0.8; equal for rows with lists and with bitmaps.
+Measured on Cassandra 5.0.8; equal for rows with lists and with bitmaps. The node also counts the write time and the
+expiry time of each value. It does not count ids and lengths, which are part of the size on the wire.
 """
 
 PUT_INBOX_ROW = load_statement("put_inbox_row")
@@ -39,9 +39,8 @@ _VALUES_PER_ROW = 8
 class RowMessage:
     """BATCH message of inbox rows, which are already encoded.
 
-    The driver takes this object for the list of a batch's statements. The list has a length, which is the number of
-    rows, but iterating over it yields nothing. So the driver encodes an empty batch, and the protocol handler inserts
-    the encoded rows.
+    This object replaces the list of statements in a batch of the driver. Its length is the number of rows, but
+    iterating over it yields nothing. So the driver encodes no row, and the protocol handler inserts the encoded ones.
     """
 
     rows: InboxRows
@@ -64,7 +63,7 @@ class RowMessage:
         return RowMessage(rows=self.rows, first_index=self.first_index, encoded=self.encoded[:1], ttl=self.ttl)
 
     @property
-    def size(self) -> int:
+    def byte_count(self) -> int:
         return sum(map(len, self.encoded))
 
     @property
@@ -84,38 +83,48 @@ class RowMessage:
             yield rows.ranges[index], *key, rows.members[index], self.ttl
 
 
-def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowMessage]:
-    """Divide the rows into messages. A row that is too large for MAX_MESSAGE_BYTES gets a message of its own.
+def divide_into_messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowMessage]:
+    """Encode the rows, and divide them into messages. A row above MAX_MESSAGE_BYTES gets a message of its own.
 
     `ttl` is in whole seconds and at least 1. `query_id` is the id of the prepared PUT_INBOX_ROW.
     """
     encoded = _encode_rows(rows, ttl, query_id)
-    first = message_bytes = 0
+    first_index = message_bytes = 0
     for index, row in enumerate(encoded):
         row_bytes = len(row) + ROW_OVERHEAD_BYTES
-        if index - first == MAX_ROWS_PER_MESSAGE or (index > first and message_bytes + row_bytes > MAX_MESSAGE_BYTES):
-            yield RowMessage(rows=rows, first_index=first, encoded=encoded[first:index], ttl=ttl)
-            first, message_bytes = index, 0
+        row_count = index - first_index
+        if row_count == MAX_ROWS_PER_MESSAGE or (row_count and message_bytes + row_bytes > MAX_MESSAGE_BYTES):
+            yield RowMessage(rows=rows, first_index=first_index, encoded=encoded[first_index:index], ttl=ttl)
+            first_index, message_bytes = index, 0
         message_bytes += row_bytes
     if encoded:
-        yield RowMessage(rows=rows, first_index=first, encoded=encoded[first:], ttl=ttl)
+        yield RowMessage(rows=rows, first_index=first_index, encoded=encoded[first_index:], ttl=ttl)
 
 
 def _encode_rows(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
     """Encode each row: kind, length and id of the prepared statement, number of values, each value after its length."""
     pack_length_and_int, pack_length = struct.Struct(">ii").pack, struct.Struct(">i").pack
     prefix = b"".join((_PREPARED_KIND, struct.pack(">H", len(query_id)), query_id, struct.pack(">H", _VALUES_PER_ROW)))
-    common = (
+    shared_values = (
         struct.pack(">i", window_of(rows.opened_at)),
         str(rows.burst.subject).encode(),
         struct.pack(">q", to_ms(rows.opened_at)),
         struct.pack(">q", rows.burst.seq),
         str(rows.tier).encode(),
     )
-    shared = b"".join(pack_length(len(value)) + value for value in common)
+    encoded_shared_values = b"".join(pack_length(len(value)) + value for value in shared_values)
     suffix = pack_length_and_int(4, ttl)
     return [
-        b"".join((prefix, pack_length_and_int(4, member_range), shared, pack_length(len(members)), members, suffix))
+        b"".join(
+            (
+                prefix,
+                pack_length_and_int(4, member_range),
+                encoded_shared_values,
+                pack_length(len(members)),
+                members,
+                suffix,
+            )
+        )
         for member_range, members in zip(rows.ranges, rows.members, strict=True)
     ]
 
@@ -129,7 +138,7 @@ _ROWS_OFFSET = _FRAME_HEADER_BYTES + 3
 
 
 class PreencodedBatch(BatchStatement):  # type: ignore[misc]  # the driver ships no types
-    """Batch with encoded rows. The driver never sends it again; the bulk writer does."""
+    """Batch with encoded rows. The driver never retries it; the bulk writer sends rejected rows again."""
 
     def __init__(self, message: RowMessage) -> None:
         super().__init__(batch_type=BatchType.UNLOGGED)
@@ -148,7 +157,7 @@ class PreencodedBatchProtocol(ProtocolHandler):  # type: ignore[misc]  # the dri
 
 
 def driver_batch(message: RowMessage, prepared: PreparedStatement) -> BatchStatement:
-    """Return the rows as a regular batch, by the driver's public API alone. It is sent at a fifth of the speed."""
+    """Return the rows as a regular batch of the driver, which is sent at a fifth of the speed."""
     batch = BatchStatement(batch_type=BatchType.UNLOGGED)
     for values in message.values():
         batch.add(prepared, values)

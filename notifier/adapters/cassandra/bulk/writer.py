@@ -30,28 +30,33 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.timing import Backoff
 
 # Congestion control. The congestion window is the number of bytes that may be in flight. It grows while Cassandra
-# responds quickly, and halves when a node rejects a message.
+# responds quickly, shrinks by a fifth after a slow response, and halves when a node rejects a message.
 #
-# As in TCP, the increase is additive and the decrease multiplicative. Independent writers so converge to equal shares,
-# and the node's queue stays short enough for an urgent tier. Bytes are counted, because message sizes differ tenfold.
+# As in TCP, the increase is additive and the decrease multiplicative. Independent writers therefore converge to equal
+# shares, and the node's queue stays short enough for an urgent tier. The window counts bytes, not messages, because
+# message sizes differ tenfold.
 
 INITIAL_WINDOW = 512 * 1024
 """Initial window in bytes: about 100 messages, which one node writes in 30 ms."""
 MIN_WINDOW = 256 * 1024
-"""Smallest window in bytes. It keeps one node busy even if this process stalls for a while; half of it does not."""
+"""Smallest window in bytes. It keeps one node busy even if this process stalls for a while. Half of this would not."""
 MAX_WINDOW = 8 * 1024 * 1024
 """Largest window in bytes."""
 WINDOW_STEP = 128 * 1024
-"""Growth of the window in bytes, after a full window of accepted messages. Until it first shrinks, it doubles."""
+"""Growth of the window in bytes, after a full window of accepted messages.
+
+A new window doubles instead, until it shrinks for the first time.
+"""
 FULL_SHARE = 0.75
 """Share of the window above which it counts as full.
 
 Only a full window grows. While it is full, accepted messages don't wake the callers, because they could send nothing.
 """
 SLOW_RESPONSE_SECONDS = 0.1
-"""Response time above which the window shrinks: the message has waited in the node's queue with other requests."""
+"""Response time above which the window shrinks. A message that took longer has waited in the node's queue."""
 BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1))
-"""Pause after a rejection. It grows with each further one, until a message is accepted."""
+"""Pause after a rejection that shrank the window. It grows with each further such rejection, until a message is
+accepted."""
 
 
 @dataclass(slots=True)
@@ -63,7 +68,7 @@ class CongestionWindow:
     in_flight: int = 0
     """Bytes that are in flight."""
     consecutive_rejections: int = 0
-    """Rejections since the last accepted message. Those of one congestion count once."""
+    """Number of rejections that shrank the window since the last accepted message."""
     paused_until: float = 0.0
     shrunk_at: float = 0.0
     """Time at which the window last shrank."""
@@ -73,7 +78,7 @@ class CongestionWindow:
         return self.in_flight > FULL_SHARE * self.size
 
     def delay(self, message_bytes: int, now: float) -> float | None:
-        """Return the seconds until a message of this size may be sent; None if a response must arrive before.
+        """Return the seconds until a message of this size may be sent; None if a response must arrive first.
 
         While nothing is in flight, a message of any size may be sent.
         """
@@ -108,7 +113,7 @@ class CongestionWindow:
     def _shrink(self, factor: float, sent_at: float, now: float) -> bool:
         """Shrink the window by a factor, because of a message that was sent at `sent_at`. Return whether it shrank.
 
-        A message that was sent before the window last shrank reports the same congestion, and has no effect.
+        A message that was sent before the window last shrank reports the same congestion again, and has no effect.
         """
         if sent_at < self.shrunk_at:
             return False
@@ -117,7 +122,10 @@ class CongestionWindow:
 
 
 GIVE_UP_AFTER_SECONDS = 3.0
-"""A call of `send` fails if its messages are only rejected for so long. The worker then hands its slice back."""
+"""Seconds of rejections, without an accepted message, after which a call of `send` fails.
+
+The worker then hands its slice back.
+"""
 
 _BUSY_ERRORS = (vendor.WriteTimeout, protocol.OverloadedErrorMessage, ConnectionBusy, NoConnectionsAvailable)
 """Errors of a busy node or connection. The message is sent again: writing a row twice is harmless."""
@@ -136,8 +144,8 @@ class _SendCall:
     error: BaseException | None = None
     rejected_since: float | None = None
     """Time of the first rejection since the last accepted message."""
-    last_result_at: float = field(default_factory=monotonic)
-    """Time of the last result of any kind. A message that is sent while none is in flight sets it, too."""
+    awaiting_result_since: float = field(default_factory=monotonic)
+    """Time of the last result, or of a message that was sent later while none was in flight."""
 
 
 class BulkWriter:
@@ -168,8 +176,8 @@ class BulkWriter:
     def send(self, messages: Iterable[RowMessage]) -> None:
         """Write all messages at a quorum. Messages that a busy node rejects are sent again, more slowly.
 
-        Raises StoreUnavailable if the nodes don't respond, or only reject messages for a while. Some rows may be
-        written before the error, and some after it.
+        Raises StoreUnavailable if the nodes don't respond, or have rejected messages for GIVE_UP_AFTER_SECONDS without
+        accepting any. Some rows may be written before the error, and some after it.
         """
         call = _SendCall()
         with translate_errors("Writing rows failed"):
@@ -190,14 +198,14 @@ class BulkWriter:
                 message = call.rejected[0] if call.rejected else next_message
                 if message is None and not call.in_flight:
                     return None
-                wait = None if message is None else self._window.delay(message.size, monotonic())
+                wait = None if message is None else self._window.delay(message.byte_count, monotonic())
                 if message is not None and wait == 0.0:
                     if message is not next_message:
                         call.rejected.popleft()
                     if not call.in_flight:
-                        call.last_result_at = monotonic()
+                        call.awaiting_result_since = monotonic()
                     call.in_flight += 1
-                    self._window.on_sent(message.size)
+                    self._window.on_sent(message.byte_count)
                     return message
                 self._wait(call, wait)
             raise call.error
@@ -209,12 +217,12 @@ class BulkWriter:
         This check replaces the driver's timeouts, which would need a timer for each message.
         """
         if call.in_flight:
-            remaining = call.last_result_at + self._response_timeout - monotonic()
+            remaining = call.awaiting_result_since + self._response_timeout - monotonic()
             if remaining <= 0:
                 raise StoreUnavailable("Writing rows failed: the nodes do not answer.")
             seconds = remaining if seconds is None else min(remaining, seconds)
-        # Other calls may fill the window, and end without a result. Then no notification arrives: check again after a
-        # timeout.
+        # The window may be full of messages of other calls to which no node responds. Then nothing notifies this call,
+        # so it checks again after a timeout.
         self._result_arrived.wait(self._response_timeout if seconds is None else seconds)
 
     def _send_async(self, call: _SendCall, message: RowMessage) -> None:
@@ -231,20 +239,20 @@ class BulkWriter:
         now = monotonic()
         with self._result_arrived:
             call.in_flight -= 1
-            call.last_result_at = now
+            call.awaiting_result_since = now
             if error is None:
-                self._window.on_accepted(message.size, sent_at, now)
+                self._window.on_accepted(message.byte_count, sent_at, now)
                 call.rejected_since = None
                 if call.in_flight and self._window.is_full:
                     return  # without waking the callers: none could send more
             elif _is_busy(error):
-                self._window.on_rejected(message.size, sent_at, now)
+                self._window.on_rejected(message.byte_count, sent_at, now)
                 call.rejected.append(message)
                 call.rejected_since = now if call.rejected_since is None else call.rejected_since
                 if now - call.rejected_since > self._gives_up_after:
                     call.error = call.error or error
             else:
-                self._window.on_lost(message.size)
+                self._window.on_lost(message.byte_count)
                 call.error = call.error or error
             self._result_arrived.notify_all()
 
@@ -271,6 +279,6 @@ class BulkWriter:
 
 
 def _is_busy(error: BaseException) -> bool:
-    """Return whether the error means a busy node. NoHostAvailable has the error of each node's connection."""
+    """Return whether the error means a busy node. A NoHostAvailable contains one error for each node."""
     errors = list(error.errors.values()) if isinstance(error, NoHostAvailable) else [error]
     return bool(errors) and all(isinstance(cause, _BUSY_ERRORS) for cause in errors)

@@ -29,7 +29,7 @@ class ConcurrentQueries:
         self.results: asyncio.Future[list[list[Any]]] = mailbox.loop.create_future()
         """Rows of each query.
 
-        Only the event loop's thread uses this future. The driver's thread uses all other attributes, too.
+        Only the event loop's thread uses this future. The driver's thread uses the other attributes, too.
         """
         self._session = session
         self._queries = queries
@@ -43,7 +43,7 @@ class ConcurrentQueries:
         """
         self._error: BaseException | None = None
         self._stopped = False
-        # The event loop's thread and the driver's thread both take numbers: `next` of a counter is atomic.
+        # The event loop's thread and the driver's thread may both take the next number: `next` of a counter is atomic.
         self._query_numbers, self._result_numbers = count(), count(1)
 
     def start(self, max_in_flight: int) -> None:
@@ -66,8 +66,8 @@ class ConcurrentQueries:
         except Exception as error:  # passed on to the waiting coroutine, because this may be the driver's thread
             self._fail(error)
             return
-        # Register the future before its callbacks. If the result is already there, `add_callbacks` calls `_on_page` in
-        # this thread.
+        # Store the future before adding the callbacks. If the result is already there, `add_callbacks` calls `_on_page`
+        # in this thread, which looks for the future.
         self._in_flight[number] = future
         future.add_callbacks(self._on_page, self._on_error, (number,), errback_args=(number,))
 
@@ -117,7 +117,7 @@ class ConcurrentQueries:
 DEADLINE = timedelta(seconds=2)
 """Default deadline of a call: the longest time that a user waits for an inbox."""
 MAX_IN_FLIGHT = 2_000
-"""Maximum queries in flight of all calls. A further query would miss the deadline anyway."""
+"""Queries in flight, of all calls, at which further calls fail at once. They would miss the deadline anyway."""
 MAX_IN_FLIGHT_PER_CALL = 50
 """Maximum queries in flight per call. A call with thousands in flight would starve all other calls."""
 
@@ -145,8 +145,7 @@ class AsyncQueries:
     async def query_all(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
         """Run queries concurrently, at most MAX_IN_FLIGHT_PER_CALL at a time. Return the results in their order.
 
-        One deadline covers all queries: those that are not sent at the deadline are never sent. Raises
-        StoreUnavailable.
+        One deadline covers all queries. A query that is not sent by then is never sent. Raises StoreUnavailable.
         """
         in_flight = min(len(queries), MAX_IN_FLIGHT_PER_CALL)
         return await self._limit.run(in_flight, self._run, queries)

@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import SHARD_BLOCKS
 from notifier.domain.errors import StoreUnavailable
 
 MAX_ROWS_PER_BATCH = 10
-"""Maximum rows of distinct partitions in a batch. The server warns above this number, and above 5 KiB."""
+"""Maximum rows of distinct partitions in a batch. A node warns about more rows, and about more than 5 KiB."""
 
 Row = tuple[object, ...]
 T = TypeVar("T")
@@ -19,13 +19,14 @@ T = TypeVar("T")
 def batched_rows(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
     """Join rows of one table into an unlogged batch.
 
-    The batch is not atomic. After an error some rows may be written, and the caller must write all of them again.
+    A batch of several partitions is not atomic. After an error some rows may be written, and the caller must write all
+    of them again.
     """
     return batched_inserts([(insert, row) for row in rows])
 
 
 def batched_inserts(inserts: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
-    """Do what `batched_rows` does, with rows of several tables."""
+    """Do what `batched_rows` does, for rows of several tables."""
     if len(inserts) == 1:
         return inserts[0]
     statements = "".join(f"{insert}; " for insert, _ in inserts)
@@ -38,20 +39,20 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-# Writes of many rows, such as those of an import. A row of a whole member block is stored twice: in a table by subject,
-# and in a table by block.
+# Writes of many rows, such as those of an import. A row for a whole member block is stored in two tables: in one by
+# subject, and in one by block.
 
 BUFFERED_ROWS = 4_096
-"""Rows in memory at a time, about 1 MB. An import of any size needs no more."""
+"""Rows in memory at a time, about 1 MB, whatever the size of an import."""
 MAX_ROWS_PER_PARTITION_BATCH = SHARD_BLOCKS
 """Maximum rows of one partition in a batch: one for each member block of a shard.
 
-The server takes half as long per row as with batches of 10.
+A node takes half as long per row as with batches of 10.
 """
 MAX_BATCHES_IN_FLIGHT = 8
 """Batches in flight: enough to keep a node busy, and few enough that none times out while the node pauses."""
 MAX_ATTEMPTS = 3
-"""Attempts to write a group of batches. A node that collects garbage may not answer in time; the writes are
+"""Attempts to write the batches of one call. A node may answer too late while it collects garbage. The writes are
 idempotent."""
 
 _PARTITION_KEY = itemgetter(0, 1)
@@ -61,7 +62,7 @@ def put_in_both_tables(cluster: Cluster, inserts: tuple[str, str], rows: Iterabl
     """Write each pair of rows: the first row to the subject table, the second to the block table.
 
     The first two columns of a subject row are its partition key. The write is idempotent: after an interruption the
-    caller writes all rows again. The subject table comes first. Push suppression, which reads it, then sees a new
+    caller writes all rows again. The subject table is written first. Push suppression reads it, and so sees a new
     follow or mute no later than the inbox does.
     """
     insert_by_subject, insert_by_block = inserts
@@ -85,7 +86,7 @@ def put_by_partition(cluster: Cluster, insert: str, rows: Iterable[Row]) -> None
 
 
 def put_batches(cluster: Cluster, statements: Sequence[tuple[str, Row]]) -> None:
-    """Write the batches. After an error write all of them again. Raises StoreUnavailable after MAX_ATTEMPTS."""
+    """Write the batches, and write all of them again after an error. Raises StoreUnavailable after MAX_ATTEMPTS."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             cluster.query_all(statements, max_in_flight=MAX_BATCHES_IN_FLIGHT)

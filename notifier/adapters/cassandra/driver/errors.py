@@ -1,4 +1,4 @@
-"""Translates driver errors: outages become StoreUnavailable, wrong credentials become Environment."""
+"""Translates driver errors: outages become StoreUnavailable, and wrong settings become UnusableEnvironment."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionBusy, ConnectionException
 
-from notifier.domain.errors import BadSetting, Environment, NotifierError, StoreUnavailable
+from notifier.domain.errors import BadSetting, NotifierError, StoreUnavailable, UnusableEnvironment
 
 _TRANSIENT_ERRORS = (
     vendor.RequestExecutionException,
@@ -37,39 +37,40 @@ def translate_errors(action: str) -> Iterator[None]:
 
 # Authentication and TLS. Some connection errors are transient, and others need a changed setting.
 
-CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authentication")
-"""Phrases in the error texts of a node that rejects the user, and of the driver if it has no credentials.
+_CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authentication")
+"""Phrases in the error of a node that rejects our user, and in the driver's own error if we have no credentials.
 
 A node that can't read its user table at the moment sends another text. That error is transient.
 """
-CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
+_CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
+"""Phrase in the error of a connection whose certificate our side rejects: wrong issuer, wrong address or expired."""
 
 
-def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
+def security_options(*, user: str, password: str, ca_file: str) -> Mapping[str, Any]:
     """Return the driver options for credentials and TLS. Raises BadSetting.
 
-    `ca` is the file of the certificate authority. A node's certificate must be issued by it, and name the node's
-    address.
+    `ca_file` has the certificate of the authority that must have issued each node's certificate. A node's certificate
+    must also name the node's address.
     """
     options: dict[str, Any] = {}
     if user:
         options["auth_provider"] = PlainTextAuthProvider(user, password)
-    if ca:
+    if ca_file:
         try:
-            options["ssl_context"] = ssl.create_default_context(cafile=ca)
+            options["ssl_context"] = ssl.create_default_context(cafile=ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise BadSetting(f"Can't read the certificate of Cassandra's authority, {ca}: {error}") from error
+            raise BadSetting(f"Can't read the certificate of Cassandra's authority, {ca_file}: {error}") from error
     return options
 
 
 def classify_connection_error(error: NoHostAvailable) -> NotifierError:
-    """Return Environment for a wrong password or a rejected certificate, otherwise StoreUnavailable."""
+    """Return UnusableEnvironment for rejected credentials or a rejected certificate, otherwise StoreUnavailable."""
     causes = error.errors if isinstance(error.errors, dict) else {}
     for node, cause in causes.items():
-        if isinstance(cause, AuthenticationFailed) and any(phrase in str(cause) for phrase in CREDENTIALS_REJECTED):
-            return Environment(f"Cassandra at {node} rejects the user or the password.")
-        if CERTIFICATE_REJECTED in str(cause):
-            return Environment(f"The certificate of Cassandra at {node} is not issued by the configured authority.")
+        if isinstance(cause, AuthenticationFailed) and any(phrase in str(cause) for phrase in _CREDENTIALS_REJECTED):
+            return UnusableEnvironment(f"Cassandra at {node} rejects the user or the password.")
+        if _CERTIFICATE_REJECTED in str(cause):
+            return UnusableEnvironment(f"The certificate of Cassandra at {node} was rejected: {cause}.")
     if not causes:
         return StoreUnavailable("Cassandra has no node in the datacenter that NOTIFIER_CASSANDRA_DATACENTER names.")
     kinds = ", ".join(sorted({type(cause).__name__ for cause in causes.values()}))

@@ -25,10 +25,10 @@ from cassandra.policies import (
 from cassandra.query import BatchStatement, PreparedStatement, Statement, named_tuple_factory
 
 from notifier.adapters.cassandra.driver.errors import classify_connection_error, translate_errors
-from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
+from notifier.domain.errors import BadSetting, StoreUnavailable, UnusableEnvironment
 
-# Retry policy: retry reads on the next host, and never retry a write. A write may have taken effect although its
-# response was lost.
+# Retry policy: retry failed reads on the next host, and never retry a write, which may have taken effect although its
+# response was lost. A request that times out, at a node or in this process, is not retried either.
 
 MAX_READ_RETRIES = 2
 """Maximum retries of a read, each on another node."""
@@ -37,12 +37,12 @@ _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 
 
 class NextHostRetryPolicy(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
-    """Retry a failed read on the next host, one host at a time.
+    """Retries a failed read on the next host, one host at a time.
 
-    Another node may answer if the first one has a broken connection, or sees too few live replicas.
+    Another node may answer if the connection to the first one breaks, or if the first one sees too few live replicas.
 
-    Speculative execution sends a read to two hosts at once, and is unsafe. The driver accepts the responses of both,
-    and may take a late page of one host for the next page of the other.
+    The driver's speculative execution would send a read to two hosts at once, and is unsafe. The driver accepts the
+    responses of both, and may take a late page of one host for the next page of the other.
     """
 
     def on_request_error(self, query: Any, consistency: Any, error: Any, retry_num: int) -> tuple[int, Any]:
@@ -63,11 +63,11 @@ def _retry_decision(query: Any, retry_num: int) -> tuple[int, Any]:
     return (RetryPolicy.RETRY_NEXT_HOST if retry else RetryPolicy.RETHROW), None
 
 
-# Deadlines of requests. They release a request once its response has arrived.
+# Deadlines of requests. A request is released once its response has arrived.
 #
-# The driver's own timer refers to its request until the deadline passes. The request refers to the timer and to the
-# response. The garbage collector would have to break this reference cycle, and the bitmaps of all reads of several
-# seconds would stay in memory.
+# The driver's own timer would refer to its request until the deadline passes, even after the response. The request
+# refers to the timer and to the response. Only the garbage collector would break this cycle, and meanwhile the bitmaps
+# of several seconds of reads would stay in memory.
 
 
 class DriverDeadline:
@@ -97,8 +97,8 @@ class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the
         return deadline
 
 
-# Rows with named columns. The driver's own factory creates a class for each response, which costs more than decoding
-# most responses.
+# Rows with named columns. The driver's own factory creates a class for each response. For most responses that costs
+# more than to decode them.
 
 
 def named_rows(columns: Sequence[str], raw_rows: Sequence[Sequence[object]]) -> list[Any]:
@@ -108,7 +108,7 @@ def named_rows(columns: Sequence[str], raw_rows: Sequence[Sequence[object]]) -> 
 
 @lru_cache(maxsize=512)
 def _row_class(columns: tuple[str, ...]) -> Any:
-    """Return the driver's row class, which renames columns that are no Python identifiers. Cached."""
+    """Return the driver's named tuple for these columns. Columns that are no Python identifiers get other names."""
     [row] = named_tuple_factory(columns, [columns])
     return type(row)
 
@@ -123,19 +123,20 @@ PLAIN = EXEC_PROFILE_DEFAULT
 SERIAL = "serial"
 """Profile for reads that see all conditional writes that were decided, and that complete interrupted ones."""
 RESPONSE_TIMEOUT = timedelta(seconds=5)
+"""Default timeout of a request, of a connection attempt, and of the driver's own queries."""
 SCHEMA_CHANGE_TIMEOUT = timedelta(seconds=30)
 """Timeout of a schema change, which waits until all nodes have the new schema."""
 RECONNECT_INTERVAL = 1.0
 """Seconds between reconnection attempts.
 
-The driver's own backoff grows to ten minutes. A node that was down for long would stay unused for up to ten minutes
-after its return.
+The interval is constant. The driver's own backoff grows to ten minutes. A node that was down for a long time could stay
+unused for ten minutes after its return.
 """
 HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
-"""Heartbeat interval and timeout in seconds: a hung node is dropped after five seconds. The driver's defaults take a
+"""Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds. The driver's defaults take a
 minute."""
 MAX_IN_FLIGHT_PER_CALL = 128
-"""Maximum queries in flight per call. Further queries would only wait in the node's queue."""
+"""Maximum queries in flight per call. More would only wait in the node's queue."""
 _KEYSPACE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _SINGLE_REPLICA = {"class": "SimpleStrategy", "replication_factor": "1"}
 
@@ -148,11 +149,15 @@ class CassandraAccess:
     port: int = 9042
     keyspace: str = "notifier"
     datacenter: str = "datacenter1"
-    """Datacenter whose nodes are queried. A quorum of its replicas is enough."""
+    """Datacenter whose nodes are queried.
+
+    Conditional writes, and reads at SERIAL, need a quorum of the replicas in all datacenters. Other queries need a
+    quorum of the replicas in this one.
+    """
     replication: Mapping[str, str] = field(default_factory=lambda: _SINGLE_REPLICA)
     """Replication of a new keyspace. An existing keyspace keeps the replication that its operators set."""
     response_timeout: timedelta = RESPONSE_TIMEOUT
-    security: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    security_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Options for the driver's cluster (`auth_provider`, `ssl_context`). Empty means no TLS and no credentials."""
 
     def __post_init__(self) -> None:
@@ -170,7 +175,7 @@ class Cluster:
     def __init__(self, access: CassandraAccess, require_schema: Callable[["Cluster"], None] = lambda _: None) -> None:
         """Create the cluster without connecting.
 
-        `require_schema` raises Environment if the keyspace does not fit the code. `prepare` calls it when a node
+        `require_schema` raises UnusableEnvironment if the keyspace doesn't fit the code. `prepare` calls it when a node
         rejects a statement.
         """
         self.access = access
@@ -183,7 +188,8 @@ class Cluster:
     def session(self) -> Session:
         """Return the session of this process in our keyspace.
 
-        Raises StoreUnavailable, and Environment if the keyspace doesn't exist or the nodes reject our credentials.
+        Raises StoreUnavailable. Raises UnusableEnvironment if the keyspace doesn't exist, if a node rejects our
+        credentials, or if we reject its certificate.
         """
         with self._lock:
             if self._session is not None and self._pid != os.getpid():
@@ -208,9 +214,7 @@ class Cluster:
         """Change the schema on all nodes. Raises StoreUnavailable: the change may have taken effect or not."""
         _change_schema(self.session(), statement)
 
-    def execute(
-        self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
-    ) -> list[Any]:
+    def execute(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
         """Run a statement without preparing it, for rare statements.
 
         Raises StoreUnavailable: the statement may have taken effect or not.
@@ -245,9 +249,7 @@ class Cluster:
             prepared.is_idempotent = is_read(statement)
         return prepared
 
-    def query(
-        self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
-    ) -> list[Any]:
+    def query(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
         """Return all rows of all pages. Raises StoreUnavailable: a write may have taken effect or not."""
         with translate_errors("A statement failed"):
             return list(self.session().execute(self.prepare(statement), tuple(values), execution_profile=profile))
@@ -263,7 +265,7 @@ class Cluster:
             yield from self.session().execute(bound)
 
     def query_each(
-        self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
+        self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = PLAIN
     ) -> list[list[Any]]:
         """Run one statement concurrently, once for each item of `parameters`.
 
@@ -275,10 +277,10 @@ class Cluster:
         self,
         queries: Iterable[tuple[str, Sequence[object]]],
         *,
-        profile: object = EXEC_PROFILE_DEFAULT,
+        profile: object = PLAIN,
         max_in_flight: int = MAX_IN_FLIGHT_PER_CALL,
     ) -> list[list[Any]]:
-        """Run different statements concurrently. Return the results in their order. Raises as `query` does."""
+        """Run statements concurrently. Return the results in the order of the statements. Raises as `query` does."""
         session = self.session()
         in_flight: deque[Any] = deque()
         results: list[list[Any]] = []
@@ -294,7 +296,7 @@ class Cluster:
         """Run a conditional write, and return whether it was applied.
 
         Raises StoreUnavailable if the response is lost: the write was applied, will be applied, or never will be. A
-        later read at SERIAL shows whether it was.
+        read at SERIAL shows whether it has been applied by then.
         """
         return bool(self.query(statement, values)[0].applied)
 
@@ -302,7 +304,7 @@ class Cluster:
         """Run conditional writes concurrently.
 
         Return for each write whether it was applied, or None if its response was lost. Raises StoreUnavailable if a
-        write could not be sent.
+        statement can't be prepared.
         """
         return self._run_conditional_writes(
             self.prepare(statement).bind(tuple(values)) for statement, values in statements
@@ -314,8 +316,8 @@ class Cluster:
         """Run groups of conditional writes concurrently. Each group is applied as a whole or not at all.
 
         The writes of a group share a partition, and need only one round of Paxos. Single writes would contend for the
-        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Results and errors are those of
-        `compare_and_set_each`, per group.
+        partition: 120 rows take 50 ms in a group, and 500 ms one by one (measured). Return one result for each group,
+        with the same meaning as the results of `compare_and_set_each`.
         """
         return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 
@@ -361,7 +363,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         port=access.port,
         protocol_version=PROTOCOL_VERSION,
         execution_profiles={
-            EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
+            PLAIN: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
             SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
         },
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_INTERVAL, max_attempts=None),
@@ -370,7 +372,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         compression=False,  # the bulk writer inserts encoded rows into a message, which must not be compressed
         connect_timeout=access.response_timeout.total_seconds(),
         control_connection_timeout=access.response_timeout.total_seconds(),
-        **access.security,
+        **access.security_options,
     )
     try:
         with translate_errors("Can't connect to Cassandra"):
@@ -385,19 +387,18 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         raise (classify_connection_error(cause) if isinstance(cause, NoHostAvailable) else error) from cause
     except vendor.InvalidRequest as error:
         driver.shutdown()
-        raise Environment(f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it.") from error
+        raise UnusableEnvironment(
+            f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it."
+        ) from error
     except BaseException:
-        # Without a shutdown the driver's threads would never stop to reconnect.
+        # Without a shutdown the driver's threads would never stop trying to connect.
         with suppress(Exception):
             driver.shutdown()
         raise
 
 
 def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
-    """Return an execution profile that retries reads only.
-
-    The driver's default policy also repeats writes that timed out, which may have taken effect.
-    """
+    """Return an execution profile at this consistency."""
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),
         retry_policy=NextHostRetryPolicy(),

@@ -1,4 +1,4 @@
-"""Reads the state of all Cassandra nodes, without changing anything."""
+"""Reads the state of all Cassandra nodes."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from notifier.adapters.cassandra.schema.migrate import SELECT_ENTRIES, Migration
 from notifier.domain.errors import StoreUnavailable
 
 QUERY_TIMEOUT = timedelta(seconds=1.5)
-"""Timeout of each query. It is short, because the nodes are queried one after another, and one may hang."""
+"""Timeout of each query. It is short, because the nodes are queried one after another, and any of them may hang."""
 _SELECT_VERSION_AND_TIME = "SELECT release_version, toUnixTimestamp(now()) AS ms FROM system.local"
 _SELECT_SETTINGS = "SELECT name, value FROM system_views.settings"
 _SELECT_REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
@@ -25,8 +25,9 @@ class NodeStatus:
     version: str = ""
     """Empty if the node doesn't respond."""
     clock_lead: float = 0.0
-    """Smallest possible lead of its clock over ours, in seconds. Negative if it is behind."""
+    """Smallest possible lead of the node's clock over ours, in seconds. Negative if the node's clock is behind."""
     settings: Mapping[str, str]
+    """Settings that have a value, by name. Empty if the node doesn't respond."""
 
     @property
     def is_up(self) -> bool:
@@ -43,7 +44,7 @@ class CassandraStatus:
 
 
 def cassandra_status(access: CassandraAccess) -> CassandraStatus:
-    """Query all nodes. Raises StoreUnavailable, and Environment if the nodes reject our credentials."""
+    """Query all nodes. Raises StoreUnavailable, and UnusableEnvironment if the nodes reject our credentials."""
     cluster = Cluster(replace(access, keyspace="system", response_timeout=QUERY_TIMEOUT))
     try:
         hosts = cluster.session().cluster.metadata.all_hosts()
@@ -58,7 +59,10 @@ def cassandra_status(access: CassandraAccess) -> CassandraStatus:
 
 
 def _migration_entries(cluster: Cluster, keyspace: str) -> Sequence[MigrationEntry] | None:
-    """Read the migration register at a quorum. An entry that is being written may be missing; nothing needs it."""
+    """Read the migration register at a quorum, which may miss an entry that is being written.
+
+    Return an empty list if the keyspace has no register, and None if the register can't be read.
+    """
     try:
         tables = {table for (table,) in cluster.execute(_SELECT_TABLES, (keyspace,))}
         if "migrations" not in tables:
@@ -82,16 +86,16 @@ def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
 
 
 def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
-    """Yield version and clock lead twice: the first response may have waited for a connection."""
+    """Yield version and clock lead twice, because the first response may be late: it may include a new connection."""
     for _ in range(2):
         before = time.time()
         [row] = cluster.execute_on(host, _SELECT_VERSION_AND_TIME)
         yield row.release_version, clock_lead_of(row.ms / 1_000, before, time.time())
 
 
-def clock_lead_of(theirs: float, before: float, after: float) -> float:
-    """Return the smallest possible lead of another clock over ours, in seconds. Negative if it is behind.
+def clock_lead_of(their_time: float, before: float, after: float) -> float:
+    """Return the smallest possible lead of another clock over ours, in seconds. Negative if that clock is behind.
 
-    The other clock was read between our readings `before` and `after`. If its time is between them, return 0.
+    `their_time` was read between our clock's readings `before` and `after`. Return 0 if it lies between these.
     """
-    return theirs - min(max(theirs, before), after)
+    return their_time - min(max(their_time, before), after)

@@ -13,24 +13,23 @@ from typing import Any, Self
 from uuid import UUID, uuid4, uuid5
 
 from cassandra import InvalidRequest
-from cassandra.cluster import EXEC_PROFILE_DEFAULT
 
-from notifier.adapters.cassandra.driver.session import SCHEMA_CHANGE_TIMEOUT, SERIAL, Cluster
-from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
+from notifier.adapters.cassandra.driver.session import PLAIN, SCHEMA_CHANGE_TIMEOUT, SERIAL, Cluster
+from notifier.domain.errors import SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable, UnusableEnvironment
 
-# Migration register: the lock, and an entry for each migration that was started. All are in one partition. A
-# conditional write of an entry can therefore depend on the lock.
+# Migration register: the lock, and an entry for each migration that was started. Lock and entries are in one partition,
+# so that the write of an entry can depend on the lock.
 
 POLL_INTERVAL = 0.2
 """Seconds between two attempts while another runner holds the lock, or the store is unavailable."""
 RETRY_TIMEOUT = 10.0
-"""Seconds for which a failed query is repeated. Several runners contend for the partition, so their queries time out,
-also reads at SERIAL."""
+"""Seconds for which a failed query is repeated. Runners contend for the partition, so their conditional writes and
+their reads at SERIAL may time out."""
 _TABLE_ID_NAMESPACE = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
 
-# The table id is derived from the keyspace. With random ids two runners on different nodes would create two tables of
-# this name, and one of them would disappear with its rows. The holder of the lock expires by its TTL, on the server's
-# clock.
+# The table id is derived from the keyspace. With random ids two runners on different nodes could create two tables of
+# this name, and one of them would disappear with its rows. The column `holder` has the lock, and expires by its TTL, on
+# the clock of the nodes.
 _CREATE_REGISTER = """
 CREATE TABLE IF NOT EXISTS migrations (
     list_name  text,
@@ -52,7 +51,7 @@ _SELECT_HOLDER = "SELECT holder FROM migrations WHERE list_name = 'schema' LIMIT
 _TAKE_LOCK = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = null"
 _RENEW_LOCK = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = %s"
 _RELEASE_LOCK = "UPDATE migrations SET holder = null WHERE list_name = 'schema' IF holder = %s"
-# Both batches below are applied only while the runner holds the lock. A runner that stalled beyond its term must not
+# Both batches below are applied only while the runner holds the lock: a runner that stalled beyond its term must not
 # write.
 _INSERT_ENTRY = f"""
 BEGIN BATCH
@@ -109,7 +108,7 @@ class MigrationLock:
         self._write(_UPDATE_APPLIED_AT, time.time_ns() // 1_000_000, phase, number)
 
     def _write(self, statement: str, *values: object) -> None:
-        rows = _with_retries(self.cluster, statement, (_seconds(self.term), self.holder, self.holder, *values))
+        rows = _with_retries(self.cluster, statement, (_ttl_seconds(self.term), self.holder, self.holder, *values))
         if not _was_applied(rows):
             raise StoreUnavailable(f"{self.holder} has lost the migration lock.")
 
@@ -152,11 +151,14 @@ class MigrationRegister:
                 self._cluster.execute(_RELEASE_LOCK, (lock.holder,))
 
     def _take(self, lock: MigrationLock) -> bool:
-        """Try to take the lock. Read it first without Paxos, which would contend with the holder."""
-        if self._holder(EXEC_PROFILE_DEFAULT) is not None:
+        """Try to take the lock, and return whether we have it.
+
+        Read the holder first with a plain read. A conditional write would contend with those of the holder.
+        """
+        if self._holder(PLAIN) is not None:
             return False
         try:
-            return _was_applied(self._cluster.execute(_TAKE_LOCK, (_seconds(lock.term), lock.holder)))
+            return _was_applied(self._cluster.execute(_TAKE_LOCK, (_ttl_seconds(lock.term), lock.holder)))
         except StoreUnavailable:
             # The result is unknown. The holder name is unique, so a read at SERIAL tells who holds the lock.
             return self._holder(SERIAL) == lock.holder
@@ -167,9 +169,9 @@ class MigrationRegister:
 
 
 def _with_retries(
-    cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = EXEC_PROFILE_DEFAULT
+    cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = PLAIN
 ) -> list[Any]:
-    """Run a statement, and repeat it during an outage. Use it for reads and for the holder's idempotent writes only."""
+    """Run a statement, and repeat it during an outage. Use it only for reads and for the holder's idempotent writes."""
     deadline = time.monotonic() + RETRY_TIMEOUT
     while True:
         try:
@@ -180,16 +182,16 @@ def _with_retries(
             time.sleep(POLL_INTERVAL)
 
 
-def _seconds(term: timedelta) -> int:
+def _ttl_seconds(term: timedelta) -> int:
     return max(1, int(term.total_seconds()))
 
 
 def _was_applied(rows: list[Any]) -> bool:
-    """Return whether a conditional statement was applied: the first column of its result."""
+    """Return whether a conditional statement was applied, which is the first column of its result."""
     return bool(rows[0][0])
 
 
-# Split a CQL file into statements: Cassandra takes only one at a time.
+# Cassandra takes only one statement at a time, so each CQL file is split into statements.
 
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|//[^\n]*|/\*.*?\*/)|(?P<end>;)"
@@ -214,7 +216,7 @@ def split_statements(script: str) -> Iterator[str]:
 FOLDER = Path(__file__).parents[3] / "migrations" / "cassandra"
 """Folder of the migrations, inside the package. In the source tree it is a link to the top-level folder."""
 LOCK_TERM = 2 * SCHEMA_CHANGE_TIMEOUT
-"""Term of the lock. A runner renews the lock before each statement, and no statement takes longer than this."""
+"""Term of the lock: longer than any statement takes. A runner renews the lock before each statement."""
 LOCK_TIMEOUT = 2 * LOCK_TERM
 """How long a runner waits for the lock: longer than the term of a runner that died."""
 
@@ -261,8 +263,8 @@ def migrate(
     """Create the keyspace, apply the missing migrations of the phase, and return how many were applied.
 
     If several runners start, one works and the others wait. After an interruption the next run starts the interrupted
-    file again, because its statements are idempotent. Raises SchemaNewer or SchemaChanged before it changes anything.
-    Also raises StoreUnavailable: then run it again.
+    file again, because its statements are idempotent. Raises SchemaNewer or SchemaChanged before it applies anything.
+    Raises UnusableEnvironment for phase post before phase pre is complete. After StoreUnavailable run it again.
     """
     migrations = _read_migrations(folder)
     cluster.create_keyspace()
@@ -278,7 +280,7 @@ def migrate(
 
 
 def pending_migrations(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
-    """Return the names of the migrations that `migrate` would apply. Only the register is created, if it is missing."""
+    """Return the names of the phase's migrations that are not applied yet. Create the register if it is missing."""
     migrations = _read_migrations(folder)
     register = MigrationRegister(cluster)
     register.create()
@@ -289,7 +291,7 @@ def pending_migrations(cluster: Cluster, phase: Phase, folder: Path = FOLDER) ->
 def require_schema(cluster: Cluster, folder: Path = FOLDER) -> None:
     """Check that this code can work with the keyspace. Raises SchemaOlder or SchemaNewer.
 
-    A newer version may have added something (phase pre), but must not have removed anything (phase post).
+    A newer version of the code may have added something (phase pre), but must not have removed anything (phase post).
     """
     migrations = {migration.key: migration for migration in _read_migrations(folder)}
     entries = {(entry.phase, entry.number): entry for entry in _register_entries(cluster)}
@@ -311,8 +313,8 @@ def _register_entries(cluster: Cluster) -> Sequence[MigrationEntry]:
 def migration_differences(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
     """Return the migrations that are not applied, and the entries that the code does not know.
 
-    An entry is unknown if the code has no migration of its number, or one with another checksum. All are returned as
-    phase and name.
+    An entry is unknown if the code has no migration of its phase and number, or one with another checksum. Both lists
+    have texts such as `pre/0001_notifier_tables`.
     """
     migrations = {migration.key: migration for migration in _read_migrations(folder)}
     applied = {(entry.phase, entry.number) for entry in entries if entry.applied}
@@ -342,13 +344,13 @@ def _unapplied(
 ) -> list[CassandraMigration]:
     """Return the migrations of the phase that are not applied yet.
 
-    Raises Environment for phase post before phase pre is complete.
+    Raises UnusableEnvironment for phase post before phase pre is complete. Raises SchemaNewer or SchemaChanged.
     """
     applied = _applied_keys(register.entries(), migrations)
     unapplied = [migration for migration in migrations if migration.key not in applied]
     unapplied_pre = [migration.name for migration in unapplied if migration.phase != Phase.POST]
     if phase == Phase.POST and unapplied_pre:
-        raise Environment(f"Run the phase pre first; migration {unapplied_pre[0]} is missing.")
+        raise UnusableEnvironment(f"Run the phase pre first; migration {unapplied_pre[0]} is missing.")
     return [migration for migration in unapplied if migration.phase == phase]
 
 
@@ -364,7 +366,7 @@ def _apply(cluster: Cluster, lock: MigrationLock, migration: CassandraMigration)
 def _applied_keys(entries: Sequence[MigrationEntry], migrations: Sequence[CassandraMigration]) -> set[tuple[str, int]]:
     """Return the keys of the applied entries.
 
-    Raises SchemaNewer or SchemaChanged if the code does not know an entry. Entries that were only started count, too.
+    Raises SchemaNewer or SchemaChanged if the code does not know an entry, also if its migration was only started.
     """
     checksums = {migration.key: migration.checksum for migration in migrations}
     for entry in entries:

@@ -8,19 +8,21 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Subject, UserId
 
 BURSTS_PER_RUN = 1_024
-"""Bursts of a subject per partition of `bursts`."""
+"""Bursts of a subject per partition of `bursts`. The number of the partition is stored as the run."""
 BUCKETS = 16
-"""Partitions for the bursts of an hour, as for the mentions of a burst, all held mentions, and all verdicts."""
+"""Partitions over which the bursts of an hour are spread. So are the mentions of a burst, all held mentions and all
+verdicts."""
 HOUR_MS = 3_600_000
 """One hour in milliseconds."""
 SHARDS_PER_GROUP = 8
 """Shards in a shard group: their member sets share a partition, and so do their audience snapshots.
 
-A slice reads its shards with few queries. No response exceeds 640 KB, even with five dense sets for each shard.
+A slice reads its shards with few queries. A response with five dense sets for each shard has 640 KB.
 """
 
 
 def run_of(seq: int) -> int:
+    """Return the number of the burst's partition of bursts."""
     return seq // BURSTS_PER_RUN
 
 
@@ -48,14 +50,14 @@ def bucket_of_user(user: UserId) -> int:
     return crc32(user.encode()) % BUCKETS
 
 
-# Each row is written with its remaining lifetime as TTL, so all rows of a burst expire together.
+# Burst, mention and inbox rows are written with the rest of their lifetime as TTL, however late they are written.
 
 ROW_LIFETIME = RETENTION + timedelta(days=1)
 """Lifetime of rows that must not expire before their burst."""
-MAX_WRITE_TIMESTAMP = (datetime(2200, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-"""Highest write timestamp, in microseconds: the year 2200. No later write replaces a row that was blanked with it."""
+ERASURE_WRITE_TIMESTAMP = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
+"""Write timestamp of erasures, in microseconds: the year 2200. No other write of the same text has a higher one."""
 
 
 def seconds_until(end: datetime, now: datetime) -> int:
-    """Return the TTL in seconds. Don't write a row with a TTL below 1: for Cassandra 0 means that it never expires."""
+    """Return the TTL in seconds. Don't write a row with a TTL below 1: with 0 it would never expire."""
     return (end - now) // timedelta(seconds=1)

@@ -1,7 +1,4 @@
-"""Reads the whole keyspace page by page, in token order.
-
-Memory use is independent of the size of the keyspace.
-"""
+"""Reads bursts, their progress, snapshots and inbox rows page by page, with constant memory."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -68,8 +65,8 @@ class CassandraArchive:
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
         for plan in self._plan(burst):
-            # A burst that becomes visible late gets a new opening. It may have been planned and partly written before:
-            # read the rows of both openings.
+            # A burst that becomes visible late gets a new opening time. Some of its rows may have been written before,
+            # with the opening time of the plan: read all rows from the earlier to the later time.
             openings = plan.opened_at, *(stored.opened_at for stored in self._bursts.read([burst]).values())
             first, last = min(openings), max(openings)
             for window in range(window_of(first), window_of(last) + 1):
@@ -81,7 +78,7 @@ class CassandraArchive:
                         yield from (row for row in rows if row.seq == burst.seq)
 
     def _plan(self, burst: BurstKey) -> list[Plan]:
-        """Return a list with the burst's plan, or an empty list before planning.
+        """Return the burst's plan in a list, which is empty if the burst has none.
 
         Snapshots and rows exist only in the shards of the plan.
         """

@@ -1,4 +1,4 @@
-"""Stores the change feed of bursts by the writers' clocks; readers poll with an overlap."""
+"""Stores the change feed of bursts, ordered by the clocks of the writers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,15 +20,15 @@ from notifier.ports.inbox_versions import FEED_CLOCK_SKEW, MAX_CHANGED_BURSTS, C
 BUCKET_MS = 10_000
 """Time that a partition covers, in milliseconds. A process that polls every second reads one or two partitions."""
 MAX_WRITE_DURATION = timedelta(seconds=1)
-"""Maximum duration of a write. If a write takes longer, readers may have read past the time in its rows. The rows are
-then written again with the current time."""
+"""Maximum duration of a write. During a longer write, readers may have read past the time in its rows. The writer then
+writes the rows again, with the current time."""
 MAX_ATTEMPTS = 3
 """Attempts to write rows within MAX_WRITE_DURATION."""
 READ_OVERLAP = FEED_CLOCK_SKEW + MAX_WRITE_DURATION
-"""How far each read goes back behind the start of the last one. When a row becomes readable, the time in it may be so
-old by the clock of a reader."""
+"""Overlap of successive reads: each read goes back by this much from the start of the last read. When a row becomes
+readable, its time may already be this far in the past by the clock of a reader."""
 MAX_POSITION_AGE = timedelta(minutes=5)
-"""Maximum age of a position. Rows live for ten minutes, so no row after a valid position has expired."""
+"""Maximum age of a valid position. Rows live for ten minutes, so no row after a valid position has expired."""
 MAX_ROWS_PER_READ = 20_000
 """Maximum rows per read. A growing burst has a row for each write."""
 LAPSE_SEQ = 0
@@ -40,7 +40,7 @@ _SELECT_CHANGES = load_statement("read_burst_changes")
 ChangeKey = tuple[str, int]
 """Subject and seq of a burst, or nonce and LAPSE_SEQ of a lapse."""
 ReturnedChanges = Mapping[ChangeKey, tuple[int, int]]
-"""For each change, the highest version that was returned, and the time in its newest row."""
+"""Changes that a reader has returned: the highest version of each, and the time in its newest row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class CassandraPosition(FeedPosition):
     read_at: datetime
     """Start of the last read, by this process's clock."""
     returned: ReturnedChanges = field(default_factory=dict)
-    """Returned changes whose rows may be read again."""
+    """Changes whose rows the next read may return again."""
 
 
 @dataclass(frozen=True, slots=True)
 class BurstChangeEntry:
-    """Row of the change feed without its time."""
+    """Row of the change feed, for a burst or a lapse, without its time."""
 
     subject: str
     seq: int
@@ -82,7 +82,7 @@ def put_change_entries(
         if _is_in_time(began, clock.now()):
             return
         extra_rows = []  # they are written; only the time in the entries is too old
-    raise _too_slow()
+    raise _too_slow_error()
 
 
 class CassandraViewerLapses:
@@ -111,18 +111,18 @@ class CassandraBurstChanges:
         if not -FEED_CLOCK_SKEW <= now - position.read_at <= MAX_POSITION_AGE:
             return None
         rows = await self._rows(min(position.read_at, now) - READ_OVERLAP, now + FEED_CLOCK_SKEW)
-        new, returned = _new_changes(rows, position.returned)
-        changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new if seq != LAPSE_SEQ]
+        new_changes, returned = _new_changes(rows, position.returned)
+        changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new_changes if seq != LAPSE_SEQ]
         if len(rows) == MAX_ROWS_PER_READ or len(changed) > MAX_CHANGED_BURSTS:
             return None
-        # Read the bursts after the rows: each burst is then at least as new as the version in its row.
+        # Read the bursts after the rows, so that each burst is at least as new as the version in its row.
         bursts = await bursts_of(self._async_queries, changed)
-        floor = to_ms(now - READ_OVERLAP)
+        next_read_start = to_ms(now - READ_OVERLAP)
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
-            viewers_lapsed=len(changed) < len(new),  # the other changes are lapses
+            viewers_lapsed=len(changed) < len(new_changes),  # the other changes are lapses
             position=CassandraPosition(
-                now, {key: (version, at) for key, (version, at) in returned.items() if at >= floor}
+                now, {key: (version, at) for key, (version, at) in returned.items() if at >= next_read_start}
             ),
         )
 
@@ -133,37 +133,37 @@ class CassandraBurstChanges:
             await self._async_queries(_PUT_CHANGE, entry.row(to_ms(began)))
             if _is_in_time(began, self._clock.now()):
                 return
-        raise _too_slow()
+        raise _too_slow_error()
 
     async def _rows(self, first: datetime, last: datetime) -> list[Any]:
-        """Return the rows from `first` on, oldest first, in the buckets up to that of `last`."""
+        """Return the rows from `first` on, oldest first. Read no bucket after that of `last`."""
         since = to_ms(first)
         buckets = [*range(since // BUCKET_MS, to_ms(last) // BUCKET_MS + 1)]
         return sorted(await self._async_queries(_SELECT_CHANGES, (buckets, since, MAX_ROWS_PER_READ)))
 
 
 def _new_changes(rows: Iterable[Any], returned: ReturnedChanges) -> tuple[Sequence[ChangeKey], ReturnedChanges]:
-    """Return the new changes, ordered by their newest rows, and all changes returned so far."""
-    new, returned = dict[ChangeKey, None](), dict(returned)
+    """Return the changes that are new or have a higher version, and all returned changes with these.
+
+    The new changes are ordered by the first row that has their highest version.
+    """
+    new_changes, returned = dict[ChangeKey, None](), dict(returned)
     for at, subject, seq, version in rows:
         key = subject, seq
-        before, _ = returned.get(key, (-1, 0))
-        if before < version:
-            new.pop(key, None)
-            new[key] = None
-        returned[key] = max(before, version), at
-    return list(new), returned
+        returned_version, _ = returned.get(key, (-1, 0))
+        if returned_version < version:
+            new_changes.pop(key, None)
+            new_changes[key] = None
+        returned[key] = max(returned_version, version), at
+    return list(new_changes), returned
 
 
 def _is_in_time(began: datetime, ended: datetime) -> bool:
-    """Return whether the write was fast enough, so no reader has read past the time in its rows.
-
-    Return False if the clock was set back during the write.
-    """
+    """Return whether the write took at most MAX_WRITE_DURATION. Return False if the clock was set back meanwhile."""
     return timedelta(0) <= ended - began <= MAX_WRITE_DURATION
 
 
-def _too_slow() -> StoreUnavailable:
+def _too_slow_error() -> StoreUnavailable:
     return StoreUnavailable(f"Each write to the change feed took longer than {MAX_WRITE_DURATION.total_seconds():g} s.")
 
 

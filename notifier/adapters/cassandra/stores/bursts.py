@@ -3,7 +3,7 @@
 A burst is in three tables:
 
 - `bursts`, by (subject, run) with run = seq // 1024, holds the burst. Only this table has its current state.
-- `burst_runs` has a row per run. Its `opened_at` is never null, and no burst of the run opened earlier.
+- `burst_runs` has a row per run. Each burst of the run opened at the `opened_at` of this row, or later.
 - `bursts_by_hour` has a row that points to the burst, by the hour of its opening and the bucket of its subject.
 
 If a burst gets a new opening, its former row in `bursts_by_hour` stays. A reader of that table also reads the burst. It
@@ -55,7 +55,7 @@ from notifier.ports.inbox import InboxPosition
 _PUT_BURST = load_statement("put_burst")
 _PUT_MENTION_ID = load_statement("put_mention_id")
 _SELECT_RUN = "SELECT opened_at FROM burst_runs WHERE subject = ? AND run = ?"
-# No TTL is bound: each burst writes the row of its run again, and the default TTL of the table outlives the burst.
+# No TTL is bound. Each burst writes the row of its run again, and the table's default TTL is longer than a burst lives.
 _PUT_RUN = "INSERT INTO burst_runs (subject, run, opened_at) VALUES (?, ?, ?)"
 _PUT_HOUR = "INSERT INTO bursts_by_hour (hour, bucket, opened_at, subject, seq) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 _PUT_MENTION = "INSERT INTO mentions (subject, seq, bucket, source, id, blob) VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
@@ -69,10 +69,11 @@ _PARTITION_KEY = itemgetter(0, 1, 2)
 """Partition key of a mention row: subject, seq and bucket."""
 
 IDS_PER_QUERY = 16
-"""Ids per query. Most are unknown: the nodes' Bloom filters find that out more cheaply than another query would."""
+"""Ids in one query. Most ids have no row, which a node's Bloom filter knows without a read. So a further id costs less
+than a further query."""
 MAX_REMEMBERED_BURSTS = 4_096
-"""Most bursts whose run and hour rows a process remembers to have written. Under load each burst is written again and
-again for a minute."""
+"""Number of remembered bursts above which all are forgotten. Under load each burst is written again and again for a
+minute."""
 
 TtlSeconds = int
 """TTL in seconds."""
@@ -85,36 +86,44 @@ class CassandraBursts:
         self._cluster = cluster
         self._clock = clock
         self._written_openings: dict[BurstKey, datetime] = {}
+        """Opening with which this process has written the run and hour rows of each remembered burst."""
 
     def write(
         self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
     ) -> None:
         now = self._clock.now()
-        kept = [(b, ttl) for b in bursts if (ttl := seconds_until(expires_at(b.opened_at), now)) > 0]
+        unexpired = [(b, ttl) for b in bursts if (ttl := seconds_until(expires_at(b.opened_at), now)) > 0]
         openings = {burst.key: burst.opened_at for burst in bursts}
-        kept_mentions = [(s, ttl) for s in mentions if (ttl := seconds_until(expiry_of(s, openings), now)) > 0]
+        unexpired_mentions = [(s, ttl) for s in mentions if (ttl := seconds_until(expiry_of(s, openings), now)) > 0]
         # The order of the steps makes a crash between them safe:
         #
         # 1. The run and hour rows, the mentions and their retraction keys. Readers skip rows that point to a missing
         #    burst. Once the burst exists, all of these rows exist.
         # 2. The burst.
-        # 3. The ids of mentions, because a mention is known only once its burst can be read. With them the change feed:
-        #    a process that reads a change must then read a burst at least as new.
+        # 3. The ids of mentions: `known_events` must return an event only once its burst can be read. With them the
+        #    change feed: a process that reads a change must then read a burst at least as new.
         # 4. Changed mentions. The caller repeats this method until it succeeds.
-        new = [(burst, ttl) for burst, ttl in kept if self._written_openings.get(burst.key) != burst.opened_at]
+        unlisted = [
+            (burst, ttl) for burst, ttl in unexpired if self._written_openings.get(burst.key) != burst.opened_at
+        ]
         by_bucket = groupby(
-            sorted((_mention_row(s, ttl) for s, ttl in kept_mentions), key=_PARTITION_KEY), _PARTITION_KEY
+            sorted((_mention_row(s, ttl) for s, ttl in unexpired_mentions), key=_PARTITION_KEY), _PARTITION_KEY
         )
         mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, MAX_ROWS_PER_BATCH)]
-        key_rows = batches((row for s, ttl in kept_mentions for row in retraction_key_rows(s, ttl)), MAX_ROWS_PER_BATCH)
+        key_rows = batches(
+            (row for s, ttl in unexpired_mentions for row in retraction_key_rows(s, ttl)), MAX_ROWS_PER_BATCH
+        )
         writes = [(_PUT_MENTION, mention_rows), (PUT_RETRACTION_KEY, key_rows)]
         self._cluster.query_all(
-            [*self._run_and_hour_inserts(new), *(batched_rows(put, batch) for put, rows in writes for batch in rows)]
+            [
+                *self._run_and_hour_inserts(unlisted),
+                *(batched_rows(put, batch) for put, rows in writes for batch in rows),
+            ]
         )
-        self._remember_openings(burst for burst, _ in new)
-        self._cluster.query_each(_PUT_BURST, [_burst_row(burst, ttl) for burst, ttl in kept])
-        ids = ((_PUT_MENTION_ID, _mention_id_row(sequenced, ttl)) for sequenced, ttl in kept_mentions)
-        put_change_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in kept], ids)
+        self._remember_openings(burst for burst, _ in unlisted)
+        self._cluster.query_each(_PUT_BURST, [_burst_row(burst, ttl) for burst, ttl in unexpired])
+        ids = ((_PUT_MENTION_ID, _mention_id_row(sequenced, ttl)) for sequenced, ttl in unexpired_mentions)
+        put_change_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in unexpired], ids)
         self._cluster.query_each(CHANGE_MENTION, changed_rows(changed, bursts, now))
         self._cluster.query_each(BLANK_MENTION, blanked_rows(changed, bursts, now))
 
@@ -140,8 +149,8 @@ class CassandraBursts:
         return known
 
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
-        # A refusal has no time, so its TTL starts now. If an event is refused twice, the later refusal wins; either is
-        # correct.
+        # No time of the event is known here, so the TTL starts now. If an event is refused twice, the later refusal
+        # wins; either is correct.
         ttl = ROW_LIFETIME // timedelta(seconds=1)
         rows = [(o.event.id, o.event.source, o.account, o.refusal, ttl) for o in outcomes]
         self._cluster.query_each(_PUT_REFUSAL, rows)
@@ -157,10 +166,10 @@ class CassandraBursts:
     def _run_and_hour_inserts(self, bursts: Sequence[tuple[Burst, TtlSeconds]]) -> Iterator[tuple[str, Row]]:
         """Yield the inserts of the run and hour rows.
 
-        While a burst grows, these rows don't change, and they live as long as the burst. The caller therefore writes
-        them once, which saves one read and two writes for each further mention.
+        These rows don't change while a burst grows, and they live as long as the burst. A caller that writes them only
+        once saves one read and two writes for each further mention.
         """
-        yield from ((_PUT_RUN, run) for run in self._runs(burst for burst, _ in bursts))
+        yield from ((_PUT_RUN, run) for run in self._run_rows(burst for burst, _ in bursts))
         yield from ((_PUT_HOUR, _hour_row(burst, ttl)) for burst, ttl in bursts)
 
     def _remember_openings(self, bursts: Iterable[Burst]) -> None:
@@ -168,8 +177,8 @@ class CassandraBursts:
             self._written_openings.clear()
         self._written_openings |= {burst.key: burst.opened_at for burst in bursts}
 
-    def _runs(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
-        """Return the row of each run, with the earliest opening of a burst in it. The stored row counts, too.
+    def _run_rows(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
+        """Return the row of each run, with the earliest opening of these bursts and of the stored row.
 
         The read-modify-write is safe: a subject's bursts are published one after another, in the order of its head.
         """
@@ -224,12 +233,13 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
 
 _SELECT_PAGE = load_statement("read_recent_bursts")
 MAX_OPENING_LEAD = timedelta(hours=1)
-"""How far in the future a burst may open. The clock of its writer may be ahead, and it opens after its predecessor."""
+"""How far in the future, by our clock, a burst may open. The clock of its writer may be ahead, and a burst always opens
+after its predecessor."""
 MAX_TIME = (1 << 63) - 1
 """Greater than every time that Cassandra can store."""
 
 RecentEntry = tuple[int, str, int]
-"""Opening, subject and seq; sorts as positions do."""
+"""Opening, subject and seq of a burst. Entries sort as the positions of their bursts do."""
 
 
 class CassandraRecentBursts:
@@ -242,11 +252,11 @@ class CassandraRecentBursts:
         entries = self._entries(moment, after, limit)
         bursts: list[Burst] = []
         while len(bursts) < limit and (page := list(islice(entries, limit - len(bursts)))):
-            bursts += self._current(page)
+            bursts += self._bursts_of(page)
         return bursts
 
-    def _current(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
-        """Return the bursts of the entries. Skip an entry whose burst got a new opening, and with it another entry."""
+    def _bursts_of(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
+        """Return the bursts of the entries. Skip an entry whose burst got a new opening: it has a newer entry."""
         positions = [InboxPosition(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
         bursts = self._bursts.read([position.burst for position in positions])
         return [
@@ -257,26 +267,35 @@ class CassandraRecentBursts:
 
     def _entries(self, moment: datetime, after: InboxPosition | None, limit: int) -> Iterator[RecentEntry]:
         now = self._clock.now()
-        first, last = to_ms(max(moment, now - RETENTION)), to_ms(now + MAX_OPENING_LEAD)
-        end = (MAX_TIME, "", 0)
+        earliest, latest = to_ms(max(moment, now - RETENTION)), to_ms(now + MAX_OPENING_LEAD)
+        start = (MAX_TIME, "", 0)
         if after is not None:
-            end = to_ms(after.opened_at), str(after.burst.subject), after.burst.seq
-        for hour in range(hour_of(min(end[0], last)), hour_of(first) - 1, -1):
-            yield from self._hour(hour, end, first, max(1, limit // BUCKETS))
+            start = to_ms(after.opened_at), str(after.burst.subject), after.burst.seq
+        for hour in range(hour_of(min(start[0], latest)), hour_of(earliest) - 1, -1):
+            yield from self._entries_of_hour(hour, start, earliest, max(1, limit // BUCKETS))
 
-    def _hour(self, hour: int, end: RecentEntry, first: int, size: int) -> Iterator[RecentEntry]:
-        pages = self._cluster.query_each(_SELECT_PAGE, [(hour, bucket, *end, first, size) for bucket in range(BUCKETS)])
-        buckets = [self._bucket(hour, bucket, page, first, size) for bucket, page in enumerate(pages)]
+    def _entries_of_hour(
+        self, hour: int, start: RecentEntry, earliest: int, rows_per_page: int
+    ) -> Iterator[RecentEntry]:
+        """Yield the entries after `start`, newest first, down to the opening time `earliest`."""
+        first_pages = self._cluster.query_each(
+            _SELECT_PAGE, [(hour, bucket, *start, earliest, rows_per_page) for bucket in range(BUCKETS)]
+        )
+        buckets = [
+            self._entries_of_bucket(hour, bucket, page, earliest, rows_per_page)
+            for bucket, page in enumerate(first_pages)
+        ]
         yield from merge(*buckets, reverse=True)
 
-    def _bucket(
-        self, hour: int, bucket: int, page: Sequence[RecentEntry], first: int, size: int
+    def _entries_of_bucket(
+        self, hour: int, bucket: int, page: Sequence[RecentEntry], earliest: int, rows_per_page: int
     ) -> Iterator[RecentEntry]:
+        """Yield the entries of the first page, and of the pages after it."""
         while page:
             yield from map(tuple, page)
-            if len(page) < size:
+            if len(page) < rows_per_page:
                 return
-            page = self._cluster.query(_SELECT_PAGE, (hour, bucket, *page[-1], first, size))
+            page = self._cluster.query(_SELECT_PAGE, (hour, bucket, *page[-1], earliest, rows_per_page))
 
 
 # Sequence heads: each is replaced only by its next version, decided by Paxos.
@@ -297,14 +316,15 @@ class CassandraHeads:
         self._cluster = cluster
 
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        # Read at SERIAL: the next compare-and-set depends on the result, and the read completes an interrupted one.
+        # Read at SERIAL, which completes an interrupted compare-and-set: the next one depends on the result.
         results = self._cluster.query_each(_SELECT_HEAD, [(str(subject),) for subject in subjects], profile=SERIAL)
         stored = {head.subject: head for head in (unpack(Head, blob) for rows in results for (blob,) in rows)}
         return {subject: stored.get(subject) or Head.empty(subject) for subject in subjects}
 
     def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
-        applied = self._cluster.compare_and_set_each(_swap(head) for head in heads)
-        # Read what is stored: a write may have taken effect although it was refused, or although its response was lost.
+        applied = self._cluster.compare_and_set_each(_replacement(head) for head in heads)
+        # Read what is stored. A write may have taken effect although the response says that it was refused, or although
+        # its response was lost.
         doubtful = [head for head, was_applied in zip(heads, applied, strict=True) if not was_applied]
         results = self._cluster.query_each(_SELECT_VERSION, [(str(head.subject),) for head in doubtful], profile=SERIAL)
         stored = {
@@ -320,21 +340,22 @@ class CassandraHeads:
         #
         # - If the write made the head unpublished, the records of the log that caused it are read again until their
         #   work is done. Each attempt loads the head at SERIAL, which completes the round.
-        # - If the write made the head published, the head is listed in vain. The process that wants to publish it loads
-        #   it at SERIAL, which completes the round and shows that nothing is left to do.
+        # - If the write made the head published, the head is listed in vain. The process that is about to publish the
+        #   head loads it at SERIAL, which completes the round and shows that nothing is left to do.
         return [Subject.parse(subject) for (subject,) in self._cluster.query(_SELECT_UNPUBLISHED, (limit,))]
 
 
-def _swap(head: Head) -> tuple[str, tuple[object, ...]]:
+def _replacement(head: Head) -> tuple[str, tuple[object, ...]]:
+    """Return the conditional write that replaces the previous version of the head."""
     row = (head.version, head.nonce, head.is_published, pack(head), str(head.subject))
     return (_INSERT_HEAD, row) if head.version == 1 else (_UPDATE_HEAD, (*row, head.version - 1))
 
 
 def _is_ours(head: Head, was_applied: bool | None, version: int, nonce: str) -> bool:
-    """Return whether a write took effect that was refused, or whose response was lost.
+    """Return whether our write took effect, although it was refused or its response was lost.
 
-    `version` and `nonce` were read at SERIAL after the write. Each write has a nonce of its own. If the response was
-    lost, the write may still take effect until the stored version reaches its own: then raise StoreUnavailable.
+    `version` and `nonce` were read at SERIAL after the write. Each write has a nonce of its own. Raises
+    StoreUnavailable if the write may still take effect: its response was lost, and the stored version is lower.
     """
     if was_applied is None and version < head.version:
         raise StoreUnavailable(f"Unknown whether the head of {head.subject} was replaced.")

@@ -1,7 +1,4 @@
-"""Stores leases, throttles and the audit log, changed by compare-and-set.
-
-The process that asks for a lease judges by its own clock whether the stored lease has expired.
-"""
+"""Stores leases, throttles and the audit log, by compare-and-set."""
 
 import dataclasses
 import hashlib
@@ -23,8 +20,8 @@ from notifier.ports.coordination import Clock
 
 ROWS_PER_PAGE = 500
 MAX_ATTEMPTS = 16
-"""Attempts to append a row. An attempt fails if another process takes the number first: rare, because operators are
-few."""
+"""Attempts to append a row. An attempt fails if another process takes the number first. That is rare, because there are
+few operators."""
 AUDIT_PARTITION = "audit"
 """Value of `list_name` in all rows: the audit log is one partition."""
 
@@ -92,8 +89,10 @@ class CassandraLeases:
         self._cluster = cluster
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
+        # Whether the stored lease has expired is judged by the clock of the caller (`now`).
+        #
         # If the response of a compare-and-set is lost, this method raises, and the caller must not act as the leader.
-        # If the lease was stored nevertheless, the next attempt finds it.
+        # If the lease was stored nevertheless, the caller's next attempt finds it.
         until = to_ms(now + term)
         stored = self._cluster.query(_SELECT_LEASE, (name,), profile=SERIAL)
         if not stored:
@@ -114,7 +113,8 @@ _SELECT_THROTTLES = (
 )
 _SELECT_THROTTLE = f"{_SELECT_THROTTLES} AND id = ?"
 _PAUSED_RATE = 0.0
-"""Stored rate of a throttle that pauses its tier. Other rates are above 0. A null would be stored as a tombstone."""
+"""Stored rate of a throttle that pauses its tier, because a null would be stored as a tombstone. Other rates are above
+0."""
 
 
 class CassandraThrottles:
@@ -129,7 +129,7 @@ class CassandraThrottles:
         )
         # A crash here leaves an audit row for a throttle that never existed. In the other order a throttle could exist
         # without its operator's name.
-        row, ttl = _row(throttle), seconds_until(throttle.ends_at + RETENTION, self._clock.now())
+        row, ttl = _throttle_row(throttle), seconds_until(throttle.ends_at + RETENTION, self._clock.now())
         if self._compare_and_set(_INSERT_THROTTLE, (*row, ttl), throttle):
             return
         if not self._compare_and_set(_REPLACE_THROTTLE, (ttl, *row), throttle):
@@ -145,11 +145,12 @@ class CassandraThrottles:
         )
         # A crash here leaves an audit row although the throttle goes on. If two operators lift the throttle
         # concurrently, both are in the audit log, and one gets None.
-        row = (seconds_until(now + RETENTION, self._clock.now()), *_row(lifted), to_ms(throttle.ends_at))
-        return lifted if self._compare_and_set(_LIFT_THROTTLE, row, lifted) else None
+        ttl = seconds_until(now + RETENTION, self._clock.now())
+        values = ttl, *_throttle_row(lifted), to_ms(throttle.ends_at)
+        return lifted if self._compare_and_set(_LIFT_THROTTLE, values, lifted) else None
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
-        # A plain read is enough: `put` succeeds only once a quorum has the throttle, and raises otherwise.
+        # A plain read is enough: `put` and `lift` return only once a quorum has the throttle.
         throttles = [_throttle(row) for row in self._cluster.query(_SELECT_THROTTLES)]
         return sorted(
             (t for t in throttles if t.ends_at > moment), key=lambda throttle: (throttle.starts_at, throttle.id)
@@ -165,11 +166,11 @@ class CassandraThrottles:
             return applied
         rows = self._cluster.query(_SELECT_THROTTLE, (throttle.id,), profile=SERIAL)
         if not rows or _throttle(rows[0]) != throttle:
-            raise StoreUnavailable("Unknown whether the throttle was set.")
+            raise StoreUnavailable("Unknown whether the throttle was changed.")
         return True
 
 
-def _row(t: Throttle) -> tuple[object, ...]:
+def _throttle_row(t: Throttle) -> tuple[object, ...]:
     return str(t.tier), t.rate or _PAUSED_RATE, t.reason, t.operator, to_ms(t.starts_at), to_ms(t.ends_at), t.id
 
 

@@ -11,7 +11,7 @@ from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME
 from notifier.adapters.cassandra.stores.coordination import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, resume_audit, resumed
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
@@ -34,7 +34,7 @@ class CassandraDeadLetters:
 
     def put(self, letter: DeadLetter) -> None:
         # If the response is lost, this method raises, and the caller puts the letter again. The second attempt may find
-        # the letter stored, also after a crash between the two tables. Its entry in the list gets the stored time.
+        # the letter stored, also after a crash between the two tables. The entry in the list gets the stored time.
         at = to_ms(letter.at)
         if not self._cluster.compare_and_set(_INSERT_LETTER, (letter.id, letter.stage, letter.cause, letter.body, at)):
             at = self._cluster.query(_SELECT_LETTER, (letter.id,), profile=SERIAL)[0].at
@@ -56,24 +56,24 @@ def letter_of(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
     return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))
 
 
-# Lane tallies: each is replaced only by its next version, decided by Paxos.
+# Tallies of processing lanes: each is replaced only by its next version, decided by Paxos.
 
 _SELECT_TALLY = "SELECT blob FROM lane_tallies WHERE lane = ?"
 _INSERT_TALLY = "INSERT INTO lane_tallies (version, blob, lane) VALUES (?, ?, ?) IF NOT EXISTS"
 _UPDATE_TALLY = "UPDATE lane_tallies SET version = ?, blob = ? WHERE lane = ? IF version = ?"
 
 
-class CassandraLaneTallies:
+class CassandraDeadLetterTallies:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+    def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
         # A plain read may be stale, which is harmless. Each process reads again after a second, and the compare-and-set
         # that precedes a dead letter fails on a stale tally.
-        answers = self._cluster.query_each(_SELECT_TALLY, [(lane,) for lane in lanes])
-        return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
+        results = self._cluster.query_each(_SELECT_TALLY, [(lane,) for lane in lanes])
+        return {lane: _tally(lane, rows) for lane, rows in zip(lanes, results, strict=True)}
 
-    def compare_and_set(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: DeadLetterTally) -> DeadLetterTally:
         row = (tally.version, pack(tally), tally.lane)
         write = (_INSERT_TALLY, row) if tally.version == 1 else (_UPDATE_TALLY, (*row, tally.version - 1))
         [applied] = self._cluster.compare_and_set_each([write])
@@ -98,15 +98,15 @@ class CassandraLaneTallies:
             action="lane.resume",
             detail=resume_audit(lane, stored.stop, reason),
         )
-        # Only a resume changes the tally of a stopped lane. If another operator's compare-and-set came first, it has
-        # ended the same stop.
+        # Only a resume changes the tally of a stopped lane. If another process replaced it after our read, that process
+        # has ended the stop that is returned here.
         self.compare_and_set(resumed(stored))
         return stored.stop
 
-    def _read_serial(self, lane: str) -> LaneTally:
-        """Read at SERIAL, which completes an interrupted compare-and-set. The next one can rely on the result."""
+    def _read_serial(self, lane: str) -> DeadLetterTally:
+        """Read at SERIAL, which completes an interrupted compare-and-set."""
         return _tally(lane, self._cluster.query(_SELECT_TALLY, (lane,), profile=SERIAL))
 
 
-def _tally(lane: str, rows: list[tuple[bytes]]) -> LaneTally:
-    return unpack(LaneTally, rows[0][0]) if rows else LaneTally(lane=lane)
+def _tally(lane: str, rows: list[tuple[bytes]]) -> DeadLetterTally:
+    return unpack(DeadLetterTally, rows[0][0]) if rows else DeadLetterTally(lane=lane)

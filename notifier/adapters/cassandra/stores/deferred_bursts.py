@@ -1,7 +1,4 @@
-"""Stores the list of deferred bursts, in quarter-hour slots of their wake-up time.
-
-A scan for due bursts skips the earlier wake-up times, whose bursts are all woken.
-"""
+"""Stores the list of deferred bursts, in quarter-hour slots of their wake-up time."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,15 +18,15 @@ WAKE_BUCKETS = range(4)
 """Buckets of a slot. A burst is in the bucket of its subject. Their number must not change either."""
 SLOTS_PER_QUERY = 16
 """Slots in one query. With their buckets these are 64 partitions, and nearly all of them are empty."""
-MIN_SCAN_LIMIT = 1_024
-"""Lowest row limit of a scan. A scan has to skip the tombstones of all bursts woken before, so it reads many due bursts
-at once."""
+MIN_SCAN_ROWS = 1_024
+"""Lowest row limit of a scan. Each scan has to skip the tombstones of the bursts that are woken already, so one scan
+reads enough due bursts for several calls."""
 MAX_DEFERRAL_MS = 26 * 3_600_000
-"""Longest time from a deferral to the wake-up. An alert is valid for 24 hours, and wakes at a full quarter hour; the
-rest is margin."""
+"""Longest time from a deferral to the wake-up. Alerts are valid for 24 hours, and quiet hours may defer a burst to the
+next quarter hour; the rest is margin."""
 FULL_SCAN_INTERVAL_MS = 3_600_000
-"""Interval of full scans, which start MAX_DEFERRAL_MS ago. They find bursts that a stalled process deferred after their
-wake-up time."""
+"""Interval of full scans, which go back by MAX_DEFERRAL_MS. They find bursts that a stalled process deferred after
+their wake-up time."""
 
 _INSERT = """
     INSERT INTO deferred_bursts (slot, bucket, until, subject, seq, opened_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -52,26 +49,27 @@ class CassandraDeferredBursts:
     def __init__(self, cluster: Cluster, clock: Clock, open_bursts: OpenBursts) -> None:
         """Create the list. `open_bursts` must be the object that this process's ledger uses.
 
-        The cache of that object then learns of each woken burst, and the ledger's next scan finds the burst.
+        Its cache then knows of each woken burst, so the ledger's next scan finds the burst.
         """
         self._cluster = cluster
         self._clock = clock
         self._open_bursts = open_bursts
         self._scan_start = 0
-        """Wake-up time at which the next scan starts. All bursts that are known to wake before are woken."""
+        """Wake-up time at which the next scan starts. The known bursts with earlier wake-up times are all woken."""
         self._next_scan_start = 0
         """Next value of `_scan_start`, which applies once all bursts in `_due` are woken."""
         self._due: Sequence[DeferredBurst] = []
-        """Bursts that the last scan found and that are not woken yet. To wake a burst twice is harmless."""
+        """Bursts that the last scan found and that are not woken yet. It is harmless to wake a burst twice."""
         self._last_full_scan_at: int | None = None
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
-        # Here and in `wake_due`, write to the new list before deleting from the old one. A crash in between leaves the
-        # burst in both lists, and the next run repeats the step.
+        # Here and in `wake_due`, add the burst to one list before removing it from the other. A crash in between leaves
+        # the burst in both lists, and the next run repeats the step.
         #
         # The write timestamp of a deferral is the time of the decision, and that of a wake-up is the wake-up time. If
-        # this process stalls here, another one may wake the burst first. The higher timestamp then wins in both lists:
-        # a deferral that was decided before the wake-up time has no effect, and a later one defers the burst again.
+        # this process stalls here, another process may wake the burst first. The higher timestamp then wins in both
+        # lists. A deferral that was decided before the wake-up time has no effect. A deferral that was decided later
+        # defers the burst again.
         self._cluster.query_each(
             _INSERT, [(*_deferred_row(deferred), to_ms(deferred.opened_at), to_us(now)) for deferred in to_defer]
         )
@@ -79,7 +77,7 @@ class CassandraDeferredBursts:
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         if len(self._due) < limit:
-            self._scan(to_ms(now), max(limit, MIN_SCAN_LIMIT))
+            self._scan(to_ms(now), max(limit, MIN_SCAN_ROWS))
         due = self._due[:limit]
         self._open_bursts.reopen(due)
         self._cluster.query_each(_DELETE, [(to_us(deferred.until), *_deferred_row(deferred)) for deferred in due])
@@ -94,24 +92,24 @@ class CassandraDeferredBursts:
         return len({(subject, seq) for subject, seq in rows})
 
     def _scan(self, now: int, limit: int) -> None:
-        """Find due bursts, and store them in `_due`."""
+        """Read the due bursts into `_due`, about `limit` of them at most."""
         last = self._last_full_scan_at
         is_full_scan = last is None or not last <= now < last + FULL_SCAN_INTERVAL_MS
         start = min(self._scan_start, now - MAX_DEFERRAL_MS) if is_full_scan else self._scan_start
         start = max(start, now - TTL_MS)
         rows = self._query_slots(_SELECT_DUE, start, now, start, now, limit)
         self._due = [_deferred_burst(row) for row in sorted(rows, key=lambda row: (row.until, row.subject, row.seq))]
-        # If the scan reached its row limit, more bursts may be due: the next scan starts at the same time. Otherwise it
-        # overlaps this scan, because deferrals with an earlier wake-up time may still arrive.
+        # If the scan reached its row limit, more bursts may be due, and the next scan starts at the same wake-up time.
+        # Otherwise the next scan overlaps this one, because deferrals with an earlier wake-up time may still arrive.
         self._next_scan_start = start if len(rows) >= limit else now - MAX_LISTING_DELAY_MS
         if is_full_scan:
             self._last_full_scan_at = now
 
-    def _query_slots(self, statement: str, first_wake_up: int, last_wake_up: int, *more_values: object) -> list[Any]:
-        """Run the statement for all slots between two wake-up times. `more_values` follow the slots and buckets."""
+    def _query_slots(self, statement: str, first_wake_up: int, last_wake_up: int, *other_values: object) -> list[Any]:
+        """Run the statement for all slots between two wake-up times. It binds slots, buckets and the other values."""
         slots = range(first_wake_up // WAKE_SLOT_MS, last_wake_up // WAKE_SLOT_MS + 1)
         queries = [
-            ([*slots[n : n + SLOTS_PER_QUERY]], [*WAKE_BUCKETS], *more_values)
+            ([*slots[n : n + SLOTS_PER_QUERY]], [*WAKE_BUCKETS], *other_values)
             for n in range(0, len(slots), SLOTS_PER_QUERY)
         ]
         return [row for rows in self._cluster.query_each(statement, queries) for row in rows]

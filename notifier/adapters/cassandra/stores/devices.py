@@ -29,11 +29,11 @@ from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, Devic
 from notifier.ports.coordination import Clock
 
 UPDATES_PER_BATCH = 512
-"""Device updates that are written together: about 200 KB of rows."""
+"""Device updates that are written together: about 200 KB of rows in all."""
 BLOCKS_PER_READ = 8
-"""Member blocks whose devices are read together: responses of 3 MB."""
+"""Member blocks whose devices are read together: about 3 MB in all."""
 MEMBERS_PER_QUERY = 100
-"""Members of a partition in one query. A node warns about many more."""
+"""Members of a block in one query."""
 
 _MICROSECONDS_PER_MS = 1_000
 """Cassandra counts write timestamps in microseconds."""
@@ -68,14 +68,14 @@ class CassandraDevices:
             self._apply(batch)
 
     def _apply(self, updates: Sequence[DeviceUpdate]) -> None:
-        # Write the ownership rows of these updates, and then read those of all members. Of concurrent writers, the one
-        # that reads last sees all rows. Write timestamps follow the rank of the update, so the order of arrival doesn't
-        # matter. After a crash the record is still in the log, and its consumer repeats everything.
+        # Write the ownership rows of these updates, and then read all ownership rows of these devices. Of concurrent
+        # writers, the one that reads last sees all rows. Write timestamps follow the rank of the update, so the order
+        # of arrival doesn't matter. After a crash the record is still in the log, and its consumer repeats everything.
         self._cluster.query_each(_INSERT_OWNERSHIP, [self._ownership_row(update) for update in updates])
         ownerships = self._read_ownerships({update.id for update in updates})
         current = {id: max(rows, key=_rank) for id, rows in ownerships.items() if rows}
-        # Delete the device rows of other members before the owner's row is written.
-        self._cluster.query_all([(_DELETE_DEVICE, row) for row in _removed_rows(updates, ownerships, current)])
+        # First delete the device rows of the members that lose a device. Then write the device rows of the owners.
+        self._cluster.query_all([(_DELETE_DEVICE, key) for key in _lost_device_keys(updates, ownerships, current)])
         self._cluster.query_all(
             [
                 (_PUT_DEVICE, self._device_row(update))
@@ -83,9 +83,9 @@ class CassandraDevices:
                 if isinstance(update, Device) and _is_current(update, current)
             ]
         )
-        # Delete the ownership rows of these members after their device rows. If they stayed, each later registration
-        # would delete the device rows again.
-        self._cluster.query_all([(_DELETE_OWNERSHIP, row) for row in _superseded_rows(ownerships, current)])
+        # Delete the ownership rows of the members that lose a device. While such a row exists, each later update of the
+        # device deletes the member's device row again.
+        self._cluster.query_all([(_DELETE_OWNERSHIP, key) for key in _lost_ownership_keys(ownerships, current)])
 
     def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         return {id: max(rows, key=_rank) for id, rows in self._read_ownerships(ids).items() if rows}
@@ -130,12 +130,12 @@ class CassandraDevices:
         return *key, pack_registration(device), _write_timestamp(device), self._ttl(device)
 
 
-def _removed_rows(
+def _lost_device_keys(
     updates: Iterable[DeviceUpdate],
     ownerships: Mapping[DeviceId, Collection[DeviceOwnership]],
     current: Mapping[DeviceId, DeviceOwnership],
 ) -> Iterator[Row]:
-    """Yield the device rows to delete: those of members that registered a device and don't own it now."""
+    """Yield the parameters of _DELETE_DEVICE for each member with an update of a device that it doesn't own now."""
     platforms = {(update.id, update.member): update.platform for update in updates}
     platforms |= {(id, ownership.member): ownership.platform for id, rows in ownerships.items() for ownership in rows}
     for (id, member), platform in platforms.items():
@@ -144,10 +144,10 @@ def _removed_rows(
             yield _deletion_timestamp(owner, member), block_of(member), str(platform), member, id
 
 
-def _superseded_rows(
+def _lost_ownership_keys(
     ownerships: Mapping[DeviceId, Collection[DeviceOwnership]], current: Mapping[DeviceId, DeviceOwnership]
 ) -> Iterator[Row]:
-    """Yield the ownership rows to delete: those of members that don't own the device now."""
+    """Yield the parameters of _DELETE_OWNERSHIP for each row that is not the current one of its device."""
     for id, rows in ownerships.items():
         for ownership in rows:
             if ownership.member != current[id].member:
@@ -155,7 +155,7 @@ def _superseded_rows(
 
 
 def _is_current(update: DeviceUpdate, current: Mapping[DeviceId, DeviceOwnership]) -> bool:
-    """Return whether the update is the newest of its device: its rank is that of the current ownership."""
+    """Return whether the update has the highest rank of its device."""
     return update.id in current and update.rank == current[update.id].rank
 
 
@@ -183,8 +183,9 @@ def _write_timestamp(ranked: DeviceUpdate | DeviceOwnership) -> int:
 def _deletion_timestamp(owner: DeviceOwnership, member: Member) -> int:
     """Return the write timestamp of the deletion of a member's device row.
 
-    The deletion must hide all rows that rank below the owner's update, and none that ranks above. If two updates have
-    the same time, a removal ranks above a registration. If they also have the same kind, the higher member ranks above.
+    The deletion must hide each row that ranks below the owner's update, and none that ranks above it. Of two updates
+    with the same time, a removal ranks above a registration. Of two removals or two registrations, the higher member
+    number decides.
     """
     timestamp = to_ms(owner.at) * _MICROSECONDS_PER_MS
     return timestamp + 1 if owner.is_removed else timestamp - (member > owner.member)

@@ -1,6 +1,7 @@
 """Stores the user directory, member numbers, fencing epochs and account flags.
 
-A single account has a row of its own. A range of numeric ids has one row in all.
+The directory has two tables by user id, and two by member number: one for single accounts, and one for ranges of
+numeric ids. A range has one row in each of its tables, however many accounts it contains.
 """
 
 from collections import defaultdict
@@ -27,7 +28,7 @@ from notifier.domain.errors import NumberTaken, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import LEASE_SIZE, DirectoryEntry
 
-# Member numbers: leased in ranges by compare-and-set, and assigned by this process from its own lease.
+# Member numbers: each process leases successive numbers by compare-and-set, and assigns numbers from its own lease.
 
 _SELECT_NEXT_NUMBER = "SELECT next_number FROM counters WHERE name = ?"
 _INSERT_COUNTER = "INSERT INTO counters (name, next_number) VALUES (?, ?) IF NOT EXISTS"
@@ -37,8 +38,8 @@ _UPDATE_COUNTER = "UPDATE counters SET next_number = ? WHERE name = ? IF next_nu
 class RisingCounter:
     """Counter that only rises.
 
-    If the response of a compare-and-set is lost, the method raises StoreUnavailable. If the write took effect, the
-    numbers that it leased are never used.
+    If the response of a compare-and-set is lost, the methods raise StoreUnavailable. Numbers that were leased
+    nevertheless are never used.
     """
 
     def __init__(self, cluster: Cluster, name: str) -> None:
@@ -56,12 +57,12 @@ class RisingCounter:
             # Another process has leased these numbers.
 
     def raise_to(self, end: int) -> None:
-        """Raise the counter to `end`, unless it is higher. All numbers below `end` are taken."""
+        """Raise the counter to `end`, unless it is higher. No later lease then has a number below `end`."""
         while (number := self.next_number()) < end and not self._try_raise(number, end):
             pass
 
     def next_number(self) -> int:
-        """Return the next free number. It is 0 only before the first lease."""
+        """Return the number at which the next lease begins."""
         rows = self._cluster.query(_SELECT_NEXT_NUMBER, (self._name,), profile=SERIAL)
         return rows[0].next_number if rows else 0
 
@@ -76,27 +77,28 @@ class MemberNumbers:
 
     def __init__(self, cluster: Cluster) -> None:
         self._counter = RisingCounter(cluster, "members")
-        self._leased = range(0)
+        self._unassigned = range(0)
+        """Numbers of this process's lease that are not assigned yet."""
         self._lock = Lock()
 
     def take(self, count: int) -> Sequence[int]:
         """Return `count` numbers: first those that are left of the last lease, then those of a new lease."""
         with self._lock:
-            leftover = self._leased[:count]
-            self._leased = self._leased[count:]
+            leftover = self._unassigned[:count]
+            self._unassigned = self._unassigned[count:]
             missing = count - len(leftover)
             if not missing:
                 return leftover
-            leased = max(missing, LEASE_SIZE)
-            first = self._counter.lease(leased)
-            self._leased = range(first + missing, first + leased)
+            lease_size = max(missing, LEASE_SIZE)
+            first = self._counter.lease(lease_size)
+            self._unassigned = range(first + missing, first + lease_size)
             return [*leftover, *range(first, first + missing)]
 
     def require_unreserved(self, members: Collection[Member]) -> None:
-        """Raise NumberTaken for numbers in this process's lease, which it may assign to other users."""
+        """Raise NumberTaken for numbers that this process has leased and may assign to other users."""
         with self._lock:
-            if reserved := [member for member in members if member in self._leased]:
-                raise NumberTaken(f"Number {reserved[0]} is leased for another user.")
+            if reserved := [member for member in members if member in self._unassigned]:
+                raise NumberTaken(f"Number {reserved[0]} is reserved for another user.")
 
     def lease(self, count: int) -> Member:
         return Member(self._counter.lease(count))
@@ -151,7 +153,7 @@ class CassandraDirectory:
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         """Return the accounts of the users. Single accounts override ranges. No account has the empty id."""
-        accounts = self._accounts(users)
+        accounts = self._single_accounts(users)
         members = members_in_ranges((user for user in users if user not in accounts), self._ranges_of_ids)
         return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in members.items()}
 
@@ -167,7 +169,7 @@ class CassandraDirectory:
         members = {user: account.member for user, account in self.accounts(users).items()}
         while new := [user for user in dict.fromkeys(users) if user and user not in members]:
             assigned = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
-            # Write the table by member first: once a user has a number, the user can be found by it. After a crash in
+            # Write the table by member first, so that each user who has a number can be found by it. After a crash in
             # between, or if another process assigns a number first, some members lead to users who have another number.
             # Such members are used nowhere.
             self._put_members(assigned)
@@ -181,22 +183,23 @@ class CassandraDirectory:
         return self._numbers.end()
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
-        # Write an account once its user can be found by the number. Mark deleted members as deleted before that, and
-        # unmark restored members after that: a deleted member must not get an alert in between. After an interruption
-        # the caller enrols the accounts again, and writes the same rows.
+        # Write the member rows first, so that each user who has an account can be found by its number. Mark deleted
+        # members before the accounts are written, and unmark restored members after that: a deleted member must not get
+        # an alert in between. After an interruption the caller enrols the accounts again, and writes the same rows.
         latest = {account.user: account for account in accounts}.values()
-        keys = {account: (shard_of(account.member), account.member) for account in latest}
+        shard_keys = {account: (shard_of(account.member), account.member) for account in latest}
         requested = {account.user: account.member for account in latest}
         existing = {user: account.member for user, account in self.accounts(requested).items()}
         require_unique_numbers(requested, existing, self.users(requested.values()))
         self._numbers.require_unreserved(requested.values())
         self._numbers.raise_to(max((account.member + 1 for account in latest), default=0))
-        self._put_members({entry.user: entry.member for entry in latest})
-        self._cluster.query_each(_PUT_DELETED, [key for entry, key in keys.items() if entry.deleted])
+        self._put_members(requested)
+        self._cluster.query_each(_PUT_DELETED, [key for account, key in shard_keys.items() if account.deleted])
         self._cluster.query_each(
-            _PUT_USER, [(directory_bucket_of(entry.user), entry.user, entry.member, pack(entry)) for entry in latest]
+            _PUT_USER,
+            [(directory_bucket_of(account.user), account.user, account.member, pack(account)) for account in latest],
         )
-        self._unmark_deleted([key for entry, key in keys.items() if not entry.deleted])
+        self._unmark_deleted([key for account, key in shard_keys.items() if not account.deleted])
 
     def enrol_range(self, ids: IdRange) -> None:
         # Write the table by member first, as in `assign_numbers`. After an interruption the caller enrols the range
@@ -221,10 +224,10 @@ class CassandraDirectory:
         results = self._cluster.query_each(_SELECT_RANGE_OF_MEMBER, [(member,) for member in members])
         return [id_range(rows) if rows else None for rows in results]
 
-    def _accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, DirectoryEntry]:
-        queries = [(bucket, list(names)) for bucket, names in _by_bucket(users)]
+    def _single_accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, DirectoryEntry]:
+        queries = [(bucket, list(bucket_users)) for bucket, bucket_users in _by_bucket(users)]
         accounts = [
-            entry_of(row)
+            account_of(row)
             for rows in self._cluster.query_each(_SELECT_ACCOUNTS, queries, profile=profile)
             for row in rows
         ]
@@ -244,7 +247,7 @@ class CassandraDirectory:
             if was_applied
             for user in users
         }
-        existing = self._accounts([user for user in numbers if user not in assigned], SERIAL)
+        existing = self._single_accounts([user for user in numbers if user not in assigned], SERIAL)
         return assigned | {user: account.member for user, account in existing.items()}
 
     def _put_members(self, members: Mapping[UserId, Member]) -> None:
@@ -252,17 +255,17 @@ class CassandraDirectory:
         blocks = [batch for _, block in groupby(rows, _FIRST_COLUMN) for batch in batches(block, USERS_PER_QUERY)]
         self._cluster.query_all(batched_rows(_PUT_MEMBER, batch) for batch in blocks)
 
-    def _unmark_deleted(self, keys: Collection[tuple[int, Member]]) -> None:
-        """Remove members from the table of deleted members. They are given with their shards.
+    def _unmark_deleted(self, shard_keys: Collection[tuple[int, Member]]) -> None:
+        """Remove members from the table of deleted members. Each key is a shard and a member.
 
         Delete only rows that exist. A tombstone for each new member would slow all reads of the shard for ten days.
         """
-        existing = [row for rows in self._cluster.query_each(_SELECT_DELETED, keys) for row in rows]
+        existing = [row for rows in self._cluster.query_each(_SELECT_DELETED, shard_keys) for row in rows]
         self._cluster.query_each(_DELETE_DELETED, [(row.shard, row.member) for row in existing])
 
 
-def entry_of(row: Any) -> DirectoryEntry:
-    """Return the account of a row. Most rows have no account data: all fields of the account have default values."""
+def account_of(row: Any) -> DirectoryEntry:
+    """Return the account of a row. In most rows the column `account` is empty: the fields have their default values."""
     if row.account is None:
         return DirectoryEntry(user=UserId(row.user), member=Member(row.member))
     return unpack(DirectoryEntry, row.account)
@@ -274,13 +277,13 @@ def id_range(rows: list[Any]) -> IdRange:
 
 
 def _by_bucket(users: Iterable[UserId]) -> Iterator[tuple[int, Sequence[UserId]]]:
-    """Yield each bucket with users of it, at most USERS_PER_QUERY at a time. The empty id is left out."""
+    """Yield groups of at most USERS_PER_QUERY users, each with their bucket. The empty id is left out."""
     keys = sorted((directory_bucket_of(user), user) for user in set(users) if user)
     for bucket, group in groupby(keys, _FIRST_COLUMN):
         yield from ((bucket, batch) for batch in batches((user for _, user in group), USERS_PER_QUERY))
 
 
-# Account flags: a row for each flag that was ever reported. The latest update wins.
+# Account flags: a row for each member and flag that was ever reported.
 
 # The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
 # which is the one that sets the flag.

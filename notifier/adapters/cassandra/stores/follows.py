@@ -19,12 +19,12 @@ _WRITE_FOLLOW = "INSERT INTO follows (block, slot, subject, visible_from) VALUES
 _WRITE_FOLLOW_BY_SUBJECT = """
     INSERT INTO follows_by_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
-_PUT_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
-_INSERT_BLOCK = f"{_PUT_BLOCK} IF NOT EXISTS"
-_PUT_BLOCK_BY_SUBJECT = """
+_PUT_BLOCK_FOLLOWS = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_INSERT_BLOCK_FOLLOWS = f"{_PUT_BLOCK_FOLLOWS} IF NOT EXISTS"
+_PUT_BLOCK_FOLLOWS_BY_SUBJECT = """
     INSERT INTO follows_by_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
 """
-_SELECT_BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
+_SELECT_BLOCK_FOLLOWS = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
 _SELECT_FOLLOWS = "SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN ? AND subject = ?"
 _SELECT_FOLLOWS_OF_SHARD = (
     "SELECT block, slot, visible_from, members FROM follows_by_subject WHERE subject = ? AND shard = ?"
@@ -38,31 +38,35 @@ class CassandraFollows:
     def write(self, follows: Collection[Follow]) -> None:
         # Write the subject table first, as `put_in_both_tables` does: push suppression then sees a new follow no later
         # than the inbox does. After an interruption the caller writes both tables again.
-        self._cluster.query_each(_WRITE_FOLLOW_BY_SUBJECT, [_subject_parameters(follow) for follow in follows])
-        self._cluster.query_each(_WRITE_FOLLOW, [_block_parameters(follow) for follow in follows])
+        self._cluster.query_each(_WRITE_FOLLOW_BY_SUBJECT, [_subject_table_parameters(follow) for follow in follows])
+        self._cluster.query_each(_WRITE_FOLLOW, [_block_table_parameters(follow) for follow in follows])
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
-        put_in_both_tables(self._cluster, (_PUT_BLOCK_BY_SUBJECT, _PUT_BLOCK), map(_row_pair, follows))
+        put_in_both_tables(self._cluster, (_PUT_BLOCK_FOLLOWS_BY_SUBJECT, _PUT_BLOCK_FOLLOWS), map(_row_pair, follows))
 
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
-        # Insert the rows into the block table, where a compare-and-set keeps the first row of each member block. Then
-        # write the kept rows to the subject table. After an interruption the caller inserts the rows again, and gets
-        # the kept ones.
-        existing = self._read_blocks([follow.key for follow in follows])
+        # Insert the rows into the block table, where a compare-and-set keeps the first row of each subject and member
+        # block. Then write the kept rows to the subject table. After an interruption the caller inserts the rows again,
+        # and gets the kept ones.
+        existing = self._read_block_follows([follow.key for follow in follows])
         new = [follow for follow in follows if follow.key not in existing]
-        applied = self._cluster.compare_and_set_each((_INSERT_BLOCK, _block_row(follow)) for follow in new)
+        applied = self._cluster.compare_and_set_each(
+            (_INSERT_BLOCK_FOLLOWS, _block_table_row(follow)) for follow in new
+        )
         not_inserted = [follow.key for follow, was_applied in zip(new, applied, strict=True) if not was_applied]
-        existing |= self._read_blocks(not_inserted, SERIAL)
+        existing |= self._read_block_follows(not_inserted, SERIAL)
         if any(key not in existing for key in not_inserted):
             raise StoreUnavailable("Unknown whether a row of a block was written.")
         put_by_partition(
-            self._cluster, _PUT_BLOCK_BY_SUBJECT, [_subject_row(existing.get(follow.key, follow)) for follow in follows]
+            self._cluster,
+            _PUT_BLOCK_FOLLOWS_BY_SUBJECT,
+            [_subject_table_row(existing.get(follow.key, follow)) for follow in follows],
         )
         return existing
 
-    def _read_blocks(self, keys: Sequence[BlockKey], profile: object = PLAIN) -> dict[BlockKey, BlockFollows]:
+    def _read_block_follows(self, keys: Sequence[BlockKey], profile: object = PLAIN) -> dict[BlockKey, BlockFollows]:
         queries = [(block, WHOLE_BLOCK_SLOT, str(subject)) for subject, block in keys]
-        results = zip(keys, self._cluster.query_each(_SELECT_BLOCK, queries, profile=profile), strict=True)
+        results = zip(keys, self._cluster.query_each(_SELECT_BLOCK_FOLLOWS, queries, profile=profile), strict=True)
         return {key: _block_follows(key, row) for key, rows in results for row in rows}
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
@@ -73,13 +77,13 @@ class CassandraFollows:
             (block, [*sorted(member % BLOCK_MEMBERS for member in members), WHOLE_BLOCK_SLOT], str(subject))
             for (block, subject), members in by_block.items()
         ]
-        states: dict[Pair, bool] = {}
+        following: dict[Pair, bool] = {}
         for ((_, subject), members), rows in zip(
             by_block.items(), self._cluster.query_each(_SELECT_FOLLOWS, queries), strict=True
         ):
-            stored = [_follow_row(row) for row in rows]
-            states |= {(subject, member): is_following(member % BLOCK_MEMBERS, stored) for member in members}
-        return {pair: states[pair] for pair in pairs}
+            follow_rows = [_follow_row(row) for row in rows]
+            following |= {(subject, member): is_following(member % BLOCK_MEMBERS, follow_rows) for member in members}
+        return {pair: following[pair] for pair in pairs}
 
     def followers(self, subject: Subject, shard: int) -> Bits:
         return followers(
@@ -87,30 +91,26 @@ class CassandraFollows:
         )
 
 
-def _block_parameters(follow: Follow) -> tuple[object, ...]:
-    """Return the parameters for the block table."""
+def _block_table_parameters(follow: Follow) -> tuple[object, ...]:
     block, slot = divmod(follow.member, BLOCK_MEMBERS)
     return block, slot, str(follow.subject), to_ms(follow.visible_from), follow.sequence
 
 
-def _subject_parameters(follow: Follow) -> tuple[object, ...]:
-    """Return the parameters for the subject table."""
-    block, slot, subject, visible_from, sequence = _block_parameters(follow)
+def _subject_table_parameters(follow: Follow) -> tuple[object, ...]:
+    block, slot, subject, visible_from, sequence = _block_table_parameters(follow)
     return subject, follow.member // (BLOCK_MEMBERS * SHARD_BLOCKS), block, slot, visible_from, sequence
 
 
 def _row_pair(follow: BlockFollows) -> tuple[Row, Row]:
-    return _subject_row(follow), _block_row(follow)
+    return _subject_table_row(follow), _block_table_row(follow)
 
 
-def _block_row(follow: BlockFollows) -> Row:
-    """Return the row of the block table."""
+def _block_table_row(follow: BlockFollows) -> Row:
     return follow.block, WHOLE_BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
-def _subject_row(follow: BlockFollows) -> Row:
-    """Return the row of the subject table."""
-    block, slot, subject, visible_from, members = _block_row(follow)
+def _subject_table_row(follow: BlockFollows) -> Row:
+    block, slot, subject, visible_from, members = _block_table_row(follow)
     return subject, follow.block // SHARD_BLOCKS, block, slot, visible_from, members
 
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from notifier.adapters.cassandra.bulk.encoding import RowMessage, messages
+from notifier.adapters.cassandra.bulk.encoding import RowMessage, divide_into_messages
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.batching import batches
@@ -32,7 +32,7 @@ class CassandraInbox:
         self._bulk = bulk or BulkWriter(cluster)
 
     def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
-        # Readers may see a part of the rows before the others are written, which is harmless. Each row is written as a
+        # Readers may see some of the rows before the others are written, which is harmless. Each row is written as a
         # whole, and only points to a burst. What a user sees does not depend on the rows.
         if unexpired := [group for group in rows if group.row_count and self._ttl(group) > 0]:
             self._bulk.send(self._messages(unexpired, on_progress))
@@ -45,12 +45,12 @@ class CassandraInbox:
         query_id = self._bulk.query_id()
         for group in rows:
             on_progress()
-            yield from messages(group, max(1, self._ttl(group)), query_id)
+            yield from divide_into_messages(group, max(1, self._ttl(group)), query_id)
 
     def _ttl(self, rows: InboxRows) -> int:
         """Return the remaining lifetime in whole seconds, below 1 if the burst has expired.
 
-        Rows of an expired burst are not written. With a TTL of 0 they would never expire.
+        Don't write the rows of an expired burst: with a TTL of 0 they would never expire.
         """
         return seconds_until(expires_at(rows.opened_at), self._clock.now())
 
@@ -60,7 +60,7 @@ class CassandraInbox:
 SUBJECTS_PER_QUERY = 16
 """Subjects in one query. Some operators set a guardrail that forbids more than 20 values in an IN clause."""
 MAX_ROWS_PER_QUERY = 512
-"""Row limit of a query: at most 300 kB. If a query of several subjects reaches it, each of them is queried alone."""
+"""Row limit of a query: at most 300 kB. If a query of several subjects reaches it, each subject is queried alone."""
 MIN_FIRST_PAGE_ROWS = 64
 """Lowest row limit of the first query of a single subject. Most subjects have fewer rows in an inbox window."""
 MAX_INT64 = (1 << 63) - 1
@@ -75,7 +75,7 @@ _SELECT_FILLED_WINDOWS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRowQuery:
-    """Which rows to read: at most `limit` rows after the position that reach the member, of these subjects."""
+    """Rows to read: those of these subjects that reach the member, after the position, at most `limit`."""
 
     member: Member
     subjects: Sequence[str]
@@ -83,7 +83,7 @@ class InboxRowQuery:
     limit: int
 
     @property
-    def opened_by(self) -> int:
+    def latest_opening(self) -> int:
         """Return the latest opening that a row after the position may have, in milliseconds."""
         return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
 
@@ -93,10 +93,10 @@ class InboxRowReader:
     async_queries: AsyncQueries
 
     async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
-        """Return the rows of these inbox windows, which are given newest first.
+        """Return the rows of these inbox windows, which are ordered newest first.
 
-        The first window nearly always has enough rows. Otherwise the other windows follow, without the empty ones. They
-        are read in groups of growing size, and the windows of a group concurrently.
+        The first window nearly always has enough rows. If it doesn't, find out which of the other windows have rows.
+        Read these in groups of growing size, the windows of a group concurrently.
         """
         rows = await self._read_windows(row_query, windows[:1])
         if len(rows) < row_query.limit and len(windows) > 1:
@@ -122,7 +122,7 @@ class InboxRowReader:
         queried_together = [group for group in groups if len(group) > 1]
         queried_alone = [subject for group in groups if len(group) == 1 for subject in group]
         result = list[InboxRow]()
-        queries = [(group, row_query.opened_by, MAX_ROWS_PER_QUERY) for group in queried_together]
+        queries = [(group, row_query.latest_opening, MAX_ROWS_PER_QUERY) for group in queried_together]
         results = await self._query(_SELECT_ROWS, row_query, window, queries)
         for group, rows in zip(queried_together, results, strict=True):
             if len(rows) < MAX_ROWS_PER_QUERY:
@@ -132,7 +132,7 @@ class InboxRowReader:
         result += await self._read_by_subject(
             row_query,
             window,
-            [_SubjectRowCursor(subject, (row_query.opened_by, MAX_INT64)) for subject in queried_alone],
+            [_SubjectRowCursor(subject, (row_query.latest_opening, MAX_INT64)) for subject in queried_alone],
         )
         return sorted(result, key=_position, reverse=True)[: row_query.limit]
 
@@ -146,7 +146,7 @@ class InboxRowReader:
             queries = [(cursor.subject, *cursor.read_from, row_limit) for cursor in cursors]
             results = await self._query(_SELECT_ROWS_OF_SUBJECT, row_query, window, queries)
             for cursor, rows in zip(cursors, results, strict=True):
-                cursor.take(rows, row_limit, _reaching(row_query, rows))
+                cursor.take_page(rows, row_limit, _reaching(row_query, rows))
             cursors = [cursor for cursor in cursors if cursor.has_more and len(cursor.rows) < row_query.limit]
             row_limit = MAX_ROWS_PER_QUERY
         return [row for cursor in all_cursors for row in cursor.rows.values()]
@@ -172,7 +172,7 @@ class _SubjectRowCursor:
     """Whether there may be more rows."""
     rows: dict[tuple[BurstKey, Tier], InboxRow] = field(default_factory=dict)
 
-    def take(self, page: Sequence[InboxRow], row_limit: int, reaching_rows: Sequence[InboxRow]) -> None:
+    def take_page(self, page: Sequence[InboxRow], row_limit: int, reaching_rows: Sequence[InboxRow]) -> None:
         """Keep the rows of a page that reach the member, and move to the next page."""
         self.rows |= {(row.burst, row.tier): row for row in reaching_rows}
         self.has_more = len(page) == row_limit
@@ -207,35 +207,36 @@ def row_of(row: Any) -> InboxRow:
     )
 
 
-# The newest bursts of many subjects. First a few bursts of each subject are read. Then more are read of those subjects
-# that may have a burst newer than the oldest one of the result.
+# The newest bursts of many subjects. A few bursts of each subject are read first. More are read only of those subjects
+# that may have further bursts newer than the oldest one of the result.
 
 SUBJECTS_PER_GROUP = 128
 """Subjects that are read together. The bursts of the first groups limit how far back later groups are read."""
 RUNS_PER_QUERY = 16
+"""Maximum runs (partitions of bursts) that one query returns of each subject."""
 FIRST_PAGE_BURSTS = 4
-"""Bursts of each subject in the first query. Most subjects have no burst in the result."""
+"""Bursts that the first query reads of each subject: few, because most subjects have no burst in the result."""
 
 _SELECT_RUNS = load_statement("read_runs_before")
 _SELECT_BURSTS = load_statement("read_bursts_before")
 
-NewestRow = tuple[int, str, int, bytes]
-"""Opening, subject, seq and blob of a burst. Such rows sort as the positions of their bursts do."""
+BurstRow = tuple[int, str, int, bytes]
+"""Opening, subject, seq and blob of a burst. The rows sort as the positions of their bursts do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstQuery:
-    """Which bursts to read: the newest ones after the position, at most `limit`."""
+    """Bursts to read: the newest ones after the position, at most `limit`."""
 
     position: InboxPosition | None
     limit: int
     authors: Collection[str] | None
     """Authors whose restricted bursts are read; None for all authors."""
-    floor: int
-    """Earliest opening in milliseconds. Bursts that opened before are ignored."""
+    earliest_opening: int
+    """Time in milliseconds. Bursts that opened before are ignored."""
 
     @property
-    def opened_by(self) -> int:
+    def latest_opening(self) -> int:
         """Return the latest opening that a burst after the position may have, in milliseconds."""
         return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
 
@@ -250,22 +251,22 @@ class BurstQuery:
 
 
 @dataclass(slots=True)
-class _NewestCursor:
-    """Read position within the bursts of one subject, from the newest on. A burst with a higher number opened later."""
+class _SubjectBurstCursor:
+    """Read position within the bursts of one subject, from the newest on, which has the highest number."""
 
     subject: str
     runs: deque[int] = field(default_factory=deque)
-    """Runs that are left to read, newest first. The first of them may be read in part."""
-    below: int = MAX_INT64
-    """Burst number in the first of `runs`. Only the bursts with lower numbers are left to read."""
+    """Runs (partitions of bursts) that are left to read, newest first. The first of them may be read in part."""
+    seq_limit: int = MAX_INT64
+    """Burst number. In the first of `runs`, only bursts with lower numbers are left to read."""
     oldest_run: int = MAX_INT64
-    """Oldest run that was found so far."""
+    """Oldest run that a query has returned."""
     has_more_runs: bool = True
     """Whether there may be runs older than `oldest_run`."""
     last_opening: int = MAX_INT64
     """Opening of the last burst that was read."""
     taken_count: int = 0
-    """Number of bursts taken so far."""
+    """Number of the subject's bursts that were candidates for the result so far."""
     is_ended: bool = False
     """Whether no further burst of the subject can be in the result."""
 
@@ -277,7 +278,7 @@ class _NewestCursor:
 
     def end_run(self) -> None:
         self.runs.popleft()
-        self.below = MAX_INT64
+        self.seq_limit = MAX_INT64
         self.is_ended = not (self.runs or self.has_more_runs)
 
 
@@ -287,74 +288,83 @@ class NewestBursts:
     def __init__(self, async_queries: AsyncQueries, burst_query: BurstQuery) -> None:
         self._async_queries = async_queries
         self._burst_query = burst_query
-        self._floor = burst_query.floor
-        self._best: list[NewestRow] = []
+        self._earliest_opening = burst_query.earliest_opening
+        """Bursts that opened before are ignored. Once `_newest` is full, this is the oldest opening in it."""
+        self._newest: list[BurstRow] = []
 
-    async def of(self, subjects: Collection[Subject]) -> Sequence[NewestRow]:
+    async def read(self, subjects: Collection[Subject]) -> Sequence[BurstRow]:
         """Return the newest bursts of these subjects, up to the limit and newest first."""
         for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_PER_GROUP):
-            await self._walk([_NewestCursor(subject) for subject in batch])
-        return self._best
+            await self._read_group([_SubjectBurstCursor(subject) for subject in batch])
+        return self._newest
 
-    async def _walk(self, cursors: Sequence[_NewestCursor]) -> None:
-        # Once the limit is reached, most further subjects have no burst that is new enough. One burst of a subject
+    async def _read_group(self, cursors: Sequence[_SubjectBurstCursor]) -> None:
+        """Add the newest bursts of a group of subjects to the result."""
+        # Once the result is full, most further subjects have no burst that is new enough. Their newest burst already
         # shows that.
         bursts_per_subject = min(
-            FIRST_PAGE_BURSTS if len(self._best) < self._burst_query.limit else 1, self._burst_query.limit
+            FIRST_PAGE_BURSTS if len(self._newest) < self._burst_query.limit else 1, self._burst_query.limit
         )
         while cursors:
             await self._find_runs([cursor for cursor in cursors if not cursor.runs])
-            bursts = await self._read([cursor for cursor in cursors if not cursor.is_ended], bursts_per_subject)
-            self._best = heapq.nlargest(self._burst_query.limit, [*self._best, *bursts])
-            if len(self._best) == self._burst_query.limit:
-                self._floor = max(self._floor, self._best[-1][0])
-            cursors = [cursor for cursor in cursors if not cursor.is_ended and cursor.last_opening >= self._floor]
+            bursts = await self._read_pages([cursor for cursor in cursors if not cursor.is_ended], bursts_per_subject)
+            self._newest = heapq.nlargest(self._burst_query.limit, [*self._newest, *bursts])
+            if len(self._newest) == self._burst_query.limit:
+                self._earliest_opening = max(self._earliest_opening, self._newest[-1][0])
+            cursors = [
+                cursor for cursor in cursors if not cursor.is_ended and cursor.last_opening >= self._earliest_opening
+            ]
             bursts_per_subject = self._burst_query.limit
 
-    async def _find_runs(self, cursors: Iterable[_NewestCursor]) -> None:
+    async def _find_runs(self, cursors: Iterable[_SubjectBurstCursor]) -> None:
         queries = [
             (run, batch)
             for run, group in groupby(sorted(cursors, key=attrgetter("oldest_run")), attrgetter("oldest_run"))
             for batch in batches(group, SUBJECTS_PER_QUERY)
         ]
-        opened_by = self._burst_query.opened_by
+        latest_opening = self._burst_query.latest_opening
         results = await self._async_queries.query_each(
-            _SELECT_RUNS, [(_names(batch), run, opened_by, RUNS_PER_QUERY) for run, batch in queries]
+            _SELECT_RUNS, [(_subject_names(batch), run, latest_opening, RUNS_PER_QUERY) for run, batch in queries]
         )
         for (_, batch), rows in zip(queries, results, strict=True):
             runs = _by_subject(rows)
             for cursor in batch:
                 cursor.take_runs([row.run for row in runs.get(cursor.subject, ())])
 
-    async def _read(self, cursors: Iterable[_NewestCursor], bursts_per_subject: int) -> Sequence[NewestRow]:
-        def run_and_limit(cursor: _NewestCursor) -> tuple[int, int]:
-            return cursor.runs[0], cursor.below
+    async def _read_pages(self, cursors: Iterable[_SubjectBurstCursor], bursts_per_subject: int) -> Sequence[BurstRow]:
+        def run_and_limit(cursor: _SubjectBurstCursor) -> tuple[int, int]:
+            return cursor.runs[0], cursor.seq_limit
 
         queries = [
-            (run, below, batch)
-            for (run, below), group in groupby(sorted(cursors, key=run_and_limit), run_and_limit)
+            (run, seq_limit, batch)
+            for (run, seq_limit), group in groupby(sorted(cursors, key=run_and_limit), run_and_limit)
             for batch in batches(group, SUBJECTS_PER_QUERY)
         ]
-        opened_by = self._burst_query.opened_by
+        latest_opening = self._burst_query.latest_opening
         results = await self._async_queries.query_each(
             _SELECT_BURSTS,
-            [(_names(batch), run, below, opened_by, bursts_per_subject) for run, below, batch in queries],
+            [
+                (_subject_names(batch), run, seq_limit, latest_opening, bursts_per_subject)
+                for run, seq_limit, batch in queries
+            ],
         )
-        bursts: list[NewestRow] = []
+        bursts: list[BurstRow] = []
         for (*_, batch), rows in zip(queries, results, strict=True):
             pages = _by_subject(rows)
             for cursor in batch:
-                bursts += self._take(cursor, pages.get(cursor.subject, ()), bursts_per_subject)
+                bursts += self._take_page(cursor, pages.get(cursor.subject, ()), bursts_per_subject)
         return bursts
 
-    def _take(self, cursor: _NewestCursor, page: Sequence[Any], bursts_per_subject: int) -> Sequence[NewestRow]:
-        """Return the bursts of a page that belong to the result, and move the cursor past the page."""
-        bursts: list[NewestRow] = []
+    def _take_page(
+        self, cursor: _SubjectBurstCursor, page: Sequence[Any], bursts_per_subject: int
+    ) -> Sequence[BurstRow]:
+        """Return the bursts of a page that may belong to the result, and move the cursor past the page."""
+        bursts: list[BurstRow] = []
         for row in page:
-            if row.opened_at < self._floor or cursor.taken_count == self._burst_query.limit:
+            if row.opened_at < self._earliest_opening or cursor.taken_count == self._burst_query.limit:
                 cursor.is_ended = True
                 return bursts
-            cursor.below, cursor.last_opening = row.seq, row.opened_at
+            cursor.seq_limit, cursor.last_opening = row.seq, row.opened_at
             if self._burst_query.is_after(row.opened_at, row.subject, row.seq) and self._burst_query.admits(
                 row.restricted_to
             ):
@@ -365,7 +375,7 @@ class NewestBursts:
         return bursts
 
 
-def _names(cursors: Iterable[_NewestCursor]) -> list[str]:
+def _subject_names(cursors: Iterable[_SubjectBurstCursor]) -> list[str]:
     return [cursor.subject for cursor in cursors]
 
 

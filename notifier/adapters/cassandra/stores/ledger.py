@@ -23,7 +23,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-# Ledger rows. A fact that occurs once is written once. A repeating fact has one row, which each occurrence replaces.
+# Ledger rows. A row of a repeating fact is replaced by each later occurrence. Other rows never change.
 
 ROWS_PER_ROUND = 100
 """Maximum ledger rows of a burst per Paxos round: about 20 kB."""
@@ -54,11 +54,11 @@ class LedgerRows:
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         # A lost response raises StoreUnavailable. An entry has no nonce, so a writer can't tell whether a stored row is
-        # its own. It must not return False for a write that may have succeeded.
+        # its own, and False would be wrong for a write that succeeded.
         #
         # The error loses nothing. If a slice was recorded as queued but was not queued, it is queued again after its
-        # timeout. If it was recorded as done, a worker that gets it again writes the same inbox rows, and its record
-        # then finds the stored one.
+        # timeout. If it was recorded as done, a worker that gets it again writes the same inbox rows, and finds the
+        # entry recorded.
         first_index: dict[RowKey, int] = {}
         for index, entry in enumerate(entries):
             first_index.setdefault(_row_key(entry), index)
@@ -156,12 +156,12 @@ class CassandraLedger:
         #
         # A burst with a plan was listed before, and must not be listed again, because it may have been closed since. If
         # two processes find no plan at the same time, both list the burst. At worst the burst is closed before the
-        # second one lists it. The dispatcher then closes it again.
+        # second process lists it. The dispatcher then closes it again.
         now = self._clock.now()
-        planned = self._read_plans([plan.burst for plan in plans])
-        new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]
-        self.open_burst_list.add(new)
-        rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + ROW_LIFETIME, now)) for p in new]
+        stored = self._read_plans([plan.burst for plan in plans])
+        new_plans = [p for p in plans if p.burst not in stored and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]
+        self.open_burst_list.add(new_plans)
+        rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + ROW_LIFETIME, now)) for p in new_plans]
         if None in self._cluster.compare_and_set_each((_INSERT_PLAN, row) for row in rows):
             raise StoreUnavailable("Unknown whether a plan was written.")
 
@@ -170,9 +170,9 @@ class CassandraLedger:
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         # Plain reads are enough. A plan that is found is right, because a plan never changes. A plan that is missing is
-        # read again at SERIAL, which completes an interrupted write. A plain read may miss a ledger row whose write was
-        # interrupted. Its slice may then be processed twice, which is harmless. The next write of a ledger row of this
-        # burst completes the interrupted one.
+        # read again at SERIAL, which completes an interrupted write. A plain read may also miss a ledger row whose
+        # write was interrupted. The slice may then be processed twice, which is harmless. The next write of a ledger
+        # row of this burst completes the interrupted write.
         plans = self._read_plans(bursts)
         if missing := [burst for burst in bursts if burst not in plans]:
             plans |= self._read_plans(missing, profile=SERIAL)
@@ -241,7 +241,7 @@ class CassandraClaims:
         if stored_until > to_ms(now):
             return None
         claim = replace(claim, attempt=attempt + 1, checkpoint=reached)
-        # Replace the row only if it is unchanged. The last holder may have released the slice after the read, with a
+        # Replace the row only if it is unchanged. After our read the last holder may have released the slice with a
         # later checkpoint.
         unchanged = attempt, stored_until, reached
         return (
@@ -266,7 +266,7 @@ class CassandraClaims:
         """Write the claim, and return whether it is stored.
 
         If the response is lost, read at SERIAL what is stored. Raises StoreUnavailable if the write may still take
-        effect. If a new claim takes effect after this error, no worker knows of it, and it expires.
+        effect. A claim that takes effect after this error is used by no worker, and expires.
         """
         [applied] = self._cluster.compare_and_set_each([(statement, values)])
         if applied is not None:

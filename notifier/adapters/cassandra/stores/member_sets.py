@@ -1,7 +1,7 @@
 """Stores member sets and active-set entries.
 
-An audience snapshot needs the sets of the subject and the account-wide sets. That of a restricted burst also needs the
-author's followers. Each of these has a partition per shard group, and all partitions are queried concurrently.
+An audience snapshot needs the sets of the subject and the account-wide sets, and for a restricted burst the author's
+followers. The sets of one owner and shard group are in one partition. All partitions are queried concurrently.
 """
 
 from collections import defaultdict
@@ -34,7 +34,7 @@ from notifier.ports.audience import ActiveSetEntry, ShardBlob
 from notifier.ports.coordination import Clock
 
 BUFFERED_BITMAPS = 256
-"""Bitmaps in memory at a time: 4 MB. An import of any size needs no more."""
+"""Bitmaps in memory at a time, about 4 MB, whatever the size of an import."""
 
 COUNT_TYPE = np.dtype("<u4")
 """Stored type of a shard's follower count."""
@@ -51,7 +51,7 @@ _PUT_COUNTS = "INSERT INTO follower_counts (subject, total, by_shard) VALUES (?,
 _PUT_SET_FENCED = f"{_PUT_SET} USING TIMESTAMP ?"
 _PUT_COUNTS_FENCED = f"{_PUT_COUNTS} USING TIMESTAMP ?"
 
-_ALERT_SETS = [SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN]
+_ALERT_SET_KINDS = [SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN]
 
 OwnerKinds = tuple[str, list[SetKind]]
 """The owner of sets, and the kinds to read."""
@@ -64,7 +64,7 @@ class CassandraMemberSets:
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         # Query all sets concurrently. Each query waits in the node's queue behind the inbox rows that are being
-        # written, and queries in succession would wait one after the other.
+        # written. Queries in succession would add up these waits.
         stored = self._read(_sets_to_read(subject, restricted_to), shards)
         return [self._shard_sets(subject, shard, stored, restricted_to) for shard in shards]
 
@@ -122,8 +122,8 @@ class CassandraMemberSets:
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         rows = [
-            (str(subject), stored.total, np.array(stored.by_shard, dtype=COUNT_TYPE).tobytes())
-            for subject, stored in counts.items()
+            (str(subject), subject_counts.total, np.array(subject_counts.by_shard, dtype=COUNT_TYPE).tobytes())
+            for subject, subject_counts in counts.items()
         ]
         put_batches(self._cluster, [_fenced(_PUT_COUNTS, row, token) for row in rows])
 
@@ -136,7 +136,10 @@ class CassandraMemberSets:
         if member is None or shard_of(member) != shard:
             return {}
         owner_bit = from_offsets([member % SHARD_MEMBERS])
-        return {SetKind.FOLLOWERS: owner_bit, **{kind: account_wide.get(kind, no_members()) for kind in _ALERT_SETS}}
+        return {
+            SetKind.FOLLOWERS: owner_bit,
+            **{kind: account_wide.get(kind, no_members()) for kind in _ALERT_SET_KINDS},
+        }
 
     def _member(self, user: UserId) -> Member | None:
         account = self._directory.accounts([user]).get(user)
@@ -148,7 +151,7 @@ def _sets_to_read(subject: Subject, restricted_to: UserId | None) -> list[OwnerK
 
     A restricted burst also needs its author's followers. A subject of kind `self` has no sets of its own.
     """
-    owner_kinds: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SETS)]
+    owner_kinds: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SET_KINDS)]
     if subject.kind is not Kind.SELF:
         owner_kinds = [(str(subject), list(SUBJECT_SETS)), (_ACCOUNT_WIDE, list(ACCOUNT_WIDE_SETS))]
     if restricted_to is not None:
@@ -157,7 +160,7 @@ def _sets_to_read(subject: Subject, restricted_to: UserId | None) -> list[OwnerK
 
 
 def _fenced(put: str, row: Row, token: FencingToken | None) -> tuple[str, Row]:
-    """Add the fencing token to the statement, as its write timestamp.
+    """Return the statement and its parameters, with the fencing token as write timestamp.
 
     Without a token the write timestamp is the current time, which is below every token.
     """
@@ -175,8 +178,8 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
 # Active sets: a partition per set and shard, with a row for each hour at which entries expire. A TTL removes the row.
 
 KEPT_AFTER_EXPIRY = timedelta(days=2)
-"""How long a row stays after its hour. A process whose clock was set back still needs it. A node whose
-clock is ahead must not remove it too early."""
+"""How long a row stays after its hour. A process whose clock was set back still needs it, and a node whose clock is
+ahead must not remove it too early."""
 NO_TTL = 0
 """TTL of a row that never expires."""
 
@@ -213,11 +216,11 @@ class CassandraActiveSets:
         return (_PUT_ACTIVE_SET, row) if token is None else (_PUT_ACTIVE_SET_FENCED, (*row, token))
 
     def _ttl(self, last_hour: int) -> int:
-        """Return the TTL in seconds. An entry that expired long ago gets 1, because with 0 it would never expire."""
+        """Return the TTL in seconds, at least 1 for an entry that expires: with 0 it would never expire."""
         if last_hour == FOREVER:
             return NO_TTL
         remaining = timedelta(hours=last_hour + 1 - hour_of(self._clock.now())) + KEPT_AFTER_EXPIRY
         return max(1, int(remaining.total_seconds()))
 
     def delete_expired(self, hour: int) -> None:
-        """Do nothing: each row expires by its TTL."""
+        """Do nothing: rows expire by TTL."""

@@ -51,11 +51,11 @@ class CassandraHeldMentions:
 
     def put(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        current = [held for held in held_mentions if held.since + HELD_MENTION_KEPT_FOR > now]
+        unexpired = [held for held in held_mentions if held.since + HELD_MENTION_KEPT_FOR > now]
         # Write the event first. A crash before the second write leaves an event without a held mention. The router then
         # holds the mention again.
-        self._cluster.query_each(PUT_EVENT, [_event_row(held, now) for held in current])
-        self._cluster.query_each(_PUT_MENTION, [_mention_row(held, now) for held in current])
+        self._cluster.query_each(PUT_EVENT, [_event_row(held, now) for held in unexpired])
+        self._cluster.query_each(_PUT_MENTION, [_mention_row(held, now) for held in unexpired])
 
     def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
@@ -65,10 +65,10 @@ class CassandraHeldMentions:
             )
 
     def count(self) -> int:
-        oldest_waiting = to_ms(self._clock.now() - MAX_DECISION_WAIT)
+        latest_expired_since = to_ms(self._clock.now() - MAX_DECISION_WAIT)
         results = self._cluster.query_each(_SELECT_STATES, [(bucket,) for bucket in range(BUCKETS)])
         return sum(
-            row.decision is None and row.since is not None and row.since > oldest_waiting
+            row.decision is None and row.since is not None and row.since > latest_expired_since
             for rows in results
             for row in rows
         )
@@ -150,7 +150,7 @@ def _held_mention(row: Any) -> HeldMention:
     )
 
 
-# Operators' verdicts on authors: a row per author. Each verdict is first written to the audit log.
+# Operators' verdicts on authors: a row for each author. A verdict is first written to the audit log.
 
 # The write timestamp is the time of the verdict: the latest wins, regardless of arrival order.
 _PUT_VERDICT = "INSERT INTO author_verdicts (bucket, user, verdict) VALUES (?, ?, ?) USING TIMESTAMP ?"
@@ -177,7 +177,7 @@ class CassandraReachLimits:
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
         by_bucket: defaultdict[int, list[UserId]] = defaultdict(list)
         for user in users:
-            if user:  # no user has the empty name
+            if user:  # no user has the empty id
                 by_bucket[bucket_of_user(user)].append(user)
         return {limit.user: limit for limit in self._limits(_SELECT_VERDICTS_OF_USERS, list(by_bucket.items()))}
 

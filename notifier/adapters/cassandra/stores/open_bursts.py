@@ -1,7 +1,7 @@
 """Stores the list of open bursts, in half-minute slots of their opening time.
 
-A cache remembers where the open bursts of each slot begin. A full scan therefore reads few tombstones of closed bursts,
-and few slots without open bursts.
+A cache has a start time for each slot: no open burst of the slot opened earlier. With it a full scan skips most slots
+without open bursts, and most tombstones of closed bursts.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
-# Cache of one process. It tells a full scan which slots to read, and from which opening time on.
+# Cache of one process. It says which slots a full scan reads, and from which opening time on.
 
 SLOT_MS = 30_000
 """Length of a slot in milliseconds. Each closed burst leaves a tombstone in its slot, and Cassandra rejects a query
@@ -27,30 +27,30 @@ that reads more than 100,000 tombstones."""
 TTL_MS = 8 * 24 * 3_600_000
 """Lifetime of a listed burst in milliseconds: the default TTL of its table, because the statements set no TTL."""
 MAX_LISTING_DELAY_MS = 60_000
-"""Time after its opening within which a burst is normally listed. The next full scan finds it. If a burst is listed
-later, only a rescan of its hour finds it."""
-RESCANNED_PER_SCAN = 4
-"""Hours whose slots each full scan reads from their start. At one scan per second, every hour is rescanned once a
-minute."""
+"""Time after a burst's opening within which the burst is normally listed. The next full scan finds such a burst. If
+another process lists a burst later, a full scan finds the burst only when it rescans the burst's hour."""
+RESCANNED_HOURS_PER_SCAN = 4
+"""Hours whose slots a full scan reads from their start, whatever the cache has. At one scan per second, every hour is
+rescanned once a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBurstScan:
-    """Plan of a full scan, made when it starts."""
+    """Hours and slots that a full scan reads, decided when the scan starts."""
 
     started_at: int
-    """Time before the first query, in milliseconds. The scan may miss bursts that are listed later."""
+    """Time before the first query, in milliseconds. The scan may miss bursts that are listed after this time."""
     rescanned_hours: Collection[int]
     """Hours whose slots are read from their start. The cache is not used for these hours."""
     cached_slots: Mapping[int, Collection[int]]
-    """Slots by hour, of the hours whose slots the cache has."""
+    """Slots by hour, for the hours whose slots are all in the cache."""
     hours_to_read: Collection[int]
     """Hours whose slots must be read from the table `open_slots`."""
 
 
 @dataclass(slots=True)
 class OpenSlotCache:
-    """The slots of each hour, and where the open bursts of each slot begin.
+    """The slots of each hour, and a start time for the scan of each slot.
 
     Thread-safe, but only one scan may run at a time.
     """
@@ -59,15 +59,15 @@ class OpenSlotCache:
     """Start of the last successful scan."""
     slots_by_hour: dict[int, Collection[int]] = field(default_factory=dict)
     start_by_slot: dict[int, int] = field(default_factory=dict)
-    """Opening time from which on a scan reads a slot. The slot has no open burst that opened earlier."""
+    """Opening time from which on a scan reads the slot: all bursts that opened earlier are closed."""
     rescan_order: list[int] = field(default_factory=list)
-    """Hours in the order in which they are rescanned. The hour whose last rescan is longest ago comes first."""
+    """Hours in the order in which they are rescanned next. The hour whose last rescan is longest ago comes first."""
     _listed_during_scan: set[int] = field(default_factory=set)
     """Slots in which this process listed bursts since the last scan started."""
     _lock: Lock = field(default_factory=Lock)
 
     def invalidate(self, slots: Collection[int]) -> None:
-        """Forget slots in which this process listed bursts. A scan that is running does not store them either."""
+        """Forget slots in which this process listed bursts. A running scan will store nothing about these slots."""
         with self._lock:
             self._listed_during_scan.update(slots)
             self._forget(slots)
@@ -78,7 +78,7 @@ class OpenSlotCache:
         with self._lock:
             self._listed_during_scan.clear()
             self.rescan_order = [hour for hour in self.rescan_order if hour in all_hours]
-            rescanned = self.rescan_order[:RESCANNED_PER_SCAN]
+            rescanned = self.rescan_order[:RESCANNED_HOURS_PER_SCAN]
             # An hour may get new slots until MAX_LISTING_DELAY_MS after its end. The cache has all slots of an hour
             # only if the last scan started after that.
             first_incomplete_hour = hour_of(min(self.last_scan_started_at, now) - MAX_LISTING_DELAY_MS)
@@ -92,7 +92,7 @@ class OpenSlotCache:
     def scan_starts(self, scan: OpenBurstScan, slots_by_hour: Mapping[int, Collection[int]]) -> Mapping[int, int]:
         """Return for each slot the opening time from which on the scan reads it.
 
-        Slots that are over and have no open burst are left out.
+        Slots whose bursts are all closed, according to the cache, are left out.
         """
         with self._lock:
             starts = {
@@ -113,7 +113,7 @@ class OpenSlotCache:
 
         `oldest_openings` has the opening time of the oldest open burst of each slot that has open bursts.
         """
-        # A burst that opened before this time and was not found is closed, or was listed too late for this scan.
+        # If a burst opened before this time and the scan did not find it, the burst is closed, or was listed too late.
         complete_until = scan.started_at - MAX_LISTING_DELAY_MS
         with self._lock:
             self.start_by_slot = {
@@ -153,12 +153,12 @@ _SELECT_BURSTS = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN 
 _DELETE_BURST = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
 MAX_CLOCK_SKEW = timedelta(seconds=5)
-"""How far the clock of a process that opens bursts may be ahead of ours. The method `since` reads that far into the
+"""How far the clock of a process that opens bursts may be ahead of ours. `OpenBursts.since` reads that far into the
 future."""
 PARTITIONS_PER_QUERY = 64
-"""Partitions in one query: slots with their bursts, or hours with their slots."""
+"""Partitions in one query. A partition has the bursts of a slot, or the slots of an hour."""
 MAX_STORED_SLOTS = 4_096
-"""Most slots that a process remembers to have stored in the table `open_slots`."""
+"""Number of remembered slots above which the older ones are forgotten."""
 
 
 OpenBurstEntry = tuple[int, BurstKey]
@@ -169,9 +169,9 @@ class OpenBursts:
     """List of the open bursts.
 
     Each row is written or deleted with the time of the decision as write timestamp. The later decision about a burst
-    wins, even if its write arrives first. Only a woken burst is listed with another timestamp, its wake-up time, which
-    overrides the earlier deferral. A stalled process may decide to defer a burst after its wake-up time. Then the
-    deferral wins, and only the hourly full scan of the deferred bursts wakes the burst.
+    wins, even if its write arrives first. Only a woken burst is listed with another write timestamp: its wake-up time,
+    which overrides the earlier deferral. If a stalled process defers a burst after the burst's wake-up time, the
+    deferral wins. A later scan of the deferred bursts, within an hour, wakes the burst again.
 
     Without the cache each full scan, once a second, would query 23,040 slots and skip the tombstones of a week. A burst
     that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
@@ -181,9 +181,11 @@ class OpenBursts:
         self._cluster = cluster
         self._clock = clock
         self._stored_slots: set[int] = set()
+        """Slots that this process has stored in the table `open_slots`."""
         self._cache = OpenSlotCache()
         self._scan_lock = Lock()
         self._last_scan: Sequence[OpenBurstEntry] = ()
+        """Open bursts that the last full scan found."""
 
     def add(self, plans: Sequence[Plan]) -> None:
         at = to_us(self._clock.now())
@@ -207,7 +209,7 @@ class OpenBursts:
         """List bursts. Each is given by its opening time in milliseconds, its key and the write timestamp."""
         slots = {opened_at // SLOT_MS for opened_at, _, _ in bursts}
         # Write the slots first. A crash then leaves slots without bursts, which are scanned in vain. A burst whose slot
-        # is not stored would never be found.
+        # is not stored would be found by no full scan.
         try:
             self._cluster.query_each(
                 _INSERT_SLOT, [(hour_of(slot * SLOT_MS), slot) for slot in slots - self._stored_slots]
@@ -217,7 +219,8 @@ class OpenBursts:
                 _INSERT_BURST, [(*_burst_row(opened_at, burst), at) for opened_at, burst, at in bursts]
             )
         except StoreUnavailable:
-            # Store all slots again. A node that was down may have lost slots that it had acknowledged.
+            # Forget the stored slots, so that they are stored again. A node that was down may have lost slots that it
+            # had acknowledged.
             self._stored_slots = set()
             raise
         finally:
@@ -253,7 +256,7 @@ class OpenBursts:
         return slots
 
     def _read_bursts(self, scan_starts: Mapping[int, int]) -> Sequence[OpenBurstEntry]:
-        """Return the open bursts of each slot from its scan start on. The oldest burst of all slots comes first."""
+        """Return the open bursts of each slot from its scan start on, ordered by opening time."""
         slots_by_start = defaultdict[int, list[int]](list)
         for slot, start in scan_starts.items():
             slots_by_start[start].append(slot)

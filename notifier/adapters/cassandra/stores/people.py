@@ -1,6 +1,6 @@
 """Reads and writes one user's state: follows, preferences, user blocks, marks and seen time.
 
-The rows are in partitions of the user's member block and shard, which are queried concurrently.
+A user's rows are in partitions of the user's member block and shard. The partitions are queried concurrently.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,23 +14,23 @@ from notifier.adapters.cassandra.stores.directory import (
     SELECT_ACCOUNT,
     SELECT_CURRENT_FLAGS,
     SELECT_RANGE_OF_ID,
-    entry_of,
+    account_of,
     id_range,
 )
 from notifier.adapters.cassandra.stores.user_preferences import (
     SELECT_ACCOUNT_PREFERENCES,
     SELECT_PREFERENCES,
     SELECT_USER_BLOCKS,
-    block_query_limit,
     member_account_preferences,
     subject_preferences_of,
+    user_block_query_limit,
     user_blocks_of,
 )
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, block_of, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
-from notifier.domain.audience.id_ranges import RangeCache, directory_bucket_of, split_id
+from notifier.domain.audience.id_ranges import IdRangeCache, directory_bucket_of, split_id
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import visible_from
@@ -63,13 +63,13 @@ _MICROSECONDS_PER_MS = 1_000
 
 
 class CassandraPeople:
-    """State of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
+    """State of users. Reads and writes use a quorum, so each read sees all acknowledged writes."""
 
     def __init__(self, async_queries: AsyncQueries, clock: Clock, *, max_blockers: int = MAX_BLOCKERS) -> None:
         self._async_queries = async_queries
         self._clock = clock
         self._max_blockers = max_blockers
-        self._id_ranges = RangeCache()
+        self._id_ranges = IdRangeCache()
 
     async def member(self, user: UserId) -> Member | None:
         if not user:
@@ -88,34 +88,34 @@ class CassandraPeople:
         block, slot = divmod(member, BLOCK_MEMBERS)
         shard_key, block_key = (shard_of(member), member), (block, member)
         (
-            follows,
-            preferences,
+            follow_rows,
+            preference_rows,
             account_preference_rows,
             user_block_rows,
-            seen,
-            marks,
+            seen_rows,
+            mark_rows,
             *more_results,
         ) = await self._async_queries.query_all(
             [
                 (_SELECT_FOLLOWS, (block, [slot, WHOLE_BLOCK_SLOT])),
                 (SELECT_PREFERENCES, (block, [slot, WHOLE_BLOCK_SLOT])),
                 (SELECT_ACCOUNT_PREFERENCES, shard_key),
-                (SELECT_USER_BLOCKS, (*block_key, block_query_limit(self._max_blockers))),
+                (SELECT_USER_BLOCKS, (*block_key, user_block_query_limit(self._max_blockers))),
                 (_SELECT_SEEN, shard_key),
                 (_SELECT_MARKS, block_key),
                 *more_queries,
             ]
         )
-        own_preferences = subject_preferences_of(member, preferences)
+        own_preferences = subject_preferences_of(member, preference_rows)
         account_preferences = member_account_preferences(member, account_preference_rows)
-        subjects = _follows(slot, follows)
-        blocks = await user_blocks_of(self._async_queries, member, user_block_rows, subjects, self._max_blockers)
+        follows = _follows(slot, follow_rows)
+        user_blocks = await user_blocks_of(self._async_queries, member, user_block_rows, follows, self._max_blockers)
         viewer = Viewer(
             user=user,
-            follows=visible_after_unblock(visible_from(subjects, own_preferences, account_preferences), blocks),
-            blocked=blocked_accounts(blocks),
+            follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), user_blocks),
+            blocked=blocked_accounts(user_blocks),
             volume=own_volumes(own_preferences),
-            marks=_marks(seen, marks),
+            marks=_marks(seen_rows, mark_rows),
             account_preferences=account_preferences,
         )
         return viewer, more_results
@@ -141,12 +141,12 @@ class CassandraPeople:
     ) -> tuple[InboxContext, Sequence[Sequence[Any]]]:
         """Return the context, and the results of `more_queries`."""
         vip_query = (SELECT_CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
-        viewer, [flags, *more_results] = await self._viewer(user, member, [vip_query, *more_queries])
-        return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), more_results
+        viewer, [flag_rows, *more_results] = await self._viewer(user, member, [vip_query, *more_queries])
+        return InboxContext(member=member, viewer=viewer, vip=any(row.is_on for row in flag_rows)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        # An interruption may leave only some of these bursts marked as seen. None of these marks is wrong, because all
-        # bursts were on the page. The client repeats the request.
+        # An interruption may leave only some of these bursts marked as seen. These marks are right, because all bursts
+        # were on the page. The client repeats the request for the others.
         at, ttls = to_ms(seen_at), await self._mark_ttls(dict.fromkeys(newer))
         await self._async_queries.query_each(
             _PUT_ALSO_SEEN_BY_BURST, [(*_key_by_burst(burst, member), True) for burst in ttls]
@@ -170,9 +170,9 @@ class CassandraPeople:
         await self._async_queries.query_each(_PUT_MARK, rows_by_member)
 
     async def _member_of_account(self, user: UserId, account_rows: Sequence[Any]) -> Member | None:
-        """Return the member by the rows of SELECT_ACCOUNT. Without a row, look for an id range that has the user."""
+        """Return the member by the rows of SELECT_ACCOUNT. Without a row, look for an id range with the user's id."""
         if account_rows:
-            account = entry_of(account_rows[0])
+            account = account_of(account_rows[0])
             return None if account.deleted else account.member
         return await self._member_in_id_range(user)
 
@@ -199,9 +199,9 @@ class CassandraPeople:
         results = await self._async_queries.query_each(
             _SELECT_MARK_TIMESTAMP, [_key_by_member(burst, member) for burst in bursts]
         )
-        current = [max((row.at or 0 for row in rows), default=0) for rows in results]
+        current_timestamps = [max((row.at or 0 for row in rows), default=0) for rows in results]
         now = to_ms(self._clock.now()) * _MICROSECONDS_PER_MS
-        return {burst: max(now, timestamp + 1) for burst, timestamp in zip(bursts, current, strict=True)}
+        return {burst: max(now, current + 1) for burst, current in zip(bursts, current_timestamps, strict=True)}
 
     async def _mark_ttls(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
         """Return the TTL in seconds for the marks of each burst. Expired bursts, which no user sees, are left out.
@@ -209,11 +209,11 @@ class CassandraPeople:
         If a burst is not stored, its marks get the longest TTL that they could need.
         """
         keys, now = list(bursts), self._clock.now()
-        opened = await self._async_queries.query_each(
+        opening_rows = await self._async_queries.query_each(
             _SELECT_OPENING, [(str(key.subject), run_of(key.seq), key.seq) for key in keys]
         )
-        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + ROW_LIFETIME for rows in opened]
-        ttls = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
+        expiries = [expires_at(from_ms(rows[0].opened_at)) if rows else now + ROW_LIFETIME for rows in opening_rows]
+        ttls = {key: seconds_until(expiry, now) for key, expiry in zip(keys, expiries, strict=True)}
         return {key: ttl for key, ttl in ttls.items() if ttl > 0}
 
 
@@ -230,14 +230,14 @@ def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
 
     A row of the member overrides the row of the whole block for the same subject, also if the member has unfollowed.
     """
-    own: dict[str, int] = {}
-    shared: dict[str, int] = {}
+    by_own_row: dict[str, int] = {}
+    by_block_row: dict[str, int] = {}
     for row in rows:
         if row.slot == slot:
-            own[row.subject] = row.visible_from
+            by_own_row[row.subject] = row.visible_from
         elif row.members[slot // 8] >> slot % 8 & 1:
-            shared[row.subject] = row.visible_from
-    visible_from_ms, unfollowed = shared | own, to_ms(UNFOLLOWED)
+            by_block_row[row.subject] = row.visible_from
+    visible_from_ms, unfollowed = by_block_row | by_own_row, to_ms(UNFOLLOWED)
     return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_ms.items() if at < unfollowed}
 
 

@@ -32,11 +32,11 @@ from notifier.ports.push import PushSuppression
 SHARDS_PER_LOG_PARTITION = 64
 """Shards whose batches of a provider and tier share a partition of the send log, and a Paxos round.
 
-A worker sends to as many shards at a time. Mostly no other worker sends to these shards, so Paxos rounds don't contend.
-The column `shard_run` has the number of the partition.
+A worker sends to that many shards at a time. Mostly no other worker sends to these shards, so Paxos rounds don't
+contend. The number of the log partition is stored as the run of shards.
 """
 MAX_ROUND_BYTES = 16_384
-"""Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A large batch
+"""Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A larger batch
 has a round of its own."""
 MAX_CQL_BATCH_BYTES = 4_096
 """Maximum bytes of outcomes per CQL batch. The server warns about a batch above 5 KiB, and rejects one above 50 KiB."""
@@ -74,18 +74,20 @@ class CassandraSendLog:
     ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         # Read at a quorum, not at SERIAL. A batch that may have been sent is stored on a quorum, so this read finds it.
         # The read may miss a batch whose writer got no response, and therefore did not send it. If the caller then
-        # gives another batch the same number, `write_ahead` does not write it.
-        by_run = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_LOG_PARTITION)
-        shards_by_run = {shard_run: list(group) for shard_run, group in by_run}
-        partitions = [(tier, shard_run, group) for tier in Tier for shard_run, group in shards_by_run.items()]
+        # gives another batch the same number, `write_ahead` refuses that batch.
+        groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_LOG_PARTITION)
+        shards_by_partition = {partition: list(group) for partition, group in groups}
+        tier_partitions = [
+            (tier, partition, group) for tier in Tier for partition, group in shards_by_partition.items()
+        ]
         queries = [
-            (str(burst.subject), burst.seq, str(platform), str(tier), shard_run, group)
-            for tier, shard_run, group in partitions
+            (str(burst.subject), burst.seq, str(platform), str(tier), partition, group)
+            for tier, partition, group in tier_partitions
         ]
         batches = defaultdict[SendLogKey, list[SendBatch]](list)
-        for (tier, _, _), rows in zip(partitions, self._cluster.query_each(_SELECT_BATCHES, queries), strict=True):
+        for (tier, _, _), rows in zip(tier_partitions, self._cluster.query_each(_SELECT_BATCHES, queries), strict=True):
             for shard, number, intent, outcome in rows:
-                # An outcome is written after its intent and expires later. A row without an intent is an expired batch.
+                # An outcome is written after its intent, and expires later. A row without intent is an expired batch.
                 if intent is not None:
                     batches[SendLogKey(burst, tier, shard, platform)].append(unpack_batch(number, intent, outcome))
         return dict(batches)
@@ -106,7 +108,7 @@ class CassandraSendLog:
         self._cluster.query_all(batched_rows(_UPDATE_OUTCOME, group) for group in groups)
 
     def _write_groups(self, groups: Sequence[Sequence[IntentRow]]) -> Iterator[IntentRow]:
-        """Write the groups concurrently. Yield the rows that were written, which did not exist before."""
+        """Write the groups concurrently, without the rows that exist already. Yield the rows that were written."""
         for group, applied in zip(groups, self._cluster.compare_and_set_batches(_INSERT_BATCH, groups), strict=True):
             if _require_known(applied):
                 yield from group
@@ -119,21 +121,22 @@ class CassandraSendLog:
                 )
 
 
-def _require_known(written: bool | None) -> bool:
+def _require_known(applied: bool | None) -> bool:
     """Return whether the batches were recorded, or raise StoreUnavailable if the response was lost.
 
-    Alerts must not be sent before their batch is recorded. After the error no batch of this call is sent, also none
-    that was recorded. The next worker finds the recorded ones open, and sends their alerts with the same ids.
+    Alerts must not be sent before their batch is recorded. After the error the caller sends no batch of this call, not
+    even a recorded one. The next worker finds the recorded batches without outcomes, and sends their alerts with the
+    same ids.
     """
-    if written is None:
+    if applied is None:
         raise StoreUnavailable("Unknown whether the batch was recorded in the send log.")
-    return written
+    return applied
 
 
 def _groups_to_write(rows: Iterable[IntentRow]) -> Iterator[Sequence[Sequence[IntentRow]]]:
     """Yield lists of groups. The groups of a list are written concurrently, each in one Paxos round.
 
-    They are in different partitions, because conditional writes to one partition would contend.
+    The groups of a list are in different partitions, because conditional writes to one partition would contend.
     """
     partitions = defaultdict[tuple[object, ...], list[IntentRow]](list)
     for row in rows:
@@ -177,17 +180,17 @@ def _key(log_key: SendLogKey, batch: SendBatch) -> LogRowKey:
 _SELECT_MARKED = "SELECT member FROM marks_by_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SELECT_SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
 _SELECT_DELETED = "SELECT member FROM deleted_members WHERE shard = ?"
-# The rows include mutes of whole member blocks, which the caller ignores: the audience snapshot has applied them.
+# The rows include mutes of whole member blocks, which are ignored: the audience snapshot has applied them.
 _SELECT_PREFERENCES = (
     "SELECT block, slot, volume, visible_from FROM preferences_by_subject WHERE subject = ? AND shard = ?"
 )
-# Members who followed after the opening, or who unfollowed: UNFOLLOWED is a time after every opening.
+# Follows that began after the opening, and unfollows: these have the time UNFOLLOWED, which is after every opening.
 _SELECT_NEW_FOLLOWS = (
     "SELECT block, slot, members FROM follows_by_subject WHERE subject = ? AND shard = ? AND visible_from > ?"
 )
 # Members who unfollowed the protected author of a restricted burst.
 _SELECT_UNFOLLOWS = "SELECT block, slot FROM follows_by_subject WHERE subject = ? AND shard = ? AND visible_from = ?"
-_SELECT_BLOCK_FOLLOWS = (
+_SELECT_FOLLOWS_OF_MEMBER_BLOCK = (
     "SELECT block, slot, visible_from FROM follows_by_subject WHERE subject = ? AND shard = ? AND block = ?"
 )
 
@@ -195,8 +198,8 @@ _SELECT_BLOCK_FOLLOWS = (
 class CassandraPushSuppressions:
     """Reads push suppression.
 
-    The reads need not be one consistent snapshot, because each fact suppresses alerts by itself. A read may miss a fact
-    that is written at the same time. That fact could as well have been written after all reads.
+    The reads are not one consistent snapshot. A read may miss a fact that is written at the same time, as if the fact
+    were written after all reads.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -222,54 +225,56 @@ class CassandraPushSuppressions:
                 )
             )
         (
-            new_follows,
-            preferences,
-            account_preferences,
-            opener_blocks,
-            owner_blocks,
-            marked,
-            seen,
-            deleted,
-            *unfollowed,
+            new_follow_rows,
+            preference_rows,
+            account_preference_rows,
+            opener_block_rows,
+            account_block_rows,
+            mark_rows,
+            seen_rows,
+            deleted_rows,
+            *unfollow_rows,
         ) = self._read_rows(queries)
-        member_preferences = [row for row in preferences if row.slot != WHOLE_BLOCK_SLOT]
+        member_preference_rows = [row for row in preference_rows if row.slot != WHOLE_BLOCK_SLOT]
         suppressed = chain(
-            (Member(row.member) for row in (*marked, *seen, *deleted)),
-            (_member(row) for row in member_preferences if _is_suppressed(row, burst)),
-            # A block between the member and the opener counts while it is in force. One between the member and the
-            # account counts also if it was in force at the opening.
-            (Member(row.member) for row in opener_blocks if row.until == to_ms(NEVER)),
-            (Member(row.member) for row in owner_blocks if row.until > opened_at),
-            (_member(row) for row in chain(new_follows, *unfollowed) if row.slot != WHOLE_BLOCK_SLOT),
-            self._new_block_followers(subject, opened_at, [row for row in new_follows if row.slot == WHOLE_BLOCK_SLOT]),
+            (Member(row.member) for row in (*mark_rows, *seen_rows, *deleted_rows)),
+            (_member(row) for row in member_preference_rows if _suppresses_alert(row, burst)),
+            # A user block between the member and the opener counts while it is in force. A user block between the
+            # member and the subject's account also counts if it was in force at the opening.
+            (Member(row.member) for row in opener_block_rows if row.until == to_ms(NEVER)),
+            (Member(row.member) for row in account_block_rows if row.until > opened_at),
+            (_member(row) for row in chain(new_follow_rows, *unfollow_rows) if row.slot != WHOLE_BLOCK_SLOT),
+            self._new_followers_by_block_row(
+                subject, opened_at, [row for row in new_follow_rows if row.slot == WHOLE_BLOCK_SLOT]
+            ),
         )
         # Subject preferences override account preferences.
-        volumes = {_member(row): Volume(row.volume) for row in member_preferences if row.volume}
-        by_account_preference = suppressions_by_member(account_fields_of(account_preferences), volumes, burst, now)
+        volumes = {_member(row): Volume(row.volume) for row in member_preference_rows if row.volume}
+        by_account_preference = suppressions_by_member(account_fields_of(account_preference_rows), volumes, burst, now)
         return suppression_by_shard(shards, suppressed, by_account_preference)
 
     def _read_rows(self, queries: Sequence[tuple[str, Sequence[Row]]]) -> list[list[Any]]:
-        """Return the rows of each statement, which runs once for each of its parameter rows."""
+        """Run each statement once for each of its parameter rows. Return all rows of each statement."""
         results = iter(
             self._cluster.query_all((statement, values) for statement, parameters in queries for values in parameters)
         )
         return [list(chain.from_iterable(islice(results, len(parameters)))) for _, parameters in queries]
 
-    def _new_block_followers(self, subject: str, opened_at: int, blocks: Iterable[Any]) -> Iterator[Member]:
-        """Return the members who began to follow after the opening, according to the row of their whole member block.
+    def _new_followers_by_block_row(self, subject: str, opened_at: int, block_rows: Iterable[Any]) -> Iterator[Member]:
+        """Return the members of these rows of whole member blocks, whose follows began after the opening.
 
-        A member whose own row says that the follow began before the opening is left out.
+        Leave out a member whose own row, which overrides the row of the block, has an earlier follow.
         """
-        members = {row.block: set(_members(row)) for row in blocks}
-        queries = [(subject, block // SHARD_BLOCKS, block) for block in members]
-        for rows in self._cluster.query_each(_SELECT_BLOCK_FOLLOWS, queries):
+        members_by_block = {row.block: set(_members_of_block_row(row)) for row in block_rows}
+        queries = [(subject, block // SHARD_BLOCKS, block) for block in members_by_block]
+        for rows in self._cluster.query_each(_SELECT_FOLLOWS_OF_MEMBER_BLOCK, queries):
             for row in rows:
                 if row.slot < WHOLE_BLOCK_SLOT and row.visible_from <= opened_at:
-                    members[row.block].discard(_member(row))
-        return chain.from_iterable(members.values())
+                    members_by_block[row.block].discard(_member(row))
+        return chain.from_iterable(members_by_block.values())
 
 
-def _is_suppressed(row: Any, burst: Burst) -> bool:
+def _suppresses_alert(row: Any, burst: Burst) -> bool:
     return suppresses_alert(Volume(row.volume or Volume.DEFAULT), from_ms(row.visible_from or 0), burst)
 
 
@@ -277,6 +282,6 @@ def _member(row: Any) -> Member:
     return Member(row.block * BLOCK_MEMBERS + row.slot)
 
 
-def _members(row: Any) -> Iterator[Member]:
+def _members_of_block_row(row: Any) -> Iterator[Member]:
     base = row.block * BLOCK_MEMBERS
     return (Member(base + slot) for slot in range(BLOCK_MEMBERS) if row.members[slot // 8] >> slot % 8 & 1)

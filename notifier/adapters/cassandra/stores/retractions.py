@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import (
     BUCKETS,
-    MAX_WRITE_TIMESTAMP,
+    ERASURE_WRITE_TIMESTAMP,
     ROW_LIFETIME,
     bucket_of_event,
     seconds_until,
@@ -48,7 +48,7 @@ KEYS_PER_QUERY = 16
 """Retraction keys in one query. Most keys have no retraction, which a node's Bloom filter knows without a read. So a
 further key costs less than a further query."""
 MENTIONS_PER_PAGE = 256
-"""Mentions per page. A mention takes about a kilobyte."""
+"""Mentions, or locations of mentions, per page. A mention takes about a kilobyte."""
 
 
 class CassandraRetractions:
@@ -108,16 +108,16 @@ def changed_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], n
     """Return the parameters of CHANGE_MENTION for the changed mentions that have not expired."""
     by_key = {burst.key: burst for burst in bursts}
     openings = {burst.key: burst.opened_at for burst in bursts}
-    kept = [
+    unexpired = [
         (sequenced, ttl) for sequenced in changed if (ttl := seconds_until(expiry_of(sequenced, openings), now)) > 0
     ]
-    return [_change_parameters(sequenced, by_key[_burst_key(sequenced)].version, ttl) for sequenced, ttl in kept]
+    return [_change_parameters(sequenced, by_key[_burst_key(sequenced)].version, ttl) for sequenced, ttl in unexpired]
 
 
 def blanked_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the parameters of BLANK_MENTION for the retracted mentions. No later write restores a blanked mention."""
     retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
-    return [(MAX_WRITE_TIMESTAMP, *row[1:]) for row in changed_rows(retracted, bursts, now)]
+    return [(ERASURE_WRITE_TIMESTAMP, *row[1:]) for row in changed_rows(retracted, bursts, now)]
 
 
 def expiry_of(sequenced: SequencedMention, openings: Mapping[BurstKey, datetime]) -> datetime:
@@ -128,6 +128,7 @@ def expiry_of(sequenced: SequencedMention, openings: Mapping[BurstKey, datetime]
 
 def _change_parameters(changed: SequencedMention, version: int, ttl: int) -> Row:
     mention = changed.mention
+    # A change with a higher version of the burst has a higher write timestamp: it wins, regardless of arrival order.
     timestamp = to_ms(mention.accepted_at) * 1_000 + version
     return timestamp, ttl, pack(mention), *_mention_key(_burst_key(changed), mention.event)
 
@@ -144,8 +145,8 @@ def _mention(row: Any) -> Mention:
     return unpack(Mention, row.changed or row.blob)
 
 
-# Erasure targets: held mentions and dead letters, which may contain an author's text, too. The text of a held mention
-# is blanked with the highest write timestamp. A repeated write of the mention does not restore it.
+# Erasure targets: held mentions and dead letters, which may contain an author's text, too. A held mention's event is
+# overwritten with one without text. A repeated write of the mention has a lower write timestamp, and restores nothing.
 
 LETTERS_PER_PAGE = 64
 """Dead letters per page. A body is one log record or the name of a slice."""
@@ -175,8 +176,8 @@ class CassandraErasureTargets:
     def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         now = self._clock.now()
         ttls = [(letter, seconds_until(letter.at + ROW_LIFETIME, now)) for letter in letters]
-        # Give the empty body the remaining lifetime of the letter. Otherwise a row with nothing but the empty body
-        # would stay when the other columns expire.
+        # Give the empty body the remaining lifetime of the letter. With the table's default TTL it would outlive the
+        # other columns, and a row with nothing but an empty body would stay.
         self._cluster.compare_and_set_each([(_EMPTY_LETTER, (ttl, letter.id)) for letter, ttl in ttls if ttl > 0])
 
 
@@ -187,6 +188,6 @@ def _blank_event_row(held: HeldMention, now: datetime) -> Row:
         held.id.id,
         held.id.source,
         pack(held.without_text.event),
-        MAX_WRITE_TIMESTAMP,
+        ERASURE_WRITE_TIMESTAMP,
         ttl,
     )

@@ -1,7 +1,7 @@
 """Stores audience snapshots.
 
-Each writer stores its snapshots under a name of its own. A compare-and-set then chooses for each shard the name that
-counts.
+Each writer stores its snapshots under a name of its own. A compare-and-set then chooses, for each shard, the name whose
+snapshot counts.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from notifier.ports.coordination import Clock
 SHARDS_PER_CHOICE_PARTITION = 64
 """Shards whose chosen names share a partition and a Paxos round: as many as a worker snapshots at a time.
 
-The partition's number is stored as the run of shards.
+The number of the choice partition is stored as the run of shards.
 """
 
 _PUT_SNAPSHOT = load_statement("put_snapshot")
@@ -69,23 +69,25 @@ class CassandraAudienceSnapshots:
             for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
         }
         # Read bitmaps only of shards that may have members to alert. Mostly no shard has any.
-        alerting = {shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)}
+        alerting_names = {
+            shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)
+        }
         if tier is Tier.DORMANT:
-            alerted = {
-                row.shard: _dormant_to_alert(row) for row in _read_rows(self._cluster, _SELECT_DORMANT, burst, alerting)
+            to_alert = {
+                row.shard: _dormant_to_alert(row)
+                for row in _read_rows(self._cluster, _SELECT_DORMANT, burst, alerting_names)
             }
         else:
-            rows = _read_rows(self._cluster, _SELECT_ALERTED[tier], burst, alerting)
-            alerted = {row.shard: decode(row.members) & decode(row.push) for row in rows}
-        return dict.fromkeys(facts.keys() - alerting.keys(), no_members()) | alerted
+            rows = _read_rows(self._cluster, _SELECT_ALERTED[tier], burst, alerting_names)
+            to_alert = {row.shard: decode(row.members) & decode(row.push) for row in rows}
+        return dict.fromkeys(facts.keys() - alerting_names.keys(), no_members()) | to_alert
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
         rows = _read_rows(self._cluster, _SELECT_FACTS, burst, self._chosen_snapshot_names(burst, shards))
         return {row.shard: unpack(SnapshotFacts, row.facts).counts(row.shard) for row in rows}
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
-        # Write the snapshots before their name is chosen. If a crash prevents the choice, they are never read, and
-        # expire.
+        # Write the snapshots before their name is chosen. After a crash in between they are never read, and expire.
         name, now = uuid4().hex, to_ms(self._clock.now())
         self._cluster.query_each(_PUT_SNAPSHOT, [_row(burst, name, snapshot) for snapshot in snapshots])
         chosen_elsewhere = self._choose(burst, [snapshot.shard for snapshot in snapshots], name, now)
@@ -103,20 +105,26 @@ class CassandraAudienceSnapshots:
     ) -> Mapping[int, SnapshotName]:
         """Choose our name for the shards. Return the shards for which another name was chosen before, with that name.
 
-        Raises StoreUnavailable after a lost response: a writer must know which snapshots count before it uses any. Its
-        next attempt reads the chosen names.
+        Raises StoreUnavailable after a lost response: a writer must know which snapshots count before it uses any. The
+        writer's next attempt reads the chosen names.
         """
         key = str(burst.subject), burst.seq
         chosen_elsewhere: dict[int, SnapshotName] = {}
         remaining = shards
         while remaining:
-            by_run = _shards_by_run(remaining)
-            groups = [[(*key, run, shard, name, now, _TTL_SECONDS) for shard in group] for run, group in by_run]
+            shards_by_partition = _shards_by_choice_partition(remaining)
+            groups = [
+                [(*key, partition, shard, name, now, _TTL_SECONDS) for shard in group]
+                for partition, group in shards_by_partition
+            ]
             applied = self._cluster.compare_and_set_batches(_CHOOSE_SNAPSHOT, groups)
             if None in applied:
                 raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
             refused_shards = [
-                shard for (_, group), won in zip(by_run, applied, strict=True) if not won for shard in group
+                shard
+                for (_, group), was_applied in zip(shards_by_partition, applied, strict=True)
+                if not was_applied
+                for shard in group
             ]
             if not refused_shards:
                 break
@@ -124,15 +132,15 @@ class CassandraAudienceSnapshots:
             if not names:
                 raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
             chosen_elsewhere |= names
-            # A group is refused as a whole if one of its shards has a name: choose again for its other shards.
+            # A group is refused as a whole if one of its shards has a chosen name: choose again for the other shards.
             remaining = set(refused_shards) - names.keys()
         return chosen_elsewhere
 
 
-def _shards_by_run(shards: Collection[int]) -> list[tuple[int, list[int]]]:
-    """Return the shards of each partition of chosen names, with the number of the partition."""
+def _shards_by_choice_partition(shards: Collection[int]) -> list[tuple[int, list[int]]]:
+    """Return the number of each choice partition that has some of these shards, with these shards."""
     groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_CHOICE_PARTITION)
-    return [(run, list(group)) for run, group in groups]
+    return [(partition, list(group)) for partition, group in groups]
 
 
 def chosen_snapshot_names(
@@ -140,11 +148,12 @@ def chosen_snapshot_names(
 ) -> Mapping[int, SnapshotName]:
     """Return the chosen name of each shard that has one, or only the names that were chosen after `since`.
 
-    A read at a quorum is enough, because a chosen name never changes. If a writer misses a choice, its own
-    compare-and-set is refused.
+    A read at a quorum is enough, because a chosen name never changes. If it misses a name that another writer has just
+    chosen, our own compare-and-set is refused.
     """
     results = cluster.query_each(
-        _SELECT_CHOICES, [(str(burst.subject), burst.seq, run, group) for run, group in _shards_by_run(shards)]
+        _SELECT_CHOICES,
+        [(str(burst.subject), burst.seq, partition, group) for partition, group in _shards_by_choice_partition(shards)],
     )
     return {
         row.shard: row.snapshot_name

@@ -25,7 +25,7 @@ from notifier.ports.inbox import InboxPosition
 MAX_CLOCK_SKEW = timedelta(minutes=1)
 """How far a writer's clock may be ahead of ours."""
 MAX_SUPERFLUOUS_ROWS = 30
-"""Most superfluous rows that a query may return. So many cost the client less than another query."""
+"""Maximum superfluous rows that a query may return. That many cost the client less than another query."""
 
 _SELECT_BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq IN ?"
 
@@ -49,11 +49,11 @@ class CassandraTimeline:
     ) -> Sequence[Burst]:
         if limit < 1:
             return []
-        floor = 0 if since is None else to_ms(since)
-        newest = NewestBursts(
-            self._async_queries, BurstQuery(position=position, limit=limit, authors=authors, floor=floor)
+        burst_query = BurstQuery(
+            position=position, limit=limit, authors=authors, earliest_opening=0 if since is None else to_ms(since)
         )
-        return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
+        rows = await NewestBursts(self._async_queries, burst_query).read(subjects)
+        return [unpack(Burst, blob) for *_, blob in rows]
 
     async def rows(
         self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
@@ -61,12 +61,12 @@ class CassandraTimeline:
         if limit < 1 or not subjects:
             return []
         now = self._clock.now()
-        newest, oldest = window_of(now + MAX_CLOCK_SKEW), window_of(now - RETENTION)
+        newest_window, oldest_window = window_of(now + MAX_CLOCK_SKEW), window_of(now - RETENTION)
         if after is not None:
-            newest = min(newest, window_of(after.opened_at))
+            newest_window = min(newest_window, window_of(after.opened_at))
         subject_names = [*dict.fromkeys(map(str, subjects))]
         row_query = InboxRowQuery(member=member, subjects=subject_names, position=after, limit=limit)
-        return await self._inboxes.rows(row_query, range(newest, oldest - 1, -1))
+        return await self._inboxes.rows(row_query, range(newest_window, oldest_window - 1, -1))
 
 
 async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
@@ -83,8 +83,9 @@ async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> 
 def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
     """Yield queries: subjects, the number of a partition of bursts, and burst numbers.
 
-    A query returns each stored burst that has one of the subjects and one of the numbers. A subject is added to a query
-    while the query returns few superfluous rows. A query costs the client 90 us, and a row 2 us.
+    A query returns each stored burst that has one of the subjects and one of the numbers. Some of these rows may be
+    superfluous, at most MAX_SUPERFLUOUS_ROWS of a query. A query has as many subjects as this limit and
+    SUBJECTS_PER_QUERY allow, because it costs the client 90 us, and a row 2 us.
     """
     numbers: dict[tuple[int, str], list[int]] = {}  # by run and subject
     for key in sorted(keys, key=attrgetter("seq")):

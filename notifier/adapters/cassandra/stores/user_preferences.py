@@ -106,28 +106,30 @@ def member_account_preferences(member: Member, rows: Iterable[Any]) -> AccountPr
 
 # The write timestamp is the time of the change: the latest change of a field wins, regardless of arrival order. A
 # change writes only the fields that it sets.
-_FIELD_SETS: tuple[tuple[str, ...], ...] = (("volume",), ("visible_from",), ("volume", "visible_from"))
+_COLUMN_SETS: tuple[tuple[str, ...], ...] = (("volume",), ("visible_from",), ("volume", "visible_from"))
 _WRITE_PREFERENCE = {
     columns: f"INSERT INTO subject_preferences (block, slot, subject, {', '.join(columns)})"
     f" VALUES (?, ?, ?, {', '.join('?' * len(columns))}) USING TIMESTAMP ?"
-    for columns in _FIELD_SETS
+    for columns in _COLUMN_SETS
 }
 _WRITE_PREFERENCE_BY_SUBJECT = {
     columns: f"INSERT INTO preferences_by_subject (block, slot, subject, {', '.join(columns)}, shard)"
     f" VALUES (?, ?, ?, {', '.join('?' * len(columns))}, ?) USING TIMESTAMP ?"
-    for columns in _FIELD_SETS
+    for columns in _COLUMN_SETS
 }
-_FIELDS = "volume, visible_from, WRITETIME(volume) AS volume_at, WRITETIME(visible_from) AS visible_from_at"
-SELECT_PREFERENCES = f"SELECT slot, subject, members, {_FIELDS} FROM subject_preferences WHERE block = ? AND slot IN ?"
+_PREFERENCE_COLUMNS = "volume, visible_from, WRITETIME(volume) AS volume_at, WRITETIME(visible_from) AS visible_from_at"
+SELECT_PREFERENCES = (
+    f"SELECT slot, subject, members, {_PREFERENCE_COLUMNS} FROM subject_preferences WHERE block = ? AND slot IN ?"
+)
 _PUT_MUTE = "INSERT INTO subject_preferences (block, slot, subject, members) VALUES (?, ?, ?, ?)"
 _PUT_MUTE_BY_SUBJECT = (
     "INSERT INTO preferences_by_subject (subject, shard, block, slot, members) VALUES (?, ?, ?, ?, ?)"
 )
 _SELECT_PREFERENCES_OF_PAIRS = (
-    f"SELECT slot, {_FIELDS} FROM subject_preferences WHERE block = ? AND slot IN ? AND subject = ?"
+    f"SELECT slot, {_PREFERENCE_COLUMNS} FROM subject_preferences WHERE block = ? AND slot IN ? AND subject = ?"
 )
 _SELECT_PREFERENCES_OF_SHARD = (
-    f"SELECT block, slot, members, {_FIELDS} FROM preferences_by_subject WHERE subject = ? AND shard = ?"
+    f"SELECT block, slot, members, {_PREFERENCE_COLUMNS} FROM preferences_by_subject WHERE subject = ? AND shard = ?"
 )
 
 BoundStatement = tuple[str, Row]
@@ -193,14 +195,14 @@ def _mute_rows(mute: BlockMute) -> tuple[Row, Row]:
 
 def subject_preferences_of(member: Member, rows: Iterable[Any]) -> Mapping[Subject, SubjectPreference]:
     """Return the member's preferences from the rows of SELECT_PREFERENCES."""
-    block, own, mutes = member // BLOCK_MEMBERS, list[SubjectPreference](), list[BlockMute]()
+    block, own_preferences, mutes = member // BLOCK_MEMBERS, list[SubjectPreference](), list[BlockMute]()
     for row in rows:
         subject = Subject.parse(row.subject)
         if row.slot == WHOLE_BLOCK_SLOT:
             mutes.append(BlockMute(subject=subject, block=block, members=row.members))
         else:
-            own.append(_preference(block, subject, row))
-    return current_preferences(member, own, mutes)
+            own_preferences.append(_preference(block, subject, row))
+    return current_preferences(member, own_preferences, mutes)
 
 
 def _preference(block: int, subject: Subject, row: Any) -> SubjectPreference:
@@ -214,7 +216,7 @@ def _preference(block: int, subject: Subject, row: Any) -> SubjectPreference:
 
 
 class CassandraPreferences:
-    """Preferences of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
+    """Preferences of users. Reads and writes use a quorum, so each read sees all acknowledged writes."""
 
     def __init__(self, async_queries: AsyncQueries) -> None:
         self._async_queries = async_queries
@@ -226,8 +228,8 @@ class CassandraPreferences:
         )
 
     async def write(self, change: PreferenceChange) -> None:
-        # The subject table comes first, as in CassandraSubjectPreferences. After an interruption the client or the
-        # indexer writes the change again.
+        # The subject table comes first, as in CassandraSubjectPreferences. After an interruption the graph indexer
+        # writes the change again, from the log.
         for statement, row in preference_statements(change):
             await self._async_queries(statement, row)
 
@@ -241,15 +243,15 @@ class CassandraPreferences:
             await self._async_queries(*statement)
 
 
-# User blocks. Both users have a row in the table by member, and a row in the table by the other account.
+# User blocks. Each of the two users has a row in the table by member, and a row in the table by the other account.
 
 ACCOUNTS_PER_QUERY = 100
-"""Accounts in one query. A node warns about many more."""
-FIRST_QUERY_ROWS = 200
-"""Maximum rows of a member that the first query reads, in both directions together. Hardly any user has more."""
+"""Accounts in one query."""
+FIRST_QUERY_ROW_LIMIT = 200
+"""Maximum rows of a member that the first query reads, of both directions together. Hardly any user has more."""
 
-# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins: the
-# end of a block that is in force is later than any other.
+# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
+# which is the end of a user block that is in force, NEVER.
 _WRITE_USER_BLOCK = (
     "INSERT INTO user_blocks (block, member, other_account, direction, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
 )
@@ -264,7 +266,7 @@ _SELECT_BLOCKED_BY_MEMBER = (
 _SELECT_BLOCKERS = (
     "SELECT other_account, until FROM user_blocks WHERE block = ? AND member = ? AND direction = 'blocked_by' LIMIT ?"
 )
-_SELECT_BLOCKERS_BY_NAME = """
+_SELECT_BLOCKERS_BY_ID = """
     SELECT other_account, until FROM user_blocks
     WHERE block = ? AND member = ? AND direction = 'blocked_by' AND other_account IN ?
 """
@@ -288,24 +290,25 @@ async def user_blocks_of(
 ) -> BlockEnds:
     """Return the user blocks of the member, by the rows of SELECT_USER_BLOCKS.
 
-    If there are as many rows as the limit of that query allows, query all blocks. If more than `max_blockers` accounts
-    block the member, return the first of them by name, and those that the member follows.
+    If that query has reached its row limit, query each direction by itself. If more than `max_blockers` accounts have
+    blocked the member, return the first of them by id, and those that the member follows.
     """
-    if len(rows) == block_query_limit(max_blockers):
+    if len(rows) == user_block_query_limit(max_blockers):
         key = block_of(member), member
-        own, blockers = await async_queries.query_all(
+        blocked_by_member, blockers = await async_queries.query_all(
             [(_SELECT_BLOCKED_BY_MEMBER, key), (_SELECT_BLOCKERS, (*key, max_blockers))]
         )
-        followed: list[Row] = []
+        followed_blocker_queries: list[Row] = []
         if len(blockers) == max_blockers:
-            followed = [(*key, batch) for batch in batches(subject_owners(follows), ACCOUNTS_PER_QUERY)]
-        rows = [*own, *blockers, *chain(*await async_queries.query_each(_SELECT_BLOCKERS_BY_NAME, followed))]
+            followed_blocker_queries = [(*key, batch) for batch in batches(subject_owners(follows), ACCOUNTS_PER_QUERY)]
+        followed_blockers = await async_queries.query_each(_SELECT_BLOCKERS_BY_ID, followed_blocker_queries)
+        rows = [*blocked_by_member, *blockers, *chain(*followed_blockers)]
     return block_ends((UserId(row.other_account), from_ms(row.until)) for row in rows)
 
 
-def block_query_limit(max_blockers: int) -> int:
+def user_block_query_limit(max_blockers: int) -> int:
     """Return the row limit of SELECT_USER_BLOCKS."""
-    return min(FIRST_QUERY_ROWS, max_blockers)
+    return min(FIRST_QUERY_ROW_LIMIT, max_blockers)
 
 
 def _member_row(side: UserBlockSide) -> tuple[object, ...]:

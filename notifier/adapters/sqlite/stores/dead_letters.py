@@ -9,7 +9,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.stores.inbox import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
+from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, resume_audit, resumed
 from notifier.ports.event_log import DeadLetter
 
 LETTER_COLUMNS = "id, stage, cause, body, at"
@@ -43,15 +43,15 @@ _SELECT_TALLIES = "SELECT blob FROM lane_tallies WHERE lane IN (SELECT value FRO
 _REPLACE_TALLY = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"
 
 
-class SqliteLaneTallies:
+class SqliteDeadLetterTallies:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+    def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
         with self._db.read() as c:
             return _read_tallies(c, lanes)
 
-    def compare_and_set(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: DeadLetterTally) -> DeadLetterTally:
         with self._db.write() as c:
             stored = _read_tallies(c, [tally.lane])[tally.lane]
             if stored.version != tally.version - 1:
@@ -71,11 +71,11 @@ class SqliteLaneTallies:
             return stored.stop
 
 
-def _read_tallies(c: sqlite3.Connection, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+def _read_tallies(c: sqlite3.Connection, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
     rows = c.execute(_SELECT_TALLIES, (json.dumps(list(lanes)),)).fetchall()
-    stored = {tally.lane: tally for tally in (unpack(LaneTally, blob) for (blob,) in rows)}
-    return {lane: stored.get(lane) or LaneTally(lane=lane) for lane in lanes}
+    stored = {tally.lane: tally for tally in (unpack(DeadLetterTally, blob) for (blob,) in rows)}
+    return {lane: stored.get(lane) or DeadLetterTally(lane=lane) for lane in lanes}
 
 
-def _put_tally(c: sqlite3.Connection, tally: LaneTally) -> None:
+def _put_tally(c: sqlite3.Connection, tally: DeadLetterTally) -> None:
     c.execute(_REPLACE_TALLY, (tally.lane, tally.version, pack(tally)))

@@ -17,7 +17,7 @@ from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
-from notifier.domain.audience.id_ranges import RangeCache
+from notifier.domain.audience.id_ranges import IdRangeCache
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import visible_from
 from notifier.domain.users.subject_preferences import own_volumes
@@ -49,7 +49,7 @@ class SqlitePeople:
         self._max_blockers = max_blockers
         self._reader = reader or SqliteReader()
         self._writer = writer or SqliteWriter()
-        self._ranges = RangeCache()
+        self._ranges = IdRangeCache()
 
     async def member(self, user: UserId) -> Member | None:
         return await self._reader(self._member, user)

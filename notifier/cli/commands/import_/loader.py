@@ -18,7 +18,7 @@ from notifier.cli.http import OutageRetry
 from notifier.cli.output import progress
 from notifier.config import Settings
 from notifier.consumer_loop import StreamProcessor, build_stream_processor
-from notifier.domain.errors import BadImport, DiskFull, Environment
+from notifier.domain.errors import BadImport, DiskFull, UnusableEnvironment
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.flow.imports.followers import FollowerImport
 from notifier.flow.imports.importer import AccountImport, Import, ImportKind, PreferenceImport
@@ -70,13 +70,16 @@ class Checkpoint:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of this import while the block lasts. Raises Environment if another process holds it."""
+        """Hold the lock of this import while the block lasts.
+
+        Raises UnusableEnvironment if another process holds it.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Environment(f"Another process is importing {self.file}.") from None
+                raise UnusableEnvironment(f"Another process is importing {self.file}.") from None
             yield
 
     def can_resume(self, row_options: str) -> bool:
@@ -281,8 +284,8 @@ class ImportRun(Generic[S]):
     def __call__(self, ports: Ports, settings: Settings) -> ImportCounts:
         """Import the file.
 
-        Raises BadImport, also if a file of rejected rows would be overwritten, and Environment if an optional package
-        is missing.
+        Raises BadImport, also if a file of rejected rows would be overwritten, and UnusableEnvironment if an optional
+        package is missing.
         """
         edges, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
         importer = Import(kind=self.dataset.make_import(ports), key_sort=edges, retry=retry)

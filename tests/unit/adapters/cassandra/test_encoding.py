@@ -10,7 +10,7 @@ from notifier.adapters.cassandra.bulk.encoding import (
     MAX_ROWS_PER_MESSAGE,
     ROW_OVERHEAD_BYTES,
     RowMessage,
-    messages,
+    divide_into_messages,
 )
 from notifier.domain.audience.bitmap import Bits, all_members, from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut_inbox_rows
@@ -29,12 +29,12 @@ def inbox_rows(bits: Bits, name: str = "nova", *, shard: int = 0) -> InboxRows:
 
 
 def encode(rows: InboxRows) -> list[RowMessage]:
-    return list(messages(rows, 60, QUERY_ID))
+    return list(divide_into_messages(rows, 60, QUERY_ID))
 
 
 def counted_size(message: RowMessage) -> int:
     """Return the message's size as the node counts it."""
-    return message.size + ROW_OVERHEAD_BYTES * len(message)
+    return message.byte_count + ROW_OVERHEAD_BYTES * len(message)
 
 
 @given(BITMAPS, NAMES, st.integers(0, 1_525))
@@ -46,7 +46,7 @@ def test_messages_contain_every_row_once_in_order(bits: Bits, name: str, shard: 
     assert [value[0] for value in values] == rows.ranges
     assert [value[-2] for value in values] == rows.members
     assert sum(map(len, batches)) == rows.row_count
-    assert all(message.size == len(message.body) for message in batches)
+    assert all(message.byte_count == len(message.body) for message in batches)
 
 
 @given(BITMAPS, NAMES)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from notifier.adapters.cassandra.schema.partitioning import hour_of
 from notifier.adapters.cassandra.stores.open_bursts import (
     MAX_LISTING_DELAY_MS,
-    RESCANNED_PER_SCAN,
+    RESCANNED_HOURS_PER_SCAN,
     SLOT_MS,
     TTL_MS,
     OpenSlotCache,
@@ -13,7 +13,7 @@ from notifier.adapters.cassandra.stores.open_bursts import (
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOON = 1_767_614_400_000
-WITHIN = TTL_MS // HOUR // RESCANNED_PER_SCAN + 2
+WITHIN = TTL_MS // HOUR // RESCANNED_HOURS_PER_SCAN + 2
 """Scans within which a late burst must be found, at one scan per second."""
 
 

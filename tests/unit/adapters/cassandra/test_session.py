@@ -18,4 +18,4 @@ def test_invalid_keyspace_name_is_rejected() -> None:
 
 
 def test_repr_of_access_contains_no_credentials() -> None:
-    assert "hush" not in repr(CassandraAccess(hosts=["127.0.0.1"], security={"auth_provider": "hush"}))
+    assert "hush" not in repr(CassandraAccess(hosts=["127.0.0.1"], security_options={"auth_provider": "hush"}))

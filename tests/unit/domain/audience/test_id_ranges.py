@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.id_ranges import (
     MAX_CACHED_RANGES,
     IdRange,
-    RangeCache,
+    IdRangeCache,
     consecutive_runs,
     split_id,
     users_in_ranges,
@@ -80,7 +80,7 @@ def test_members_are_named_by_their_range(members: set[int]) -> None:
 def test_range_read_concurrently_is_remembered_once() -> None:
     """Otherwise one range shared by all users of a process would evict every other range."""
     shared, rare = (IdRange(prefix=prefix, first=0, count=10, first_member=Member(0)) for prefix in "uv")
-    known = RangeCache()
+    known = IdRangeCache()
     for id_range in (shared, *[rare] * MAX_CACHED_RANGES):
         known.remember(id_range)
     assert (known.member_of(UserId("u3")), known.member_of(UserId("v3"))) == (3, 3)

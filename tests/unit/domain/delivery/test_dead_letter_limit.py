@@ -3,7 +3,7 @@
 from notifier.domain.delivery.dead_letter_limit import (
     MAX_CAUSE_LENGTH,
     DeadLetterLimit,
-    LaneTally,
+    DeadLetterTally,
     LimitKind,
     count_death,
     count_successes,
@@ -13,16 +13,16 @@ from notifier.domain.delivery.dead_letter_limit import (
 from tests.support.examples import NOON
 
 LIMIT = DeadLetterLimit(in_a_row=3, in_window=4, window=10)
-FRESH = LaneTally(lane="mentions")
+FRESH = DeadLetterTally(lane="mentions")
 
 
-def record_deaths(tally: LaneTally, *records: str, limit: DeadLetterLimit = LIMIT) -> LaneTally:
+def record_deaths(tally: DeadLetterTally, *records: str, limit: DeadLetterLimit = LIMIT) -> DeadLetterTally:
     for record in records:
         tally = count_death(tally, limit, record=record, cause="ValueError: no", stopped_by="pump-1", at=NOON)
     return tally
 
 
-def record_successes(tally: LaneTally, count: int = 1, limit: DeadLetterLimit = LIMIT) -> LaneTally:
+def record_successes(tally: DeadLetterTally, count: int = 1, limit: DeadLetterLimit = LIMIT) -> DeadLetterTally:
     return count_successes(tally, limit, count)
 
 
@@ -77,8 +77,8 @@ def test_stopped_tally_is_not_changed() -> None:
 
 
 def test_resumed_tally_is_empty_and_the_next_version() -> None:
-    stopped = record_deaths(LaneTally(lane="mentions", version=7), "r1", "r2", "r3", "r4")
-    assert resumed(stopped) == LaneTally(lane="mentions", version=8)
+    stopped = record_deaths(DeadLetterTally(lane="mentions", version=7), "r1", "r2", "r3", "r4")
+    assert resumed(stopped) == DeadLetterTally(lane="mentions", version=8)
 
 
 def test_zero_disables_the_limit_in_a_row() -> None:
