@@ -14,7 +14,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
 
-MAX_READ = 200
+MAX_BURSTS_READ = 200
 """Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""
 
 MAX_SEQ = 253_402_300_799
@@ -83,13 +83,13 @@ class _Query:
 class GapFetch:
     """Reads bursts from the store, without caches or the pull index.
 
-    Each request makes one read of up to `max_read` bursts, even if its subject does not exist.
+    Each request makes one read of up to `max_bursts_read` bursts, even if its subject does not exist.
     """
 
     people: People
     timeline: Timeline
     clock: Clock
-    max_read: int = MAX_READ
+    max_bursts_read: int = MAX_BURSTS_READ
 
     async def fetch(
         self, user: UserId, subject: Subject, seqs: SeqRange, *, after: InboxPosition | None = None, limit: int = 50
@@ -102,7 +102,7 @@ class GapFetch:
         query = _query(view, subject, seqs, after)
         try:
             run = await self.timeline.older_than(
-                [query.subject], query.end, self.max_read, view.viewer.authors, query.since
+                [query.subject], query.end, self.max_bursts_read, view.viewer.authors, query.since
             )
         except StoreUnavailable:
             return await self._partial(view, query, limit)
@@ -110,7 +110,7 @@ class GapFetch:
         if len(visible) > limit:
             next_position: InboxPosition | None = position_of(visible[limit - 1])
         else:
-            next_position = position_of(run[-1]) if len(run) == self.max_read else None
+            next_position = position_of(run[-1]) if len(run) == self.max_bursts_read else None
         items = [view.burst_item(burst) for burst in visible[:limit]]
         return GapPage(items=items, next=next_position, partial=False, view=view)
 
@@ -122,7 +122,7 @@ class GapFetch:
 
     async def _partial(self, view: InboxView, query: _Query, limit: int) -> GapPage:
         """Return a page of the bursts that the viewer's inbox rows point to. Not every burst has a row."""
-        rows = await self.timeline.rows(view.member, [query.subject], query.end, self.max_read)
+        rows = await self.timeline.rows(view.member, [query.subject], query.end, self.max_bursts_read)
         bursts = await self.timeline.bursts([row.burst for row in rows])
         visible = [burst for burst in bursts.values() if query.covers(burst) and view.is_visible(burst)]
         newest = sorted(visible, key=position_of, reverse=True)[:limit]
