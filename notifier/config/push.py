@@ -21,10 +21,11 @@ from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit
 MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
 OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
-LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
+FCM_LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
 FAKE_MODES = ("auto", "on", "off")
 MIN_PER_MINUTE = 20
-"""Lowest rate limit. Without Redis a worker sends a tenth of it, and with less it would never send an alert."""
+"""Least alerts per minute of a rate limit. Without Redis each worker may send a tenth of the limit. A lower one would
+then let it send nothing."""
 FILE_REQUIREMENT = "a file"
 """Requirement of a setting that names a file. `PushSettings.toml` recognizes paths by it."""
 TOPIC_PATTERN = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
@@ -45,8 +46,8 @@ def _count(default: int, meaning: str, *, minimum: int = 0) -> int:
     return field
 
 
-def _is_origin(text: str) -> bool:
-    """Return whether the text is an origin with TLS or a loopback host. Secrets and alerts are sent to it."""
+def _is_safe_origin(text: str) -> bool:
+    """Return whether the text is an origin with TLS, or of a loopback host. Secrets and alerts are sent there."""
     try:
         url = urlsplit(text)
         is_bare = url.hostname and text.isascii() and not (url.path or url.query or url.fragment or "@" in url.netloc)
@@ -68,7 +69,7 @@ def _origin(meaning: str) -> str:
         "",
         requirement="empty, or https:// and a host without a path (http:// for loopback)",
         meaning=meaning,
-        is_valid=lambda text: not text or _is_origin(text),
+        is_valid=lambda text: not text or _is_safe_origin(text),
     )
     return field
 
@@ -79,7 +80,7 @@ def _fake() -> str:
         requirement="empty, or a loopback http:// or https:// URL without a path",
         meaning="URL of the fake that receives these alerts (`notifier fake`), as `NOTIFIER_PUSH_FAKES` "
         "decides. If empty, `notifier up` starts one.",
-        is_valid=lambda text: not text or (_is_origin(text) and _is_loopback(urlsplit(text).hostname)),
+        is_valid=lambda text: not text or (_is_safe_origin(text) and _is_loopback(urlsplit(text).hostname)),
     )
     return field
 
@@ -107,7 +108,7 @@ class ApnsSettings:
     )
     production: str = _origin("Apple's server for devices of the environment `production`. If empty, Apple's own.")
     sandbox: str = _origin("Apple's server for devices of the environment `sandbox`. If empty, Apple's own.")
-    # Apple publishes no limit (TN2265). The default is what one core sends in a minute; all workers share it.
+    # Apple publishes no limit (TN2265). The default is twice Google's quota; all workers share it.
     per_minute: int = _count(
         1_200_000, "Alerts per minute to Apple devices, for all workers together.", minimum=MIN_PER_MINUTE
     )
@@ -133,10 +134,10 @@ class FcmSettings:
     origin: str = _origin("Google's FCM server. If empty, Google's own.")
     library: str = setting(
         OWN_LIBRARY,
-        requirement=" or ".join(LIBRARIES),
+        requirement=" or ".join(FCM_LIBRARIES),
         meaning="Library whose tokens and connections carry alerts. Google's is an optional extra, and slower: "
         '`pip install "notifier[firebase-admin]"`.',
-        is_valid=lambda name: name in LIBRARIES,
+        is_valid=lambda name: name in FCM_LIBRARIES,
     )
     # Google's default quota per project.
     per_minute: int = _count(
@@ -237,12 +238,12 @@ class PushSettings:
                 return self.web
 
     def is_faked(self, platform: Platform) -> bool:
-        """Return whether the platform's alerts go to a fake provider. While none runs, they are not sent."""
+        """Return whether the platform's alerts go to a fake provider. While no fake runs, they are not sent."""
         return self.fakes == "on" or (self.fakes == "auto" and not self.settings_for(platform).is_configured)
 
     @property
     def with_all_faked(self) -> Self:
-        """Copy of these settings in which each platform has a fake. The addresses of running fakes are removed."""
+        """Copy of these settings in which all alerts go to fakes, without the addresses of the fakes that run now."""
         return replace(self, fakes="on").with_fakes(dict.fromkeys(Platform, ""))
 
     def with_fakes(self, origins: Mapping[Platform, str]) -> Self:

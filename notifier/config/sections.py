@@ -39,8 +39,8 @@ class InboxLimits:
     deadline: timedelta = setting(
         timedelta(seconds=0.2),
         requirement="a number of seconds from 0.05 to 10",
-        meaning="Deadline of a page. After it the API answers with the page that this process showed the user "
-        "last, marked partial, or with 503.",
+        meaning="Deadline of a page; five times as long if the process has no page of the user to fall back to. "
+        "After it the API answers with the user's last page or a page of inbox rows, marked partial, or with 503.",
         is_valid=lambda deadline: timedelta(seconds=0.05) <= deadline <= timedelta(seconds=10),
     )
     cache: int = setting(
@@ -81,7 +81,8 @@ class ReachSettings:
 # Dead letters: how many records of a lane may become dead letters before the lane stops.
 
 MAX_DEAD_LETTERS = 1_000
-"""Upper bound of the limits. Each dead letter rewrites the tally, which lists those of the window: 1,000 are ~40 kB."""
+"""Upper bound of the limits. Each dead letter rewrites the tally, which lists the window's dead letters: 1,000 of them
+take about 40 kB."""
 MAX_WINDOW_RECORDS = 1_000_000
 
 
@@ -110,7 +111,7 @@ class DeadLetterSettings:
     window: int = setting(
         DeadLetterLimit().window,
         requirement=f"a whole number from 1 to {MAX_WINDOW_RECORDS}",
-        meaning="How many of a lane's latest records or slices that limit covers.",
+        meaning="Number of a lane's latest records or slices that `NOTIFIER_DEAD_LETTERS_IN_WINDOW` covers.",
         is_valid=lambda records: 1 <= records <= MAX_WINDOW_RECORDS,
     )
 
