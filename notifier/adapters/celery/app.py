@@ -112,7 +112,7 @@ def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, met
     Producers and workers use the same settings, so they cannot disagree. With `metrics`, the application counts the
     garbage that it deletes from the broker.
     """
-    # Named after its only task, so that `workers/host.py` gets the name of the task from the application.
+    # Named after its only task, so that `workers/celery_worker.py` gets the name of the task from the application.
     app = Celery(TASK_NAME, set_as_current=False)
     app.amqp.Connection = PatientConnection
     queues = _queues(broker, pool)

@@ -150,7 +150,7 @@ class Slice:
             raise BadSubject(text) from error
 
 
-# Result of one attempt at a slice, as reported to the worker host.
+# Result of one attempt at a slice, as reported to the worker process.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
