@@ -1,4 +1,4 @@
-"""In-memory cache of each subject's newest bursts, kept current by the store's change feed."""
+"""In-memory cache of each subject's newest bursts, which follows all changes of bursts."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
@@ -78,7 +78,7 @@ class SubjectCache:
     size: int = 0
     """Bytes of all cached lists and bursts."""
     change_times: ChangeTimes = field(default_factory=ChangeTimes)
-    """Last changes of all subjects, cached or not."""
+    """Times of the latest changes of all subjects, cached or not."""
     subject_stats: CacheHits = field(init=False)
     burst_stats: CacheHits = field(init=False)
 
@@ -104,7 +104,7 @@ class SubjectCache:
 
     def apply(self, burst: Burst) -> None:
         """Apply a burst from the store's change feed. A state that arrived before, or an older one, changes nothing."""
-        self._apply(burst, newest=True)
+        self._apply(burst, is_newest=True)
 
     def apply_published(self, burst: Burst) -> None:
         """Apply a burst from the burst stream, which may be late: the store may have a newer state.
@@ -112,21 +112,21 @@ class SubjectCache:
         This process also receives the newer state of each burst that it follows. It follows each burst that it knows,
         and each burst that opened after it began to follow changes. For other bursts the newer state may never arrive.
         """
-        was_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
-        self._apply(burst, newest=was_followed)
+        is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
+        self._apply(burst, is_newest=is_followed)
 
-    def _apply(self, burst: Burst, *, newest: bool) -> None:
+    def _apply(self, burst: Burst, *, is_newest: bool) -> None:
         key, now = burst.key, self.clock.now()
         if (change := self.recent_changes.get(key)) and (change.burst.version, change.is_newest) >= (
             burst.version,
-            newest,
+            is_newest,
         ):
             return
         # A load may have cached this state already. It counts as a change nevertheless: pages made before the load
         # do not show it.
         if (cached := self.bursts.get(key)) and cached.version >= burst.version:
-            burst, newest = cached, True
-        change = self.recent_changes[key] = RecentChange(burst=burst, received_at=now, is_newest=newest)
+            burst, is_newest = cached, True
+        change = self.recent_changes[key] = RecentChange(burst=burst, received_at=now, is_newest=is_newest)
         self.recent_changes.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
@@ -134,7 +134,7 @@ class SubjectCache:
             self.size -= subject_list.size
             subject_list.apply(change)
             self.size += subject_list.size
-        if newest and (subject_list or cached):
+        if is_newest and (subject_list or cached):
             self._store(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
@@ -247,7 +247,7 @@ class SubjectCache:
             await self._add_unlisted(by_subject, index_answer.as_of, began)
         if not_in_index := [subject for subject in subjects if subject not in by_subject]:
             by_subject |= await self._read_from_store(not_in_index, began)
-        self._cache_lists(by_subject, followed=self._knows_changes_since(began))
+        self._cache_lists(by_subject, is_followed=self._knows_changes_since(began))
         return by_subject
 
     async def _read_subject_lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
@@ -323,14 +323,14 @@ class SubjectCache:
         self.size += sum(subject_list.size for subject_list in extended_lists.values())
         self._evict()
 
-    def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
+    def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, is_followed: bool) -> None:
         """Cache the lists, with all changes that arrived while they were read."""
         for change in self.recent_changes.values():
             if subject_list := by_subject.get(change.burst.key.subject):
                 subject_list.apply(change)
         for subject_list in by_subject.values():
-            subject_list.is_followed = followed
-            if not followed:  # changes since the read began may be missing: only the callers of this load get the list
+            subject_list.is_followed = is_followed
+            if not is_followed:  # changes since the read began may be missing: only this load's callers get the list
                 continue
             if replaced := self.subjects.pop(subject_list.subject, None):  # two concurrent loads of one subject
                 replaced.is_followed = False
