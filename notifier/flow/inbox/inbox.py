@@ -200,7 +200,7 @@ class Inbox:
         answer, a request for the first page gets the viewer's last cached page. Without such a page, it gets a page of
         the viewer's inbox rows. Both fallbacks are partial. Raises NotFound for a user that does not exist.
 
-        Raises StoreUnavailable if the fallbacks fail, too. Later pages have no fallback, nor has TooManyWaiting.
+        Raises StoreUnavailable if there is no fallback. Raises TooManyWaiting if the process is overloaded.
         """
         cached = self.viewers.get(user)
         try:
@@ -217,9 +217,9 @@ class Inbox:
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
         """Return a page. Raises NotFound and StoreUnavailable."""
-        viewer = await self.facts.current(user)
-        listing = await self._listing(self._view(viewer), after)
-        page, _ = await self._evaluation(self._view(viewer), after, limit).page(listing)
+        cached = await self.facts.current(user)
+        listing = await self._listing(self._view(cached), after)
+        page, _ = await self._evaluation(self._view(cached), after, limit).page(listing)
         return page
 
     async def badge(self, user: UserId) -> Badge:
@@ -243,23 +243,23 @@ class Inbox:
 
     async def see(self, user: UserId, token: SeenToken) -> None:
         """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
-        viewer = await self.facts.current(user)
-        await self.people.mark_seen(viewer.member, token.as_of, token.newer)
-        self.viewers.set_marks(user, viewer.viewer.marks.with_seen(token))
+        cached = await self.facts.current(user)
+        await self.people.mark_seen(cached.member, token.as_of, token.newer)
+        self.viewers.set_marks(user, cached.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Set the mark of each burst.
 
         Raises NotFound for an entry that the viewer may not mark, so that marks cannot reveal which bursts exist.
         """
-        viewer = await self.facts.current(user)
-        view = self._view(viewer)
+        cached = await self.facts.current(user)
+        view = self._view(cached)
         entries = await self.entries(view, bursts)
         for key in bursts:
             if key not in entries or not _may_mark(view, entries[key]):
                 raise NotFound("A burst is not in the user's inbox.")
-        await self.people.mark(viewer.member, bursts, mark)
-        self.viewers.set_marks(user, viewer.viewer.marks.with_mark(bursts, mark))
+        await self.people.mark(cached.member, bursts, mark)
+        self.viewers.set_marks(user, cached.viewer.marks.with_mark(bursts, mark))
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
@@ -299,22 +299,22 @@ class Inbox:
         self, user: UserId, after: InboxPosition | None, limit: int, began_at: datetime, *, has_fallback: bool
     ) -> InboxAnswer:
         """Return the answer, within a shorter deadline if there is a fallback page."""
-        viewer, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
-        if viewer is not None and after is None and (answer := self._cached_page(viewer, limit, began_at)) is not None:
-            return self._with_fresh_token(viewer, answer, limit, began_at)
+        cached, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
+        if cached is not None and after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
+            return self._with_fresh_token(cached, answer, limit, began_at)
         async with self.deadline.limit(cold=not has_fallback):
-            viewer = viewer or await self.facts.read(user, lookup)
+            cached = cached or await self.facts.read(user, lookup)
             if after is not None:
-                return await self._later_page(viewer, after, limit)
-            answer = await self._first_page(viewer, limit, began_at)
-        if self.facts.should_remember(viewer):
+                return await self._later_page(cached, after, limit)
+            answer = await self._first_page(cached, limit, began_at)
+        if self.facts.should_remember(cached):
             page = page_to_remember(answer, limit, self.renderer, self.renderer_id)
             if page is not None:
-                await self.facts.remember(viewer, page)
+                await self.facts.remember(cached, page)
         return answer
 
-    async def _later_page(self, viewer: CachedViewer, after: InboxPosition, limit: int) -> InboxAnswer:
-        view = self._view(viewer)
+    async def _later_page(self, cached: CachedViewer, after: InboxPosition, limit: int) -> InboxAnswer:
+        view = self._view(cached)
         page, _ = await self._evaluation(view, after, limit).page(await self._listing(view, after))
         unread = None if page.partial else await self._unread_or_none(view, await self._listing(view, None))
         return InboxAnswer(
@@ -333,13 +333,13 @@ class Inbox:
         async with self.deadline.limit(cold=True):
             return await self.facts.proved(user, may_wait=True)
 
-    def _cached_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
+    def _cached_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
         """Return the cached or remembered first page, if an evaluation now would show the same page."""
-        answer = viewer.first_pages.get(limit) or self._adopted_page(viewer, limit, began_at)
+        answer = cached.first_pages.get(limit) or self._adopted_page(cached, limit, began_at)
         now, subjects = self.clock.now(), self.subjects
         if (
             answer is None
-            or not viewer.versions
+            or not cached.versions
             or not answer.is_current(now, subjects.revision, subjects.change_times)
         ):
             self.viewers.page_stats.misses.inc()
@@ -347,20 +347,20 @@ class Inbox:
         self.viewers.page_stats.hits.inc()
         return answer
 
-    def _adopted_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
+    def _adopted_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
         """Return the remembered first page of another process, if its subjects have not changed since."""
-        page, viewer.remembered_page = viewer.remembered_page, None
+        page, cached.remembered_page = cached.remembered_page, None
         if page is None or page.limit != limit or page.renderer_id != self.renderer_id:
             return None
-        view = InboxView(viewer=viewer.viewer, member=viewer.member, now=began_at)
+        view = InboxView(viewer=cached.viewer, member=cached.member, now=began_at)
         if not self.subjects.change_times.are_unchanged_since(view.subjects, page.current_at):
             return None
         answer = adopt_page(page, view, self.subjects.revision)
-        viewer.put_first_page(limit, answer)
-        self.viewers.update_size(viewer)
+        cached.put_first_page(limit, answer)
+        self.viewers.update_size(cached)
         return answer
 
-    def _with_fresh_token(self, viewer: CachedViewer, answer: InboxAnswer, limit: int, now: datetime) -> InboxAnswer:
+    def _with_fresh_token(self, cached: CachedViewer, answer: InboxAnswer, limit: int, now: datetime) -> InboxAnswer:
         """Return the answer, with a new `seen` token if its token is older than SEEN_TOKEN_MAX_AGE.
 
         The request began at `now`. The answer was proved current after that, so it shows everything that a token made
@@ -371,18 +371,18 @@ class Inbox:
         view = replace(answer.page.view, now=now)
         seen = seen_token(view, [item.entry for item in answer.page.items], None)
         renewed = replace(answer, page=replace(answer.page, view=view, seen=seen))
-        viewer.put_first_page(limit, renewed)
+        cached.put_first_page(limit, renewed)
         return renewed
 
-    async def _first_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer:
-        view = self._view(viewer)
+    async def _first_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer:
+        view = self._view(cached)
         revision = self.subjects.revision  # taken before any read, so that later changes invalidate the page
         subjects = [*view.subjects, *view.digest_subjects]
         lists = await self.subjects.read(subjects)
         evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, lists)
         page, visible = await evaluation.page(listing)
         unread = None if page.partial else await self._unread_or_none(view, listing, visible)
-        previous = viewer.first_pages.get(limit)
+        previous = cached.first_pages.get(limit)
         answer = InboxAnswer(
             page=page,
             badge=_badge(unread),
@@ -394,9 +394,9 @@ class Inbox:
             # rendering of this page.
             rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
-        if unread is not None and viewer.versions and all(subject_list.is_followed for subject_list in lists):
-            viewer.put_first_page(limit, answer)
-            self.viewers.update_size(viewer)
+        if unread is not None and cached.versions and all(subject_list.is_followed for subject_list in lists):
+            cached.put_first_page(limit, answer)
+            self.viewers.update_size(cached)
         return answer
 
     async def _unread_or_none(
@@ -413,8 +413,8 @@ class Inbox:
         Raises NotFound and StoreUnavailable.
         """
         async with self.deadline.slot(), self.deadline.limit(cold=True):
-            viewer = await self.facts.read(user, None)
-            page = await self._evaluation(self._view(viewer), None, limit).partial()
+            cached = await self.facts.read(user, None)
+            page = await self._evaluation(self._view(cached), None, limit).partial()
         return InboxAnswer(
             page=page, badge=None, subject_cache_revision=0, current_at=page.view.now, valid_until=page.view.now
         )
@@ -429,8 +429,8 @@ class Inbox:
         page = partial_page(InboxView(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
         return InboxAnswer(page=page, badge=None, subject_cache_revision=0, current_at=now, valid_until=now)
 
-    def _view(self, viewer: CachedViewer) -> InboxView:
-        return InboxView(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
+    def _view(self, cached: CachedViewer) -> InboxView:
+        return InboxView(viewer=cached.viewer, member=cached.member, now=self.clock.now())
 
     async def _listing(
         self, view: InboxView, after: InboxPosition | None, lists: Sequence[SubjectPositions] | None = None
