@@ -466,11 +466,11 @@ def _valid_until(page: Page, entries: Sequence[Entry]) -> datetime:
     At such a time an entry expires, an entry that opens in the future becomes visible, or a digest falls due.
     """
     view = page.view
-    change_times = [expires_at(entry.opened_at) for entry in entries]
-    change_times += [entry.opened_at for entry in entries if entry.opened_at > view.now]
+    times = [expires_at(entry.opened_at) for entry in entries]
+    times += [entry.opened_at for entry in entries if entry.opened_at > view.now]
     if (due := next_digest_due(view, view.now)) is not None:
-        change_times.append(due)
-    return min(change_times, default=view.now + timedelta(days=1))
+        times.append(due)
+    return min(times, default=view.now + timedelta(days=1))
 
 
 def _may_mark(view: InboxView, entry: Entry) -> bool:
