@@ -32,7 +32,8 @@ The coordinator replaces a celebrity's sequence head twice per batch, however ma
 batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
 """
 MAX_ATTEMPTS = 3
-"""Attempts at a single record that fails without an outage. Then it becomes a dead letter, after `Poison` at once."""
+"""Attempts at a single record that fails without an outage. After the last one, or after the error `Poison`, it becomes
+a dead letter."""
 
 
 @dataclass(slots=True, kw_only=True)

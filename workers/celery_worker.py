@@ -113,7 +113,7 @@ def run(
 def _with_heartbeat(connection_class: Any, beat: Callable[[], None]) -> Any:
     """Return a connection class that calls `beat` after every failed attempt to connect.
 
-    Between these attempts neither the consumer's loop nor its heartbeat timer runs.
+    While the process tries to connect, neither the consumer's loop nor its heartbeat timer runs.
     """
 
     class HeartbeatConnection(connection_class):  # type: ignore[misc]  # Celery and kombu have no types
