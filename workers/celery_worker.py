@@ -70,8 +70,8 @@ def run(
     back empty, the process waits for it without limit.
 
     `ready` is called when the consumer is connected to its queue. `beat` is called every second while the process waits
-    for tasks, after each failed attempt to connect, and during a slice whenever the handler calls its own `beat`. The
-    process exits after `max_silence` seconds without a call.
+    for tasks, and after each failed attempt to connect. During a slice the handler calls it. The process exits after
+    `max_silence` seconds without a call.
     """
     os.nice(POOLS[pool].niceness)
     watchdog = Watchdog(beat, max_silence)

@@ -1,4 +1,4 @@
-"""Upkeep of a worker process: rare garbage collection, an end with its parent, and a watchdog."""
+"""Upkeep of a worker process: garbage collection, death of its parent, and a watchdog."""
 
 import ctypes
 import gc

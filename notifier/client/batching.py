@@ -11,7 +11,7 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_EVENT_BYTES = 64 * 1024
 
 BATCH_OVERHEAD = len("[]") - len(",")
-"""Bytes of a batch besides its events, each of which is counted with a comma. The last event has no comma."""
+"""Bytes of a batch besides its events. Every event is counted with a comma, but the last one has none."""
 
 EVENT_TYPE = "application/cloudevents+json"
 BATCH_TYPE = "application/cloudevents-batch+json"

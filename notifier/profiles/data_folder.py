@@ -1,4 +1,4 @@
-"""The data folder and the Redis URL: checks, lock, and the name in Kafka, for both profiles."""
+"""The data folder and the Redis URL of both profiles: checks, lock and Kafka name."""
 
 import fcntl
 import os
