@@ -41,6 +41,7 @@ class StreamProcessor:
     """Passes the records of one stream to a stage, and commits their offsets. Not thread-safe."""
 
     name: str
+    """Name of the stage, which is also that of the consumer group."""
     consumer: Consumer
     stage: Callable[[Sequence[Logged]], None]
     dead_letters: DeadLetters
@@ -118,9 +119,9 @@ class StreamProcessor:
                 cause = error
             else:
                 return self.guard.record_successes(1)
-        return self._bury(record, cause)
+        return self._put_dead_letter(record, cause)
 
-    def _bury(self, record: Logged, cause: Exception) -> None:
+    def _put_dead_letter(self, record: Logged, cause: Exception) -> None:
         id = f"{record.partition}/{record.offset}"
         # Count the dead letter durably before writing it. After a crash in between, the record is repeated, but counted
         # only once. If the dead letter were written first, each restart could bury one record more than the limit.

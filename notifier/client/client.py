@@ -138,7 +138,7 @@ class Client:
             if reply.status not in RETRYABLE_STATUSES and reply.status < 500:
                 return reply
             budget.pause(
-                f"The last answer was {_describe(reply)}.", retry_after_seconds(reply.retry_after), reply.status
+                f"The last answer was {_describe(reply)}.", retry_after_seconds(reply.retry_after_header), reply.status
             )
 
 

@@ -22,7 +22,7 @@ class Stale(NoResponse):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpReply:
     status: int
-    retry_after: str
+    retry_after_header: str
     """Value of the `Retry-After` header, or empty."""
     body: bytes
 
@@ -77,8 +77,8 @@ class HttpConnections:
         try:
             was_body_sent = self._send_request(connection, path, content_type, body)
             response = connection.getresponse()
-            retry_after = response.headers.get("Retry-After", "")
-            reply = HttpReply(status=response.status, retry_after=retry_after, body=response.read())
+            header = response.headers.get("Retry-After", "")
+            reply = HttpReply(status=response.status, retry_after_header=header, body=response.read())
         except (ConnectionResetError, BrokenPipeError) as error:
             connection.close()
             raise Stale(_reason(error)) from error

@@ -36,7 +36,7 @@ DEVELOPMENT_ONLY_KEYS = ("push.web.loopback",)
 """Settings that are valid only together with `insecure_dev`."""
 
 
-def _count(default: int, meaning: str, *, minimum: int = 0) -> int:
+def _count_setting(default: int, meaning: str, *, minimum: int = 0) -> int:
     field: int = setting(
         default,
         requirement=f"a whole number from {minimum} to {MAX_COUNT}",
@@ -64,7 +64,7 @@ def _is_loopback(host: str | None) -> bool:
     return host is not None and is_loopback(host)
 
 
-def _origin(meaning: str) -> str:
+def _origin_setting(meaning: str) -> str:
     field: str = setting(
         "",
         requirement="empty, or https:// and a host without a path (http:// for loopback)",
@@ -74,7 +74,7 @@ def _origin(meaning: str) -> str:
     return field
 
 
-def _fake() -> str:
+def _fake_setting() -> str:
     field: str = setting(
         "",
         requirement="empty, or a loopback http:// or https:// URL without a path",
@@ -85,14 +85,14 @@ def _fake() -> str:
     return field
 
 
-def _file(meaning: str) -> str:
+def _file_setting(meaning: str) -> str:
     field: str = setting("", requirement=FILE_REQUIREMENT, meaning=meaning)
     return field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApnsSettings:
-    key: str = _file("APNs key, Apple's AuthKey_….p8. If empty, there are no credentials for Apple devices.")
+    key: str = _file_setting("APNs key, Apple's AuthKey_….p8. If empty, there are no credentials for Apple devices.")
     key_id: str = setting(
         "", requirement="ten capital letters and digits", meaning="Id of the key, as Apple shows it beside the key."
     )
@@ -106,13 +106,15 @@ class ApnsSettings:
         "alerts. If empty, all apps are allowed.",
         is_valid=lambda topics: not topics or re.fullmatch(rf"{TOPIC_PATTERN}(,{TOPIC_PATTERN})*", topics) is not None,
     )
-    production: str = _origin("Apple's server for devices of the environment `production`. If empty, Apple's own.")
-    sandbox: str = _origin("Apple's server for devices of the environment `sandbox`. If empty, Apple's own.")
+    production: str = _origin_setting(
+        "Apple's server for devices of the environment `production`. If empty, Apple's own."
+    )
+    sandbox: str = _origin_setting("Apple's server for devices of the environment `sandbox`. If empty, Apple's own.")
     # Apple publishes no limit (TN2265). The default is twice Google's quota; all workers share it.
-    per_minute: int = _count(
+    per_minute: int = _count_setting(
         1_200_000, "Alerts per minute to Apple devices, for all workers together.", minimum=MIN_PER_MINUTE
     )
-    fake: str = _fake()
+    fake: str = _fake_setting()
 
     def __post_init__(self) -> None:
         if self.key and not (self.key_id and self.team_id):
@@ -130,8 +132,8 @@ class ApnsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcmSettings:
-    account: str = _file("Google service account file (JSON). If empty, there are no credentials for Firebase.")
-    origin: str = _origin("Google's FCM server. If empty, Google's own.")
+    account: str = _file_setting("Google service account file (JSON). If empty, there are no credentials for Firebase.")
+    origin: str = _origin_setting("Google's FCM server. If empty, Google's own.")
     library: str = setting(
         OWN_LIBRARY,
         requirement=" or ".join(FCM_LIBRARIES),
@@ -140,10 +142,10 @@ class FcmSettings:
         is_valid=lambda name: name in FCM_LIBRARIES,
     )
     # Google's default quota per project.
-    per_minute: int = _count(
+    per_minute: int = _count_setting(
         600_000, "Alerts per minute through Firebase, for all workers together.", minimum=MIN_PER_MINUTE
     )
-    fake: str = _fake()
+    fake: str = _fake_setting()
 
     @property
     def is_configured(self) -> bool:
@@ -156,7 +158,7 @@ class FcmSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPushSettings:
-    key: str = _file("Web Push key, PEM on the curve P-256. If empty, there are no credentials for browsers.")
+    key: str = _file_setting("Web Push key, PEM on the curve P-256. If empty, there are no credentials for browsers.")
     subject: str = setting(
         "",
         requirement="mailto: and an address, or an https:// URL, that others can reach",
@@ -175,10 +177,10 @@ class WebPushSettings:
         f"`{variable('insecure_dev')}`.",
     )
     # No push service publishes a limit. The default is what one core encrypts in a minute.
-    per_minute: int = _count(
+    per_minute: int = _count_setting(
         300_000, "Alerts per minute to browsers, for all workers together.", minimum=MIN_PER_MINUTE
     )
-    fake: str = _fake()
+    fake: str = _fake_setting()
 
     def __post_init__(self) -> None:
         _ = self.services  # raises if a host is invalid
@@ -205,8 +207,8 @@ class PushSettings:
         "in every tier ([audiences](audiences.md#who-is-alerted)).",
         is_valid=lambda text: not text or set(text.split(",")) <= set(TIERS),
     )
-    hourly: int = _count(5, "Alerts per user and hour. 0: no limit.")
-    daily: int = _count(20, "Alerts per user in 24 hours. 0: no limit.")
+    hourly: int = _count_setting(5, "Alerts per user and hour. 0: no limit.")
+    daily: int = _count_setting(20, "Alerts per user in 24 hours. 0: no limit.")
     fakes: str = setting(
         FAKE_MODES[0],
         requirement=", ".join(FAKE_MODES[:-1]) + f" or {FAKE_MODES[-1]}",

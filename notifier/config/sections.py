@@ -12,7 +12,7 @@ MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
 
 
-def _count(default: int, meaning: str) -> int:
+def _count_setting(default: int, meaning: str) -> int:
     field: int = setting(
         default,
         requirement="a whole number from 0 to 1000000000",
@@ -24,9 +24,9 @@ def _count(default: int, meaning: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    reads: int = _count(1_500, "Reads per user in 15 minutes, including opened streams. 0: no limit.")
-    writes: int = _count(300, "Writes per user in 3 hours: marks, seen and preferences. 0: no limit.")
-    requests: int = _count(0, "Requests of any kind per service key and minute. 0: no limit.")
+    reads: int = _count_setting(1_500, "Reads per user in 15 minutes, including opened streams. 0: no limit.")
+    writes: int = _count_setting(300, "Writes per user in 3 hours: marks, seen and preferences. 0: no limit.")
+    requests: int = _count_setting(0, "Requests of any kind per service key and minute. 0: no limit.")
 
 
 # Inbox: the deadline of a page and the memory of its caches.
@@ -86,7 +86,7 @@ take about 40 kB."""
 MAX_WINDOW_RECORDS = 1_000_000
 
 
-def _dead_letter_count(default: int, meaning: str) -> int:
+def _dead_letter_count_setting(default: int, meaning: str) -> int:
     field: int = setting(
         default,
         requirement=f"a whole number from 0 to {MAX_DEAD_LETTERS}",
@@ -98,12 +98,12 @@ def _dead_letter_count(default: int, meaning: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSettings:
-    in_a_row: int = _dead_letter_count(
+    in_a_row: int = _dead_letter_count_setting(
         DeadLetterLimit().in_a_row,
         "Records or slices of a lane that may become dead letters in a row. The lane stops before the "
         "next one ([what to do](operations.md#a-lane-is-stopped)). 0: no limit.",
     )
-    in_window: int = _dead_letter_count(
+    in_window: int = _dead_letter_count_setting(
         DeadLetterLimit().in_window,
         "Dead letters allowed among the last `NOTIFIER_DEAD_LETTERS_WINDOW` records or slices of a "
         "lane, in any order; 100 of 10,000 are 1 %. 0: no limit.",

@@ -1,4 +1,7 @@
-"""Gap fetch: return a subject's visible bursts that opened between two seconds (seqs)."""
+"""Gap fetch: return a subject's visible bursts that opened between two seconds (seqs).
+
+A seq in this module is the Unix second of a burst's opening. `BurstKey.seq` is the number of a burst.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ MAX_SEQ = 253_402_300_799
 """Highest seq: the last second that a `datetime` can hold, at the end of the year 9999."""
 
 NO_SUBJECT = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read if the requested subject shows the viewer nothing. So the response time does
+"""A subject that cannot exist. It is read in place of one that shows the viewer nothing, because the response time must
 not reveal whether the requested subject exists."""
 
 
@@ -35,7 +38,7 @@ def opening_second(entry: Entry, now: datetime) -> datetime:
 
 
 def seq_of(entry: Entry, now: datetime) -> int:
-    """Return the item's position in its subject: the second of the opening, in Unix time.
+    """Return the seq of an entry: the second of its opening, in Unix time.
 
     The burst's number is never shown: gaps between numbers would reveal how many bursts by protected accounts there
     are.
