@@ -325,16 +325,16 @@ def inspect_redis(name: str, server: redis.RedisServer, *, holds_tasks: bool) ->
     )
     yield clock_inspection(name, server.clock_lead)
     if holds_tasks:
-        evicts_keys = server.policy != "noeviction"
+        may_evict_keys = server.policy != "noeviction"
         yield Inspection(
             name=f"{name} policy",
-            level="fail" if evicts_keys else "ok",
+            level="fail" if may_evict_keys else "ok",
             detail=f"{server.policy or 'unknown'}.",
             remedy=(
                 "Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file: a full "
                 "server must reject tasks, not lose them."
             )
-            if evicts_keys
+            if may_evict_keys
             else "",
             value=server.policy,
             limit="noeviction",
