@@ -24,7 +24,7 @@ def stoppable() -> Iterator[None]:
     # Install the handler first: imports take up to a second on a slow machine, and Ctrl-C may come in that time. If the
     # parent process made this one ignore Ctrl-C, leave it so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, stopped)
+        signal.signal(signal.SIGINT, raise_stopped)
     # A parent that ignores SIGCHLD passes that on. This process could then not read the exit codes of its children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
@@ -43,7 +43,7 @@ def run() -> None:
         main(prog_name="notifier")
 
 
-def stopped(*_: object) -> NoReturn:
+def raise_stopped(*_: object) -> NoReturn:
     raise Stopped(exit_code_of(sys.argv[1:]))
 
 

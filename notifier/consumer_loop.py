@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event as Signal
 
@@ -28,18 +28,20 @@ LOGGER = logging.getLogger("notifier.consumer_loop")
 BATCH_SIZE = 400
 """Most records per batch.
 
-The coordinator replaces the sequence head of a celebrity twice per batch, however many mentions the batch has. Twice
-the batch size therefore doubles the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
+The coordinator replaces a celebrity's sequence head twice per batch, however many mentions the batch has. So larger
+batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
 """
 MAX_ATTEMPTS = 3
-"""Attempts at a single record. A record that fails each time, without an outage, becomes a dead letter."""
+"""Attempts at a single record that fails without an outage. After the last one, or after the error `Poison`, it becomes
+a dead letter."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamProcessor:
-    """Passes the records of one stream to a stage, and commits their offsets. One thread uses it."""
+    """Passes the records of one stream to a stage, and commits their offsets. Not thread-safe."""
 
     name: str
+    """Name of the stage, which is also that of the consumer group."""
     consumer: Consumer
     stage: Callable[[Sequence[Logged]], None]
     dead_letters: DeadLetters
@@ -52,7 +54,7 @@ class StreamProcessor:
     def step(self, wait: timedelta = timedelta(0)) -> int:
         """Process one batch and return its size.
 
-        Raises one of OUTAGES. The next call then retries the same batch, unless another consumer got its partition.
+        Raises one of OUTAGES. The next call then retries the same batch, unless another consumer has its partition.
         Raises LaneStopped while the processing lane is stopped. If this call stopped the lane, `unprocessed` begins
         with the record whose dead letter would exceed the limit.
         """
@@ -78,7 +80,10 @@ class StreamProcessor:
         self.unprocessed = self.unprocessed[count:]
 
     def _process(self, records: Sequence[Logged]) -> None:
-        """Process the records together, or one by one if that fails, so that a bad record does not block the others."""
+        """Process the records together. If that fails, process each alone, so that a bad one does not block the others.
+
+        A record that fails alone becomes a dead letter after MAX_ATTEMPTS.
+        """
         try:
             self.stage(records)
         except OUTAGES:
@@ -114,9 +119,9 @@ class StreamProcessor:
                 cause = error
             else:
                 return self.guard.record_successes(1)
-        return self._bury(record, cause)
+        return self._put_dead_letter(record, cause)
 
-    def _bury(self, record: Logged, cause: Exception) -> None:
+    def _put_dead_letter(self, record: Logged, cause: Exception) -> None:
         id = f"{record.partition}/{record.offset}"
         # Count the dead letter durably before writing it. After a crash in between, the record is repeated, but counted
         # only once. If the dead letter were written first, each restart could bury one record more than the limit.
@@ -172,7 +177,7 @@ def build_stage(system: System, stream: str, owns_records: Callable[[], bool]) -
 
 
 BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
-"""Pauses after failed steps, for example while a dependency does not answer."""
+"""Pauses after failed steps in a row."""
 STOPPED_LANE_CHECK_SECONDS = 1.0
 """Seconds between two checks whether a stopped lane was resumed. The lane's guard reads the store once a second."""
 
@@ -188,7 +193,7 @@ class Loop:
     """Pause after a step that found nothing to do."""
     stop_signal: Signal
     metrics: Metrics
-    failures: int = field(default=0)
+    failures_in_a_row: int = 0
 
     def run(self) -> None:
         while not self.stop_signal.is_set():
@@ -199,7 +204,7 @@ class Loop:
         try:
             has_more = self.step()
         except LaneStopped:  # logged once, by the guard
-            self.failures = 0
+            self.failures_in_a_row = 0
             return STOPPED_LANE_CHECK_SECONDS
         except OUTAGES as outage:
             self.metrics.outages.labels(self.name).inc()
@@ -207,7 +212,7 @@ class Loop:
         except Exception:
             LOGGER.exception("%s failed", self.name)
         else:
-            self.failures = 0
+            self.failures_in_a_row = 0
             return 0.0 if has_more else self.idle.total_seconds()
-        self.failures += 1
-        return BACKOFF.delay(self.failures - 1).total_seconds()
+        self.failures_in_a_row += 1
+        return BACKOFF.delay(self.failures_in_a_row - 1).total_seconds()

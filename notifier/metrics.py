@@ -1,4 +1,4 @@
-"""Prometheus metrics of all stages. Each process creates one `Metrics`."""
+"""Prometheus metrics of the whole product. Each process creates one `Metrics`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 BUCKET_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 21600)
-"""Histogram buckets, up to P2's delivery limit of six hours, and finer around the latency objectives."""
+"""Upper bounds of the histograms' buckets, up to P2's delivery limit of six hours."""
 
 
 class CacheCounters:
@@ -105,7 +105,9 @@ class Metrics:
         self.redis_garbage = self._counter(
             "cache_garbage_total", "Garbage found in Redis and discarded, by kind of key.", "kind"
         )
-        self.outages = self._counter("outages_total", "Steps postponed because a dependency did not answer.", "part")
+        self.outages = self._counter(
+            "outages_total", "Steps postponed or done without a dependency, because it did not answer.", "part"
+        )
         self.lag = self._gauge("lag_records", "Records of the stream that are not processed yet.", "stream")
         self.waiting_slices = self._gauge("waiting_slices", "Unfinished slices in the ledger.", "pool")
         self.backpressure = self._gauge("pressure_ratio", "Share of P2's credit that the monitor takes away.")
@@ -120,7 +122,7 @@ class Metrics:
             "roles_replaced_total", "Processes of a role that died or hung.", "role", "cause"
         )
         self.unbalanced_bursts = self._counter(
-            "bursts_unbalanced_total", "Settled bursts whose accounting did not balance."
+            "bursts_unbalanced_total", "Finished bursts whose accounting did not balance."
         )
 
     def _add_inbox_metrics(self) -> None:
@@ -135,7 +137,9 @@ class Metrics:
         self.inbox_warm_ups = self._counter(
             "inbox_warm_ups_total", "Inboxes read before their first opening.", "result"
         )
-        self.inbox_partial = self._counter("inbox_partial_total", "Inboxes answered with the last known page.")
+        self.inbox_partial = self._counter(
+            "inbox_partial_total", "Inbox opens that fell back to a partial page, or failed."
+        )
 
     def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
         return Counter(f"notifier_{name}", help_text, labels, registry=self.registry)
@@ -144,7 +148,7 @@ class Metrics:
         return Histogram(f"notifier_{name}", help_text, labels, registry=self.registry, buckets=BUCKET_SECONDS)
 
     def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
-        """Create a gauge of the whole system. Of several processes that set it, the one that did so last counts."""
+        """Create a gauge of the whole system. If several processes set it, the latest value counts."""
         return Gauge(f"notifier_{name}", help_text, labels, registry=self.registry, multiprocess_mode="mostrecent")
 
     def _summed_gauge(self, name: str, help_text: str) -> Gauge:

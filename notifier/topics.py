@@ -11,15 +11,16 @@ MENTIONS_STANDARD = "mentions.standard"
 """Mentions, one per mentioned account. Key: the subject, so that the partition keeps the subject's order."""
 
 FOLLOWS = "follows"
-"""Follows, subject preferences and user blocks.
+"""Follows, preferences and user blocks.
 
-Key of follows and preferences: the followed account, so that each subject has a single writer. Key of user blocks: the
-blocker. A user block only writes rows, which any consumer may do.
+Key of follows and subject preferences: the followed account, so that each subject's bitmaps have a single writer. Key
+of account preferences: the member's shard, for the same reason. Key of user blocks: the blocker. They have rows only,
+which any consumer may write.
 """
 
 USERS = "users"
-"""Account flags from the platform. Key: the account. The stream has one partition, because the VIP bitmap of a shard
-covers many accounts and needs a single writer."""
+"""Account flags from the platform. Key: the account, or a shard after an import. The stream has one partition, because
+the VIP bitmap of a shard covers many accounts and needs a single writer."""
 
 ACTIVITY = "activity"
 """User activity outside the inbox. Key: the account. Bits are only ever set, so any number of consumers may write."""

@@ -1,1 +1,1 @@
-"""Worker pools and the Celery hosts that run them."""
+"""Worker processes, which run slices from the queues of the pools."""

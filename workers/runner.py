@@ -22,7 +22,7 @@ class Runner:
     def __call__(self, name: str) -> SliceResult:
         """Run the slice with this name and return its result. Turns every error into a result.
 
-        The queue does not need the result: the dispatcher queues a slice again if the ledger shows it as unfinished.
+        The queue does not get the result: the dispatcher queues a slice again if the ledger shows it as unfinished.
         """
         try:
             slice_ = Slice.parse(name)
@@ -50,14 +50,14 @@ class Runner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpec:
-    """Settings of one worker pool.
+    """Settings of the worker processes of one pool.
 
-    A host runs one slice at a time, in its own process. The profile sets the number of hosts per machine.
+    Each process runs one slice at a time. The profile sets the number of processes per machine.
     """
 
     pool: Pool
     niceness: int
-    """Nice value of the host's process. P2 must not delay P0 on shared cores.
+    """Nice value of each process. P2 must not delay P0 on shared cores.
 
     The scheduler gives a process with nice value 0 about 28 times the CPU time of one with 15.
     """

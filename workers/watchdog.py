@@ -1,4 +1,4 @@
-"""Process upkeep of a worker: garbage collection, the death of its parent, and a watchdog."""
+"""Upkeep of a worker process: garbage collection, death of its parent, and a watchdog."""
 
 import ctypes
 import gc
@@ -58,27 +58,27 @@ def _watch_parent(parent_pid: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-# Watchdog: a worker that hangs in a slice exits, so that its supervisor restarts it.
+# Watchdog: a worker process that hangs in a slice exits. Its supervisor then starts another one.
 
 log = logging.getLogger(__name__)
 
 MAX_SILENCE = 90.0
-"""Seconds without a heartbeat after which a worker ends itself. This is needed for workers that run without `up`.
+"""Seconds without a heartbeat after which a worker process ends itself. It matters for those that run without `up`.
 
-The other limits are shorter: a handler hands back a slow slice after 60 seconds, and `up` kills a role that has sent no
-heartbeat for 60 seconds.
+The other limits are shorter: a handler hands back a slow slice after 60 seconds at most, and `up` kills a role that has
+sent no heartbeat for 60 seconds.
 """
 
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the heartbeat."""
-SUSPENDED_AFTER = 5.0
-"""Seconds. If two checks are further apart, the watchdog assumes that the process or the machine was suspended.
+SUSPENSION_SECONDS = 5.0
+"""Seconds between two checks from which the watchdog assumes that the process or the machine was suspended.
 
-The worker could not send a heartbeat in that time either, so `max_silence` starts again.
+A suspended process sends no heartbeat, so `max_silence` starts again.
 """
 
 EXIT_CODE = 70
-"""Exit code of a worker that the watchdog ends: EX_SOFTWARE of sysexits.h."""
+"""Exit code of a worker process that the watchdog ends: EX_SOFTWARE of sysexits.h."""
 
 
 class Watchdog:
@@ -106,7 +106,7 @@ class Watchdog:
         while True:
             time.sleep(CHECK_INTERVAL)
             now = time.monotonic()
-            if now > checked_at + SUSPENDED_AFTER:
+            if now > checked_at + SUSPENSION_SECONDS:
                 self._last_beat_at = now
             checked_at = now
             if now >= self._last_beat_at + self._max_silence:

@@ -11,7 +11,7 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_EVENT_BYTES = 64 * 1024
 
 BATCH_OVERHEAD = len("[]") - len(",")
-"""Bytes of a batch besides its events. Each event is counted with a comma; one is subtracted, as the last has none."""
+"""Bytes of a batch besides its events. Every event is counted with a comma, but the last one has none."""
 
 EVENT_TYPE = "application/cloudevents+json"
 BATCH_TYPE = "application/cloudevents-batch+json"
@@ -21,7 +21,7 @@ TOO_LARGE = EventRefusal(
     title="The body is larger than this service accepts.",
     detail=f"The limit of an event is {MAX_EVENT_BYTES} bytes.",
 )
-"""Refusal of an event that is too large, in the words of the service. The client does not send such an event, because
+"""Receipt's refusal of an event that is too large, with the service's text. The client does not send such an event:
 the service would close the connection."""
 
 

@@ -18,14 +18,14 @@ from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBu
 PATH = "/v1/events"
 
 REQUEST_TIMEOUT = timedelta(seconds=10)
-"""Timeout of one attempt. It is longer than the time after which the service itself gives up on a busy disk."""
+"""Longest wait for the socket during one attempt. The service gives up on a busy disk sooner."""
 SEND_TIMEOUT = timedelta(seconds=30)
-"""Timeout of all attempts together."""
+"""Default deadline of one `send`, with all its attempts."""
 
 RETRYABLE_STATUSES = frozenset({408, 429})
 """Statuses that are retried. Every 5xx is retried, too, because it leaves open whether the events were stored."""
 REFUSAL_STATUSES = frozenset({400, 409, 413, 422})
-"""Statuses that refuse the events. A refused batch was not stored at all, and the problem describes its first event."""
+"""Statuses that refuse the whole request: nothing was stored. The problem of a batch describes its first event."""
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class Client:
                 yield _receipts(batch, reply)
 
     def _post_with_retries(self, batch: EventBatch, budget: RetryBudget) -> HttpReply:
-        """Post the batch until the response has a status that is not retried, and return that response."""
+        """Post the batch until the response has a status that is not retried. Raises Unanswered at the deadline."""
         body = batch.body
         while True:
             try:
@@ -138,7 +138,7 @@ class Client:
             if reply.status not in RETRYABLE_STATUSES and reply.status < 500:
                 return reply
             budget.pause(
-                f"The last answer was {_describe(reply)}.", retry_after_seconds(reply.retry_after), reply.status
+                f"The last answer was {_describe(reply)}.", retry_after_seconds(reply.retry_after_header), reply.status
             )
 
 

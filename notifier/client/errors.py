@@ -53,4 +53,4 @@ class Unanswered(ClientError):
         self.status = status
         """HTTP status of the last response; 0 if there was no response."""
         self.retry_after = retry_after
-        """Seconds to wait before the next attempt, as the service requested."""
+        """Seconds to wait before the next attempt, as the service requested; at most MAX_RETRY_AFTER_SECONDS."""

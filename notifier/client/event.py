@@ -10,15 +10,15 @@ from typing import Any
 TYPE = "notifier.tweet.mentioned.v1"
 
 MAX_TEXT_LENGTH = 1_000
-"""Characters of the text that are sent. The service keeps no more, and shows only the beginning."""
+"""Maximum characters of the text that are sent. The service keeps no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionEvent:
     """A tweet that mentions at least one account.
 
-    Events are immutable, so every retry has the same content. If a known id has other content, the service refuses the
-    event as a conflict.
+    Events are immutable, so every retry has the same content. The service refuses an event with a known id and other
+    content as a conflict.
     """
 
     id: str
@@ -62,9 +62,9 @@ class ReceiptStatus(StrEnum):
     REFUSED = "refused"
     """The event is invalid. The service never accepts it unchanged."""
     QUARANTINED = "quarantined"
-    """An outbox quarantined the event, because the service failed at every attempt.
+    """The outbox quarantined the event, because the service failed at every attempt.
 
-    `Outbox.retry_quarantined` sends it once more.
+    `Outbox.retry_quarantined` queues it once more.
     """
 
 

@@ -16,13 +16,13 @@ class NoResponse(Exception):
 
 
 class Stale(NoResponse):
-    """The peer reset the connection, as servers do with connections that were idle for long."""
+    """The peer closed the connection before it responded, as servers do with connections that were idle for long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpReply:
     status: int
-    retry_after: str
+    retry_after_header: str
     """Value of the `Retry-After` header, or empty."""
     body: bytes
 
@@ -77,8 +77,8 @@ class HttpConnections:
         try:
             was_body_sent = self._send_request(connection, path, content_type, body)
             response = connection.getresponse()
-            retry_after = response.headers.get("Retry-After", "")
-            reply = HttpReply(status=response.status, retry_after=retry_after, body=response.read())
+            header = response.headers.get("Retry-After", "")
+            reply = HttpReply(status=response.status, retry_after_header=header, body=response.read())
         except (ConnectionResetError, BrokenPipeError) as error:
             connection.close()
             raise Stale(_reason(error)) from error
@@ -94,7 +94,7 @@ class HttpConnections:
     def _send_request(self, connection: HTTPConnection, path: str, content_type: str, body: bytes) -> bool:
         """Send the request. Return False if the server closed the connection while the body was being sent.
 
-        It may have refused the request already, so the caller reads the response.
+        The server may have refused the request before, so the caller reads the response.
         """
         address = urlsplit(self.url)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": content_type, "Accept": "application/json"}
@@ -117,17 +117,17 @@ def _reason(error: Exception) -> str:
 
 # Retry schedule: exponential backoff with full jitter, up to a deadline.
 
-FIRST_PAUSE_SECONDS = 0.1
-"""Upper bound of the first pause. The bound doubles with each attempt."""
-MAX_PAUSE_SECONDS = 10.0
-"""Upper bound of all pauses. The service requests one second when it restarts, and ten when its disk is full."""
+FIRST_JITTER_SECONDS = 0.1
+"""Upper bound of the random part of the first pause. The bound doubles with each attempt."""
+MAX_JITTER_SECONDS = 10.0
+"""Upper bound of the random part of every pause, which `Retry-After` is added to."""
 MAX_RETRY_AFTER_SECONDS = 30.0
-"""Cap on `Retry-After`: a proxy that sends an hour would block the client long after the proxy was repaired."""
+"""Most seconds of `Retry-After` that are waited: a proxy that asks for an hour may be repaired sooner."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RetryBudget:
-    """Deadline of one call, and the pauses before its retries. Jitter keeps many clients from retrying together."""
+    """Deadline of one `send`, and the pauses before its retries. Jitter keeps many clients from retrying together."""
 
     deadline: float
     clock: Callable[[], float]
@@ -140,15 +140,17 @@ class RetryBudget:
         return self.deadline - self.clock()
 
     def pause(self, reason: str, retry_after: float = 0.0, status: int = 0) -> None:
-        """Sleep before the next attempt, for `retry_after` seconds (at most MAX_RETRY_AFTER_SECONDS) and the jitter.
+        """Sleep before the next attempt: `retry_after` seconds (at most MAX_RETRY_AFTER_SECONDS), and random jitter.
 
         Raises Unanswered, with the reason and the status, if no time would be left for another attempt.
         """
         retry_after = min(retry_after, MAX_RETRY_AFTER_SECONDS)
         time_left = self.remaining() - retry_after
-        if time_left < FIRST_PAUSE_SECONDS:
+        if time_left < FIRST_JITTER_SECONDS:
             raise Unanswered(reason, retry_after=retry_after, status=status)
-        jitter = self.chance() * min(time_left, MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self.attempts, 16))
+        jitter = self.chance() * min(
+            time_left, MAX_JITTER_SECONDS, FIRST_JITTER_SECONDS * 2.0 ** min(self.attempts, 16)
+        )
         self.attempts += 1
         self.sleep(retry_after + jitter)
 

@@ -19,11 +19,11 @@ from notifier.client.quarantine import Quarantine
 LOGGER = logging.getLogger("notifier.client")
 
 SEND_TIMEOUT = timedelta(seconds=30)
-"""Timeout of one send, and so the interval of warnings while the service is down."""
+"""Deadline of one send. While the service is down, a warning is logged after each."""
 PROBE_TIMEOUT = timedelta(seconds=2)
-"""Timeout of one send while the outbox bisects a batch to find a failing event. A full batch takes ten halvings."""
+"""Deadline of one send while the outbox bisects a batch to find a failing event. A full batch takes ten halvings."""
 SERVER_ERROR = 500
-"""Only this status may be caused by a single event. A 502, a 503 or no response is a failure of the service."""
+"""The only status for which the outbox suspects a single event. A 502, a 503 or no response is an outage."""
 CLOSE_TIMEOUT = timedelta(seconds=5)
 
 
@@ -38,8 +38,8 @@ def log_refusal(receipt: EventReceipt) -> None:
 class Outbox:
     """Bounded, ordered in-memory queue of events, and one thread that sends from its head.
 
-    An event leaves the queue once it is answered. While the service is down the queue grows to its capacity; then
-    `submit` returns False.
+    An event leaves the queue once it is answered or quarantined. While the service is down the queue grows to its
+    capacity; then `submit` returns False.
 
     Queued events are lost if the process dies. If that is not acceptable, store each event in the transaction that
     stores its tweet, and send it from there with a `Client`.
@@ -52,7 +52,7 @@ class Outbox:
     client: Client
     _: KW_ONLY
     capacity: int = 10_000
-    """Maximum number of events. A typical event takes half a kilobyte."""
+    """Maximum number of queued events. A typical event takes half a kilobyte."""
     on_receipt: Callable[[EventReceipt], None] = log_refusal
     """Callback for each receipt. It runs in the outbox's thread."""
     close_timeout: timedelta = CLOSE_TIMEOUT
@@ -67,7 +67,7 @@ class Outbox:
     _is_stopped: bool = field(default=False, init=False)
     """Whether sending has stopped."""
     _suspect_count: int = field(default=0, init=False)
-    """Number of events at the head of the queue among which one fails; 0 if no event is suspected."""
+    """Number of events at the head of the queue that are bisected, because the service failed; 0: no bisection."""
 
     def __enter__(self) -> Self:
         return self
@@ -89,9 +89,9 @@ class Outbox:
         return True
 
     def retry_quarantined(self) -> int:
-        """Queue all quarantined events once more and return their number. Includes events of earlier processes.
+        """Queue the quarantined events once more, also those of earlier processes. Return how many were queued.
 
-        An event stays in quarantine until it is answered, so a crash does not lose it.
+        An event stays in quarantine until it is answered, so a crash does not lose it. A closed outbox queues none.
         """
         with self._changed:
             queued = {event.id for event in self._pending}
@@ -101,9 +101,9 @@ class Outbox:
         return len(events)
 
     def flush(self, within: timedelta) -> Sequence[MentionEvent]:
-        """Wait until all events are answered or `within` has passed. Return the unanswered events.
+        """Wait until the queue is empty or `within` has passed. Return the events that are still unanswered.
 
-        Quarantined events that are not in a file come first, then the queued events in order.
+        Quarantined events come first, unless they are in a file. The queued events follow in order.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._pending, within.total_seconds())
@@ -111,7 +111,7 @@ class Outbox:
             return (*(event for event in self._not_durable() if event.id not in queued), *self._pending)
 
     def close(self, within: timedelta) -> Sequence[MentionEvent]:
-        """Reject new events, flush, and return the unanswered events.
+        """Reject new events, flush, stop sending, and return the events that `flush` returned.
 
         Some of them may have arrived. Sending all of them again is safe.
         """
@@ -163,7 +163,7 @@ class Outbox:
             return () if self._is_stopped else tuple(islice(self._pending, count))
 
     def _narrow_suspects(self, error: Unanswered) -> None:
-        """Narrow the suspects to the unanswered events. If there is one suspect, quarantine it and remove it."""
+        """Bisect the unanswered events next. If there is only one, quarantine it and remove it from the queue."""
         if len(error.events) > 1:
             LOGGER.warning("%d events are waiting: %s", len(self._pending), error)
             self._suspect_count = len(error.events)

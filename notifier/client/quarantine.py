@@ -34,7 +34,7 @@ class Quarantine:
             return tuple(self._load().values())
 
     def put(self, event: MentionEvent) -> None:
-        """Add an event durably. Raises OSError, and then the event is not quarantined."""
+        """Add an event, durably if there is a file. After OSError or ValueError the event is not quarantined."""
         with self._lock:
             events = self._load()
             if self.path is not None and event.id not in events:
@@ -43,7 +43,7 @@ class Quarantine:
             events[event.id] = event
 
     def drop(self, ids: Iterable[str]) -> None:
-        """Remove events that were answered. Events that a crash leaves in the file are sent again, which is safe."""
+        """Remove events that were answered. If a crash leaves one in the file, it is retried later, which is safe."""
         with self._lock:
             events, answered = self._load(), set(ids)
             remaining = {id: event for id, event in events.items() if id not in answered}

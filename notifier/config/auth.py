@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 from notifier.config.field import setting, variable
 from notifier.domain.errors import BadSetting
 
-MAX_CHARACTERS = 256
+MAX_WORD_LENGTH = 256
 """Maximum characters of an issuer's name, audience or JWKS URL."""
 
 
 def _is_single_word(text: str) -> bool:
-    return 0 < len(text) <= MAX_CHARACTERS and text.isprintable() and " " not in text
+    return 0 < len(text) <= MAX_WORD_LENGTH and text.isprintable() and " " not in text
 
 
 def _is_safe_url(url: str) -> bool:
@@ -51,7 +51,9 @@ class Issuer:
         meaning="URL of the issuer's public keys, a JWK set. The keys may change at any time.",
         is_valid=lambda url: not url or _is_safe_url(url),
     )
-    key: str = setting("", requirement="a file", meaning="The issuer's public key as PEM or JWK, instead of a URL.")
+    key: str = setting(
+        "", requirement="a file", meaning="File with the issuer's public key, PEM or JWK, instead of a URL."
+    )
     audience: str = setting(
         "notifier",
         requirement="one word",
@@ -60,7 +62,7 @@ class Issuer:
     )
 
     def __post_init__(self) -> None:
-        """Reject an incomplete issuer. It would otherwise be ignored, and this service would accept its own tokens."""
+        """Reject an incomplete issuer: it would be ignored, and this service would accept its own tokens."""
         if bool(self.name) != bool(self.jwks or self.key):
             raise BadSetting(
                 f"An issuer needs {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or "

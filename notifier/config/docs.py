@@ -35,7 +35,7 @@ TITLES = {
     "dead_letters": "Dead letters",
     "push": "Push alerts",
 }
-"""Title of each section of the settings, by its name in the settings file."""
+"""Title of each section, by its name in the settings file."""
 
 TABLE_HEAD = "| variable | default | must be | meaning |\n|---|---|---|---|\n"
 

@@ -57,7 +57,7 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingEntry:
-    """One setting of the tree: where it is, and its declaration."""
+    """One setting: its place in the tree of sections, and its declaration."""
 
     path: tuple[str, ...]
     """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
@@ -77,14 +77,15 @@ class SettingEntry:
 
 
 def setting_entries(tree: type, path: tuple[str, ...] = ()) -> Iterator[SettingEntry]:
-    """Yield every setting of the tree, section by section, in the order of declaration."""
+    """Yield every setting of the tree, section by section, in the order of declaration. `path` leads to the tree."""
     kinds = get_type_hints(tree)
-    for item in fields(tree):
-        if is_dataclass(kind := kinds[item.name]):
-            yield from setting_entries(cast(type, kind), (*path, item.name))
+    for declared in fields(tree):
+        if is_dataclass(kind := kinds[declared.name]):
+            yield from setting_entries(cast(type, kind), (*path, declared.name))
         else:
-            assert item.default is not MISSING
-            yield SettingEntry(path=(*path, item.name), kind=kind, default=item.default, rule=item.metadata["rule"])
+            assert declared.default is not MISSING
+            rule = declared.metadata["rule"]
+            yield SettingEntry(path=(*path, declared.name), kind=kind, default=declared.default, rule=rule)
 
 
 def value_problem(entry: SettingEntry, value: object) -> str | None:
@@ -97,7 +98,7 @@ def problem_text(entry: SettingEntry, value: object) -> str:
 
 
 def format_value(value: object) -> str:
-    """Format a value as in a settings file."""
+    """Format a value as it is written in an environment variable."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value.total_seconds():g}" if isinstance(value, timedelta) else str(value)
@@ -109,7 +110,7 @@ def variable(*path: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return the URL with user and password masked, and also a `password` option of the query."""
+    """Return the URL with its user and password masked, and also the `password` option of its query."""
     return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"^([a-z+]*://)?.*@", r"\1…@", url, flags=re.DOTALL))
 
 

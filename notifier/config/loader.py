@@ -35,8 +35,8 @@ def read_settings(tree: type[T], environment: Mapping[str, str] | None, argument
     """Read the settings into `tree`, a dataclass whose fields are settings and sections. Raises BadSetting.
 
     The first source that has a setting wins: `arguments`, the environment, the settings file, and the push settings of
-    the running `up`. Only the profile of the last `up` comes before that of the settings file. If `environment` is
-    None, this process's environment is read.
+    the running `up`. The profile of the last `up` comes before that of the settings file. If `environment` is None,
+    this process's environment is read.
     """
     variables = os.environ if environment is None else environment
     entries = {entry.variable: entry for entry in setting_entries(tree)}
@@ -112,18 +112,18 @@ def _flatten(content: Mapping[str, Any], prefix: tuple[str, ...]) -> Iterator[tu
             yield ".".join((*prefix, name)), value
 
 
-def _unknown_setting_text(name: str, known: list[str]) -> str:
+def _unknown_setting_text(name: str, valid_names: list[str]) -> str:
     # Compare without the prefix that all names have, because it would make all of them similar.
     prefix = VARIABLE_PREFIX if name.startswith(VARIABLE_PREFIX) else ""
     suggestions = get_close_matches(
-        name.removeprefix(prefix), [known_name.removeprefix(prefix) for known_name in known], n=1
+        name.removeprefix(prefix), [valid_name.removeprefix(prefix) for valid_name in valid_names], n=1
     )
     hint = f"did you mean {prefix}{suggestions[0]}?" if suggestions else "see docs/settings.md."
     return f"Unknown setting {name}; {hint}"
 
 
 def _parse_value(entry: SettingEntry, name: str, raw: object) -> Any:
-    with suppress(msgspec.ValidationError):  # operators would not understand its message
+    with suppress(msgspec.ValidationError):  # replaced by BadSetting, whose text operators understand
         value = msgspec.convert(raw, type=entry.kind, strict=False, dec_hook=_convert)
         if value is not None and entry.rule.is_valid(value):
             return value
@@ -139,7 +139,7 @@ def _convert(kind: type, value: object) -> object:
 
 
 def _build_section(tree: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:
-    """Build the settings tree and its sections from the values of its leaves."""
+    """Build the section at `path`, and the sections in it, from the values of all settings."""
     kinds = get_type_hints(tree)
     leaves = {leaf[-1]: value for leaf, value in values.items() if leaf[:-1] == path}
     sections = {name: _build_section(kind, values, (*path, name)) for name, kind in kinds.items() if is_dataclass(kind)}

@@ -21,10 +21,11 @@ from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit
 MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
 OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
-LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
+FCM_LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
 FAKE_MODES = ("auto", "on", "off")
 MIN_PER_MINUTE = 20
-"""Lowest rate limit. Without Redis a worker sends a tenth of it, and with less it would never send an alert."""
+"""Least alerts per minute of a rate limit. Without Redis each worker may send a tenth of the limit. A lower one would
+then let it send nothing."""
 FILE_REQUIREMENT = "a file"
 """Requirement of a setting that names a file. `PushSettings.toml` recognizes paths by it."""
 TOPIC_PATTERN = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
@@ -35,7 +36,7 @@ DEVELOPMENT_ONLY_KEYS = ("push.web.loopback",)
 """Settings that are valid only together with `insecure_dev`."""
 
 
-def _count(default: int, meaning: str, *, minimum: int = 0) -> int:
+def _count_setting(default: int, meaning: str, *, minimum: int = 0) -> int:
     field: int = setting(
         default,
         requirement=f"a whole number from {minimum} to {MAX_COUNT}",
@@ -45,8 +46,8 @@ def _count(default: int, meaning: str, *, minimum: int = 0) -> int:
     return field
 
 
-def _is_origin(text: str) -> bool:
-    """Return whether the text is an origin with TLS or a loopback host. Secrets and alerts are sent to it."""
+def _is_safe_origin(text: str) -> bool:
+    """Return whether the text is an origin with TLS, or of a loopback host. Secrets and alerts are sent there."""
     try:
         url = urlsplit(text)
         is_bare = url.hostname and text.isascii() and not (url.path or url.query or url.fragment or "@" in url.netloc)
@@ -63,35 +64,35 @@ def _is_loopback(host: str | None) -> bool:
     return host is not None and is_loopback(host)
 
 
-def _origin(meaning: str) -> str:
+def _origin_setting(meaning: str) -> str:
     field: str = setting(
         "",
         requirement="empty, or https:// and a host without a path (http:// for loopback)",
         meaning=meaning,
-        is_valid=lambda text: not text or _is_origin(text),
+        is_valid=lambda text: not text or _is_safe_origin(text),
     )
     return field
 
 
-def _fake() -> str:
+def _fake_setting() -> str:
     field: str = setting(
         "",
         requirement="empty, or a loopback http:// or https:// URL without a path",
         meaning="URL of the fake that receives these alerts (`notifier fake`), as `NOTIFIER_PUSH_FAKES` "
         "decides. If empty, `notifier up` starts one.",
-        is_valid=lambda text: not text or (_is_origin(text) and _is_loopback(urlsplit(text).hostname)),
+        is_valid=lambda text: not text or (_is_safe_origin(text) and _is_loopback(urlsplit(text).hostname)),
     )
     return field
 
 
-def _file(meaning: str) -> str:
+def _file_setting(meaning: str) -> str:
     field: str = setting("", requirement=FILE_REQUIREMENT, meaning=meaning)
     return field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApnsSettings:
-    key: str = _file("APNs key, Apple's AuthKey_….p8. If empty, there are no credentials for Apple devices.")
+    key: str = _file_setting("APNs key, Apple's AuthKey_….p8. If empty, there are no credentials for Apple devices.")
     key_id: str = setting(
         "", requirement="ten capital letters and digits", meaning="Id of the key, as Apple shows it beside the key."
     )
@@ -105,13 +106,15 @@ class ApnsSettings:
         "alerts. If empty, all apps are allowed.",
         is_valid=lambda topics: not topics or re.fullmatch(rf"{TOPIC_PATTERN}(,{TOPIC_PATTERN})*", topics) is not None,
     )
-    production: str = _origin("Apple's server for devices of the environment `production`. If empty, Apple's own.")
-    sandbox: str = _origin("Apple's server for devices of the environment `sandbox`. If empty, Apple's own.")
-    # Apple publishes no limit (TN2265). The default is what one core sends in a minute; all workers share it.
-    per_minute: int = _count(
+    production: str = _origin_setting(
+        "Apple's server for devices of the environment `production`. If empty, Apple's own."
+    )
+    sandbox: str = _origin_setting("Apple's server for devices of the environment `sandbox`. If empty, Apple's own.")
+    # Apple publishes no limit (TN2265). The default is twice Google's quota; all workers share it.
+    per_minute: int = _count_setting(
         1_200_000, "Alerts per minute to Apple devices, for all workers together.", minimum=MIN_PER_MINUTE
     )
-    fake: str = _fake()
+    fake: str = _fake_setting()
 
     def __post_init__(self) -> None:
         if self.key and not (self.key_id and self.team_id):
@@ -129,20 +132,20 @@ class ApnsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcmSettings:
-    account: str = _file("Google service account file (JSON). If empty, there are no credentials for Firebase.")
-    origin: str = _origin("Google's FCM server. If empty, Google's own.")
+    account: str = _file_setting("Google service account file (JSON). If empty, there are no credentials for Firebase.")
+    origin: str = _origin_setting("Google's FCM server. If empty, Google's own.")
     library: str = setting(
         OWN_LIBRARY,
-        requirement=" or ".join(LIBRARIES),
+        requirement=" or ".join(FCM_LIBRARIES),
         meaning="Library whose tokens and connections carry alerts. Google's is an optional extra, and slower: "
         '`pip install "notifier[firebase-admin]"`.',
-        is_valid=lambda name: name in LIBRARIES,
+        is_valid=lambda name: name in FCM_LIBRARIES,
     )
     # Google's default quota per project.
-    per_minute: int = _count(
+    per_minute: int = _count_setting(
         600_000, "Alerts per minute through Firebase, for all workers together.", minimum=MIN_PER_MINUTE
     )
-    fake: str = _fake()
+    fake: str = _fake_setting()
 
     @property
     def is_configured(self) -> bool:
@@ -155,7 +158,7 @@ class FcmSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPushSettings:
-    key: str = _file("Web Push key, PEM on the curve P-256. If empty, there are no credentials for browsers.")
+    key: str = _file_setting("Web Push key, PEM on the curve P-256. If empty, there are no credentials for browsers.")
     subject: str = setting(
         "",
         requirement="mailto: and an address, or an https:// URL, that others can reach",
@@ -174,10 +177,10 @@ class WebPushSettings:
         f"`{variable('insecure_dev')}`.",
     )
     # No push service publishes a limit. The default is what one core encrypts in a minute.
-    per_minute: int = _count(
+    per_minute: int = _count_setting(
         300_000, "Alerts per minute to browsers, for all workers together.", minimum=MIN_PER_MINUTE
     )
-    fake: str = _fake()
+    fake: str = _fake_setting()
 
     def __post_init__(self) -> None:
         _ = self.services  # raises if a host is invalid
@@ -204,8 +207,8 @@ class PushSettings:
         "in every tier ([audiences](audiences.md#who-is-alerted)).",
         is_valid=lambda text: not text or set(text.split(",")) <= set(TIERS),
     )
-    hourly: int = _count(5, "Alerts per user and hour. 0: no limit.")
-    daily: int = _count(20, "Alerts per user in 24 hours. 0: no limit.")
+    hourly: int = _count_setting(5, "Alerts per user and hour. 0: no limit.")
+    daily: int = _count_setting(20, "Alerts per user in 24 hours. 0: no limit.")
     fakes: str = setting(
         FAKE_MODES[0],
         requirement=", ".join(FAKE_MODES[:-1]) + f" or {FAKE_MODES[-1]}",
@@ -237,12 +240,12 @@ class PushSettings:
                 return self.web
 
     def is_faked(self, platform: Platform) -> bool:
-        """Return whether the platform's alerts go to a fake provider. While none runs, they are not sent."""
+        """Return whether the platform's alerts go to a fake provider. While no fake runs, they are not sent."""
         return self.fakes == "on" or (self.fakes == "auto" and not self.settings_for(platform).is_configured)
 
     @property
     def with_all_faked(self) -> Self:
-        """Copy of these settings in which each platform has a fake. The addresses of running fakes are removed."""
+        """Copy of these settings in which all alerts go to fakes, without the addresses of the fakes that run now."""
         return replace(self, fakes="on").with_fakes(dict.fromkeys(Platform, ""))
 
     def with_fakes(self, origins: Mapping[Platform, str]) -> Self:

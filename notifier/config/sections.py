@@ -12,7 +12,7 @@ MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
 
 
-def _count(default: int, meaning: str) -> int:
+def _count_setting(default: int, meaning: str) -> int:
     field: int = setting(
         default,
         requirement="a whole number from 0 to 1000000000",
@@ -24,9 +24,9 @@ def _count(default: int, meaning: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    reads: int = _count(1_500, "Reads per user in 15 minutes, including opened streams. 0: no limit.")
-    writes: int = _count(300, "Writes per user in 3 hours: marks, seen and preferences. 0: no limit.")
-    requests: int = _count(0, "Requests of any kind per service key and minute. 0: no limit.")
+    reads: int = _count_setting(1_500, "Reads per user in 15 minutes, including opened streams. 0: no limit.")
+    writes: int = _count_setting(300, "Writes per user in 3 hours: marks, seen and preferences. 0: no limit.")
+    requests: int = _count_setting(0, "Requests of any kind per service key and minute. 0: no limit.")
 
 
 # Inbox: the deadline of a page and the memory of its caches.
@@ -39,8 +39,8 @@ class InboxLimits:
     deadline: timedelta = setting(
         timedelta(seconds=0.2),
         requirement="a number of seconds from 0.05 to 10",
-        meaning="Deadline of a page. After it the API answers with the page that this process showed the user "
-        "last, marked partial, or with 503.",
+        meaning="Deadline of a page; five times as long if the process has no page of the user to fall back to. "
+        "After it the API answers with the user's last page or a page of inbox rows, marked partial, or with 503.",
         is_valid=lambda deadline: timedelta(seconds=0.05) <= deadline <= timedelta(seconds=10),
     )
     cache: int = setting(
@@ -81,11 +81,12 @@ class ReachSettings:
 # Dead letters: how many records of a lane may become dead letters before the lane stops.
 
 MAX_DEAD_LETTERS = 1_000
-"""Upper bound of the limits. Each dead letter rewrites the tally, which lists those of the window: 1,000 are ~40 kB."""
+"""Upper bound of the limits. Each dead letter rewrites the tally, which lists the window's dead letters: 1,000 of them
+take about 40 kB."""
 MAX_WINDOW_RECORDS = 1_000_000
 
 
-def _dead_letter_count(default: int, meaning: str) -> int:
+def _dead_letter_count_setting(default: int, meaning: str) -> int:
     field: int = setting(
         default,
         requirement=f"a whole number from 0 to {MAX_DEAD_LETTERS}",
@@ -97,12 +98,12 @@ def _dead_letter_count(default: int, meaning: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSettings:
-    in_a_row: int = _dead_letter_count(
+    in_a_row: int = _dead_letter_count_setting(
         DeadLetterLimit().in_a_row,
         "Records or slices of a lane that may become dead letters in a row. The lane stops before the "
         "next one ([what to do](operations.md#a-lane-is-stopped)). 0: no limit.",
     )
-    in_window: int = _dead_letter_count(
+    in_window: int = _dead_letter_count_setting(
         DeadLetterLimit().in_window,
         "Dead letters allowed among the last `NOTIFIER_DEAD_LETTERS_WINDOW` records or slices of a "
         "lane, in any order; 100 of 10,000 are 1 %. 0: no limit.",
@@ -110,7 +111,7 @@ class DeadLetterSettings:
     window: int = setting(
         DeadLetterLimit().window,
         requirement=f"a whole number from 1 to {MAX_WINDOW_RECORDS}",
-        meaning="How many of a lane's latest records or slices that limit covers.",
+        meaning="Number of a lane's latest records or slices that `NOTIFIER_DEAD_LETTERS_IN_WINDOW` covers.",
         is_valid=lambda records: 1 <= records <= MAX_WINDOW_RECORDS,
     )
 

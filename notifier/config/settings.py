@@ -26,21 +26,20 @@ from notifier.domain.errors import BadSetting
 CELEBRITY_THRESHOLD = 1_000_000
 """Followers that make an account a celebrity, as required by the product specification."""
 HYSTERESIS = 0.9
-"""Share of the threshold that a celebrity needs to stay one. Without it an account at the threshold would flap."""
+"""Share of the threshold above which a celebrity stays one. Without it an account at the threshold would flap."""
 
 MAX_COLLAPSE = timedelta(days=1)
-"""Longest collapse window. A burst is announced once, so it must not absorb mentions of a later day."""
+"""Longest collapse window. Users are alerted of a burst once, so it must not absorb mentions of a later day."""
 MAX_REFILL = timedelta(days=1)
 """Longest time until a subject's fan-out budget grows by one."""
-MONITOR_BOUNDS = timedelta(seconds=0.1), timedelta(hours=1)
+MONITOR_INTERVAL_BOUNDS = timedelta(seconds=0.1), timedelta(hours=1)
 """Bounds of the monitor's interval. Shorter, it would be a busy loop; longer, backpressure would be out of date."""
-ROLL_UP_BOUNDS = timedelta(seconds=1), timedelta(hours=1)
-"""Bounds of the roll-up interval. Shorter, it would be a busy loop; longer, a new process might miss an hour of
-activity."""
+ROLL_UP_INTERVAL_BOUNDS = timedelta(seconds=1), timedelta(hours=1)
+"""Bounds of the roll-up interval. Shorter, it would be a busy loop; longer, tiers would be out of date."""
 MAX_API_WORKERS = 64
 """Most API processes on one machine. Each takes 40 MB and has its own connections to the engines."""
 MAX_STREAMS = 50_000
-"""Upper bound of live streams per API process. It is more than one process can notify within a second."""
+"""Upper bound of the live streams per API process."""
 ORIGIN_PATTERN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 """Origin as a browser sends it, in lower case and without a path, because origins are compared as strings."""
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -150,14 +149,14 @@ class Settings:
         timedelta(seconds=10),
         requirement="a number of seconds from 0.1 to 3600",
         meaning="Seconds between two measurements of the monitor, which decide how much P2 must give way.",
-        is_valid=lambda every: MONITOR_BOUNDS[0] <= every <= MONITOR_BOUNDS[1],
+        is_valid=lambda every: MONITOR_INTERVAL_BOUNDS[0] <= every <= MONITOR_INTERVAL_BOUNDS[1],
     )
     roll_up_every: timedelta = setting(
         timedelta(minutes=1),
         requirement="0, or a number of seconds from 1 to 3600",
         meaning="Seconds between two roll-ups, which count recent inbox opens as activity and so decide tiers. "
         "0: never. Tiers then stay as they were loaded, as in `notifier demo` and the benchmarks.",
-        is_valid=lambda every: not every or ROLL_UP_BOUNDS[0] <= every <= ROLL_UP_BOUNDS[1],
+        is_valid=lambda every: not every or ROLL_UP_INTERVAL_BOUNDS[0] <= every <= ROLL_UP_INTERVAL_BOUNDS[1],
     )
     p2_days: int = setting(
         P2_DAYS_CHOICES[-1],

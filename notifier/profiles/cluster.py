@@ -170,7 +170,7 @@ class ClusterProfile:
         return {}
 
     def worker_counts(self) -> Mapping[Pool, int]:
-        # While one process waits for the store, the other computes audiences. A single process leaves a sixth of two
+        # While one process waits for the store, the other computes audiences. A single process left a sixth of two
         # cores idle.
         return {Pool.P0: 2, Pool.P1: 2}
 

@@ -1,4 +1,4 @@
-"""The data folder and the Redis URL: checks, lock and installation name, for both profiles."""
+"""The data folder and the Redis URL of both profiles: checks, lock and Kafka name."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ from notifier.domain.errors import BadSetting, CacheUnavailable, DataLocked, Unw
 # TLS options of a Redis URL. They are always made explicit, because the Redis client and Celery differ in defaults.
 
 CERTIFICATE_MODES = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
-"""Modes of certificate verification, as either library spells them, and the spelling that both accept."""
+"""Modes of certificate verification: each library's spelling, and the spelling that both accept."""
 
 
 def checked_redis_url(url: str) -> str:
@@ -55,7 +55,10 @@ REDIS_STARTUP_TIMEOUT = 5.0
 
 
 def instance_name(settings: Settings) -> str:
-    """Return the name of this installation. The default is made of host and data folder, and survives restarts."""
+    """Return the name of this process's readers in Kafka. The default is made of host name and data folder.
+
+    It must survive restarts, because Kafka gives a reader with the same name its former partitions.
+    """
     folder = crc32(str(settings.data.absolute()).encode())
     return settings.instance or f"{gethostname()}-{folder:08x}"
 
@@ -63,7 +66,7 @@ def instance_name(settings: Settings) -> str:
 def require_redis(url: str, timeout: float) -> None:
     """Wait up to `timeout` seconds for Redis to answer. Raises CacheUnavailable.
 
-    Call it at startup only. At that time a silent Redis mostly means a wrong address. Later it means an outage, which
+    Call it at startup only: a Redis that does not answer then mostly has a wrong address. Later it has an outage, which
     roles tolerate.
     """
     try:

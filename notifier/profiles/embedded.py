@@ -87,7 +87,7 @@ from notifier.profiles.push_providers import configured_platforms, providers
 NO_REDIS_URL = "redis://127.0.0.1:1"
 """A URL at which nothing listens. It is used when no Redis is configured and no `notifier up` runs on the data folder.
 
-Calls then fail at once, and callers do without Redis.
+Calls to Redis then fail at once, and their callers continue without it.
 """
 
 

@@ -13,7 +13,7 @@ from notifier.profiles.profile import Inspection, Level
 # the results of the others are still reported.
 
 INSPECTION_TIMEOUT = 4.5
-"""Seconds in which the inspections of all engines, which run concurrently, must end."""
+"""Seconds after which an inspection fails. All engines are inspected concurrently."""
 
 EngineInspection = Callable[[], Sequence[Inspection]]
 
@@ -24,7 +24,7 @@ def run_inspections(
     """Run all inspections concurrently. Yield the results engine by engine, in the order of the mapping.
 
     If an inspection raises a NotifierError or does not end in time, its only result is a failed inspection with the
-    engine's name. Any other error is raised here.
+    engine's name. Other errors are raised here.
     """
     deadline = monotonic() + timeout
     running = {name: _RunningInspection(inspect) for name, inspect in inspections.items()}
@@ -73,19 +73,19 @@ def _failed_inspection(name: str, detail: str) -> Inspection:
 CLOCK_WARN_SECONDS, CLOCK_FAIL_SECONDS = 0.5, 2.0
 """Clock skew at which the inspection warns or fails.
 
-Of two writes to a Cassandra row the one with the later timestamp wins, and timestamps come from clocks. Each process
+Of two writes to a Cassandra cell the one with the later timestamp wins, and timestamps come from clocks. Each process
 also decides by its own clock whether a burst is visible yet.
 """
 MIN_CASSANDRA_VERSION, MIN_KAFKA_VERSION, MIN_REDIS_VERSION = (5, 0), (4, 0), (7,)
 MIN_REPLICAS = 3
-"""Recommended copies of each Cassandra row and each Kafka partition. With three, the loss of one leaves a majority."""
+"""Recommended copies of each Cassandra row and each Kafka partition. Of three copies, a majority survives one loss."""
 MIN_FAIL_THRESHOLD_KIB, MIN_WARN_THRESHOLD_PARTITIONS = 50, 10
-"""Cassandra's default limits of a batch, which the bulk writer's batches fit.
+"""Cassandra's default limits of a batch: its size, and the partitions of an unlogged batch. Our batches fit into them.
 
 A node rejects batches above its fail threshold. It only logs a warning for batches above its warn threshold.
 """
 KIB_PER_UNIT = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
-REPAIR_ADVICE = "Then run `nodetool repair --full` on each node, which makes the new copies of existing data."
+REPAIR_ADVICE = "Then run `nodetool repair --full` on each node, which copies the existing data to the new replicas."
 
 
 def inspect_cassandra(status: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> Iterator[Inspection]:
@@ -96,7 +96,7 @@ def inspect_cassandra(status: cassandra.CassandraStatus, access: cassandra.Cassa
     )
     yield nodes_inspection([node.address for node in status.nodes if not node.is_up])
     yield schema_inspection(status)
-    copies = _replica_count(status, access)
+    copies = _copy_count(status, access)
     yield replication_inspection(copies, local_nodes, access, keyspace_exists=status.replication is not None)
     for node in [node for node in local_nodes if node.is_up][:1]:  # one node: all should have the same settings
         yield batch_inspection(node.settings)
@@ -187,10 +187,10 @@ def replication_inspection(
     *,
     keyspace_exists: bool,
 ) -> Inspection:
-    """Assess whether each row has a quorum. In the worst case all nodes that are down have a copy of the same row.
+    """Assess whether each row has a quorum of nodes that are up, even if all nodes that are down have a copy of it.
 
-    A keyspace may ask for more copies than there are nodes. Cassandra then places one on each node (`placed_copies`),
-    but a quorum is still counted from the copies asked for.
+    A keyspace may ask for more copies than there are nodes. Cassandra then places one on each node (`placed_copies`).
+    The quorum is still a majority of the copies asked for.
     """
     down_count, placed_copies = sum(not node.is_up for node in local_nodes), min(copies, len(local_nodes))
     quorum = copies // 2 + 1
@@ -222,7 +222,7 @@ def replication_inspection(
 
 
 def _quorum_remedy(quorum: int, placed_copies: int, down_count: int) -> str:
-    """Return how to get a quorum for rows that lack one: start nodes that are down, add nodes, or both."""
+    """Return advice for rows without a quorum: start nodes that are down, add nodes, or both."""
     to_add = max(0, quorum - placed_copies)
     to_start = quorum - placed_copies + down_count - to_add
     starting = [f"Start at least {to_start} of the nodes that are down."] if to_start else []
@@ -232,21 +232,24 @@ def _quorum_remedy(quorum: int, placed_copies: int, down_count: int) -> str:
 
 def batch_inspection(settings: Mapping[str, str]) -> Inspection:
     """Assess the node's batch limits. A slice whose batches exceed the fail threshold can never complete."""
-    hard_limit = _parse_kib(settings.get("batch_size_fail_threshold", ""))
-    warn_limit = _parse_int(settings.get("unlogged_batch_across_partitions_warn_threshold", ""))
-    is_limit_too_low = hard_limit is not None and hard_limit < MIN_FAIL_THRESHOLD_KIB
-    warns_too_early = warn_limit is not None and warn_limit < MIN_WARN_THRESHOLD_PARTITIONS
+    fail_threshold_kib = _parse_kib(settings.get("batch_size_fail_threshold", ""))
+    warn_threshold_partitions = _parse_int(settings.get("unlogged_batch_across_partitions_warn_threshold", ""))
+    is_fail_threshold_too_low = fail_threshold_kib is not None and fail_threshold_kib < MIN_FAIL_THRESHOLD_KIB
+    warns_too_early = (
+        warn_threshold_partitions is not None and warn_threshold_partitions < MIN_WARN_THRESHOLD_PARTITIONS
+    )
     return Inspection(
         name="cassandra batches",
-        level="fail" if is_limit_too_low else "warn" if warns_too_early else "ok",
-        detail=f"Fail threshold {hard_limit or 0:g} KiB, warning threshold {warn_limit or 0} partitions.",
+        level="fail" if is_fail_threshold_too_low else "warn" if warns_too_early else "ok",
+        detail=f"Fail threshold {fail_threshold_kib or 0:g} KiB, "
+        f"warning threshold {warn_threshold_partitions or 0} partitions.",
         remedy=f"Set batch_size_fail_threshold to {MIN_FAIL_THRESHOLD_KIB}KiB or more in cassandra.yaml."
-        if is_limit_too_low
+        if is_fail_threshold_too_low
         else "The node logs a warning for many batches. Set unlogged_batch_across_partitions_warn_threshold to "
         f"{MIN_WARN_THRESHOLD_PARTITIONS} in cassandra.yaml."
         if warns_too_early
         else "",
-        value=hard_limit,
+        value=fail_threshold_kib,
         limit=MIN_FAIL_THRESHOLD_KIB,
     )
 
@@ -322,24 +325,24 @@ def inspect_redis(name: str, server: redis.RedisServer, *, holds_tasks: bool) ->
     )
     yield clock_inspection(name, server.clock_lead)
     if holds_tasks:
-        evicts_keys = server.eviction_policy != "noeviction"
+        may_evict_keys = server.eviction_policy != "noeviction"
         yield Inspection(
             name=f"{name} policy",
-            level="fail" if evicts_keys else "ok",
+            level="fail" if may_evict_keys else "ok",
             detail=f"{server.eviction_policy or 'unknown'}.",
             remedy=(
                 "Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file: a full "
                 "server must reject tasks, not lose them."
             )
-            if evicts_keys
+            if may_evict_keys
             else "",
             value=server.eviction_policy,
             limit="noeviction",
         )
 
 
-def _replica_count(status: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> int:
-    """Return the number of replicas in our datacenter: 3 for `3/1`, which stands for three with one transient."""
+def _copy_count(status: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> int:
+    """Return the number of copies in our datacenter: 3 for `3/1`, which means three, one of them transient."""
     replication = status.replication or {}
     text = replication.get(access.datacenter) or replication.get("replication_factor") or "0"
     return int(re.match(r"\d*", text)[0] or 0)  # type: ignore[index] # the pattern matches any text

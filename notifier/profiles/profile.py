@@ -28,43 +28,48 @@ class Inspection:
 
 
 class Profile(Protocol):
+    """Technologies of one process: its ports, and what the commands need to know about the engines behind them."""
+
     def pending(self) -> Sequence[str]:
         """Return the names of the migrations that `migrate` would apply. Raises SchemaNewer or SchemaChanged."""
         ...
 
     def migrate(self, phase: str | None = None) -> int:
-        """Migrate the store to the schema of this code and return the number of applied steps. Raises SchemaNewer.
+        """Migrate the store to the schema of this code, and return the number of applied steps.
 
         Without a phase all steps run. Steps of the phase `pre` only add, and may run while processes of an older
-        version still serve. Steps of the phase `post` remove, and may run only once no such process is left.
+        version still serve. Steps of the phase `post` remove, and may run only once no such process is left. Raises
+        SchemaNewer or SchemaChanged.
         """
         ...
 
     def prepare(self) -> None:
-        """Ensure that the store has the schema of this code. Raises SchemaNewer or SchemaOlder.
+        """Ensure that the store has the schema of this code. Raises SchemaNewer, SchemaOlder or SchemaChanged.
 
-        The embedded profile migrates its own files. The cluster profile only checks the keyspace, which others share.
+        The embedded profile migrates its own files. The cluster profile only checks the keyspace, which other processes
+        share, and ignores outages.
         """
         ...
 
     def warm(self) -> None:
-        """Prepare the store's statements: without this the first reads of a role would be slow. Ignores outages."""
+        """Prepare the store's statements, so that the first reads of a role are not slow. Ignores outages."""
         ...
 
     def services(self, on_locked: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
         """Lock the data folder, and run the services that this machine provides, until the block ends.
 
-        Only the main process of `notifier up` calls it. The embedded profile runs a Valkey server unless a Redis is
+        `notifier up` and `notifier demo` call it. The embedded profile runs a Valkey server unless a Redis is
         configured; the cluster profile runs nothing. `on_locked` is called once the folder is locked and before any
         service starts. If it raises, no service starts. The block gets the environment variables with which child
         processes find the services.
 
-        Raises DataLocked or NoValkey, and CacheUnavailable if a configured Redis does not answer.
+        Raises DataLocked, Unwritable, NoValkey or BadSetting, and CacheUnavailable if a configured Redis does not
+        answer.
         """
         ...
 
     def require_services(self) -> None:
-        """Check the requirements of `services` without starting anything. Raises NoValkey or CacheUnavailable."""
+        """Check that a configured Redis answers, or that Valkey is installed. Raises CacheUnavailable or NoValkey."""
         ...
 
     def inspect(self) -> Iterator[Inspection]:
@@ -106,11 +111,11 @@ class Profile(Protocol):
         ...
 
     def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
-        """Return the pool's Celery application, which the worker host runs. Does not connect yet."""
+        """Return the pool's Celery application, which a worker process runs. Does not connect yet."""
         ...
 
     def flush_redis(self) -> bool:
-        """Flush this data folder's Valkey server, to simulate an operator's mistake. Return False if there is none."""
+        """Empty this data folder's Valkey server, to simulate an operator's mistake. Return False if none runs."""
         ...
 
     def close(self) -> None: ...

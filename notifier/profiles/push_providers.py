@@ -25,7 +25,7 @@ HTTP2_LIMITS: Mapping[Platform, Http2Limits] = {
     # Apple allows many streams per connection, so further connections are rarely opened.
     Platform.APNS: Http2Limits(max_connections=6),
     # Google allows 100 streams per connection. If an answer takes 50 ms, eight connections carry 16,000 alerts a
-    # second, more than one core sends.
+    # second, more than Google's default quota of 10,000.
     Platform.FCM: Http2Limits(max_connections=8),
     Platform.WEB: Http2Limits(),
 }
@@ -130,7 +130,7 @@ class _ProviderFactory:
                 return self._web(_vapid(push), services, self._guarded_transport(services, resources), resources)
 
     def _faked(self, resources: ExitStack) -> Provider:
-        """Create the same sender as for the real provider, but with the fake's address and public test credentials."""
+        """Create the sender of the real provider, but with the fake's address and public test credentials."""
         fake = self.push.settings_for(self.platform).fake
         match self.platform:
             case Platform.APNS:

@@ -59,9 +59,9 @@ def build_inbox(
         pull=ports.pull,
         clock=ports.clock,
         metrics=metrics,
-        loads=new_shared_loads(),
-        subject_loads=new_shared_loads(),
-        extensions=new_shared_loads(),
+        burst_loads=new_shared_loads(),
+        list_loads=new_shared_loads(),
+        extension_loads=new_shared_loads(),
         max_bytes=megabytes * MEGABYTE - viewer_bytes,
     )
     viewers = ViewerCache(

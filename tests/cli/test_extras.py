@@ -29,7 +29,12 @@ def test_command_runs_without_optional_libraries(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["notifier.profiles.embedded", "notifier.api.server", "notifier.cli.supervisor.pump_process", "workers.host"],
+    [
+        "notifier.profiles.embedded",
+        "notifier.api.server",
+        "notifier.cli.supervisor.pump_process",
+        "workers.celery_worker",
+    ],
 )
 def test_role_is_imported_without_optional_libraries(module: str) -> None:
     result = run(f"import {module}")

@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from notifier.client import AccessDenied, Client, NotTheService, ReceiptStatus, Unanswered
-from notifier.client.http import MAX_PAUSE_SECONDS, MAX_RETRY_AFTER_SECONDS
+from notifier.client.http import MAX_JITTER_SECONDS, MAX_RETRY_AFTER_SECONDS
 from tests.client.scripted_service import (
     Pauses,
     Reply,
@@ -101,7 +101,18 @@ def test_pauses_grow_to_a_limit_with_full_jitter() -> None:
             service.script = [respond(503)] * 10
             with client_of(service.url, pauses, chance=chance) as client:
                 client.send([event()], within=timedelta(hours=1))
-    assert longest.slept == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS]
+    assert longest.slept == [
+        0.1,
+        0.2,
+        0.4,
+        0.8,
+        1.6,
+        3.2,
+        6.4,
+        MAX_JITTER_SECONDS,
+        MAX_JITTER_SECONDS,
+        MAX_JITTER_SECONDS,
+    ]
     assert shortest.slept == [0.0] * 10
 
 

@@ -1,4 +1,4 @@
-"""Starts a Celery host as a process, enqueues slices and reads what it handled."""
+"""Starts a Celery worker process, enqueues slices and reads what it handled."""
 
 import subprocess
 import sys

@@ -177,7 +177,7 @@ def test_concurrent_opens_load_a_burst_once() -> None:
 
     async def herd() -> Sequence[int]:
         inbox = replace(processes.inboxes[0])
-        inbox.subjects.loads, inbox.subjects.subject_loads = Singleflight(), Singleflight()
+        inbox.subjects.burst_loads, inbox.subjects.list_loads = Singleflight(), Singleflight()
         inbox.subjects.timeline = cast(Timeline, Slow(inbox.subjects.timeline))
         inbox = replace(
             inbox,

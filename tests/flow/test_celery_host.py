@@ -1,4 +1,4 @@
-"""The Celery host process: order, graceful stop, broker failures and parent exit."""
+"""The Celery worker process: order, graceful stop, broker failures and parent exit."""
 
 import os
 import signal

@@ -24,35 +24,35 @@ def times() -> ChangeTimes:
 
 def test_page_is_proved_once_the_change_is_older_than_the_clock_skew(times: ChangeTimes) -> None:
     changed = NOON + timedelta(minutes=1)
-    assert not times.proves([NOVA], changed + MARGIN)
-    assert times.proves([NOVA], changed + MARGIN + ONE_MILLISECOND)
-    assert times.proves([LYRA], changed)
+    assert not times.are_unchanged_since([NOVA], changed + MARGIN)
+    assert times.are_unchanged_since([NOVA], changed + MARGIN + ONE_MILLISECOND)
+    assert times.are_unchanged_since([LYRA], changed)
 
 
 def test_page_from_before_the_feed_was_followed_is_not_proved(times: ChangeTimes) -> None:
-    assert not times.proves([LYRA], NOON + MARGIN)
-    assert times.proves([LYRA], NOON + MARGIN + ONE_MILLISECOND)
-    assert not ChangeTimes().proves([LYRA], NOON)
+    assert not times.are_unchanged_since([LYRA], NOON + MARGIN)
+    assert times.are_unchanged_since([LYRA], NOON + MARGIN + ONE_MILLISECOND)
+    assert not ChangeTimes().are_unchanged_since([LYRA], NOON)
 
 
 def test_turn_of_the_latest_change_is_compared(times: ChangeTimes) -> None:
-    assert not times.are_unchanged([NOVA, LYRA], 2)
-    assert times.are_unchanged([NOVA, LYRA], 3)
+    assert not times.are_unchanged_since_revision([NOVA, LYRA], 2)
+    assert times.are_unchanged_since_revision([NOVA, LYRA], 3)
 
 
 def test_evicted_change_proves_nothing_from_before(times: ChangeTimes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_times, "MAX_SUBJECTS", 1)
     forgotten, later = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
     times.record_change(ORION, 4, later)
-    assert not times.proves([NOVA], forgotten + MARGIN)
-    assert times.proves([NOVA], forgotten + MARGIN + ONE_MILLISECOND)
-    assert not times.are_unchanged([NOVA], 2)
-    assert times.are_unchanged([NOVA], 3)
+    assert not times.are_unchanged_since([NOVA], forgotten + MARGIN)
+    assert times.are_unchanged_since([NOVA], forgotten + MARGIN + ONE_MILLISECOND)
+    assert not times.are_unchanged_since_revision([NOVA], 2)
+    assert times.are_unchanged_since_revision([NOVA], 3)
 
 
 def test_restarted_feed_forgets_everything(times: ChangeTimes) -> None:
     times.begin(9, NOON + timedelta(minutes=3))
-    assert not times.proves([LYRA], NOON + timedelta(minutes=3))
-    assert not times.are_unchanged([LYRA], 8)
-    assert times.are_unchanged([LYRA], 9)
-    assert times.are_unchanged([], 0)
+    assert not times.are_unchanged_since([LYRA], NOON + timedelta(minutes=3))
+    assert not times.are_unchanged_since_revision([LYRA], 8)
+    assert times.are_unchanged_since_revision([LYRA], 9)
+    assert times.are_unchanged_since_revision([], 0)

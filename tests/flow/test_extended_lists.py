@@ -144,7 +144,7 @@ def followers(world: World, number: int) -> Sequence[UserId]:
 def concurrent(inbox: Inbox) -> Inbox:
     """Share loads between concurrent opens, as an API process does."""
     subjects = inbox.subjects
-    subjects.loads, subjects.subject_loads, subjects.extensions = Singleflight(), Singleflight(), Singleflight()
+    subjects.burst_loads, subjects.list_loads, subjects.extension_loads = Singleflight(), Singleflight(), Singleflight()
     return inbox
 
 

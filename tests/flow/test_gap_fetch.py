@@ -9,7 +9,7 @@ import pytest
 
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.inbox.gap_fetch import MAX_READ, NO_SUBJECT, GapFetch, GapPage, SeqRange
+from notifier.flow.inbox.gap_fetch import MAX_BURSTS_READ, NO_SUBJECT, GapFetch, GapPage, SeqRange
 from tests.support.failing_ports import FailingPort
 from tests.support.fakes.inbox import MemoryTimeline
 from tests.support.in_memory_system import LYRA, NOVA, Stage
@@ -68,11 +68,11 @@ def calls_for(stage: Stage, subject: Subject, user: UserId = KIM) -> list[tuple[
 
 
 def test_page_is_one_read_of_bounded_size() -> None:
-    stage = mentioned("lyra", MAX_READ + 50)
+    stage = mentioned("lyra", MAX_BURSTS_READ + 50)
     timeline = RecordedTimeline(stage.state.timeline)
     page = fetched(stage, timeline, LYRA, LEE, limit=100)
     [(method, _, returned)] = timeline.calls
-    assert (method, returned, len(page.items)) == ("older_than", MAX_READ, 100)
+    assert (method, returned, len(page.items)) == ("older_than", MAX_BURSTS_READ, 100)
     assert page.next is not None
 
 

@@ -1,4 +1,4 @@
-"""The Celery host on RabbitMQ: no task is lost when worker or broker is killed."""
+"""Celery worker process on RabbitMQ: no task is lost when either is killed."""
 
 import subprocess
 import time

@@ -14,7 +14,7 @@ from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.burst_walk import position_of
-from notifier.flow.inbox.gap_fetch import MAX_READ, GapFetch, GapPage, SeqRange, seq_of
+from notifier.flow.inbox.gap_fetch import MAX_BURSTS_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.inbox import InboxPosition
 from tests.support.examples import burst
@@ -164,7 +164,7 @@ def gaps_over(bursts: Sequence[Burst], facts: Facts, most_read: int) -> tuple[Ga
     stored.write(bursts, [])
     timeline = CountingTimeline(stored)
     people = people_of(facts)
-    return GapFetch(people=people, timeline=timeline, clock=ManualClock(NOW), max_read=most_read), timeline
+    return GapFetch(people=people, timeline=timeline, clock=ManualClock(NOW), max_bursts_read=most_read), timeline
 
 
 def pages_of(gaps: GapFetch, subject: Subject, within: SeqRange, limit: int, most_pages: int) -> list[GapPage]:
@@ -233,7 +233,9 @@ def test_gap_fetch_pages_depend_on_visible_bursts_only(seed: int, size: int, fir
     bursts = random_bursts(random_, size)
     facts = random_facts(random_, bursts)
     visible = [burst_ for burst_ in bursts if facts.shows(burst_)]
-    assert shape_of(bursts, facts, first, limit, MAX_READ) == shape_of(visible, facts, first, limit, MAX_READ)
+    assert shape_of(bursts, facts, first, limit, MAX_BURSTS_READ) == shape_of(
+        visible, facts, first, limit, MAX_BURSTS_READ
+    )
 
 
 def shape_of(

@@ -118,7 +118,7 @@ def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, met
     The settings of producers and workers differ only in `timeout`. With `metrics`, the application counts the garbage
     that it deletes from the broker.
     """
-    # Named after its only task, so that `workers/host.py` gets the name of the task from the application.
+    # Named after its only task, so that `workers/celery_worker.py` gets the name of the task from the application.
     app = Celery(TASK_NAME, set_as_current=False)
     app.amqp.Connection = PatientConnection
     queues = _queues(broker, pool)

@@ -92,7 +92,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     from notifier.profiles import choose
     from notifier.profiles.push_providers import require_credentials
     from notifier.wiring.delivery import build_slice_worker
-    from workers.host import run
+    from workers.celery_worker import run
 
     role = process_name(pool, number)
     settings = set_up_role(role, settings_for(data), parent)

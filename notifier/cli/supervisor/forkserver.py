@@ -33,7 +33,7 @@ MODULES = (
     "notifier.cli.commands.fake",
     "notifier.cli.context",
     "notifier.cli.supervisor.pump_process",
-    "workers.host",
+    "workers.celery_worker",
     "workers.watchdog",
 )
 """Modules that the roles import. Without the fork server, each role spends half a second on these imports."""

@@ -87,7 +87,7 @@ def run(
     loops += [
         loop("dispatcher", build_dispatcher(system), DISPATCH_INTERVAL),
         loop("reconciler", build_reconciler(system), RECONCILE_INTERVAL, REBUILD_TIMEOUT_SECONDS),
-        loop("voice", system.live_publisher.flush, LIVE_FLUSH_INTERVAL),
+        loop("live_publisher", system.live_publisher.flush, LIVE_FLUSH_INTERVAL),
         loop("monitor", _without_result(build_load_monitor(system)), system.settings.monitor_every),
     ]
     if every := system.settings.roll_up_every:

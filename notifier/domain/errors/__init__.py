@@ -11,7 +11,7 @@ NotifierError
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
 ├── DiskFull                    the disk is full; writes are refused, reads still work (HTTP 507)
-├── UnusableEnvironment                 this machine or folder can't run the command (CLI exit code 3)
+├── UnusableEnvironment         this machine or folder can't run the command (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
 │   ├── PortTaken  NoValkey  FolderNotEmpty  NotADataFolder  OtherWorld
 │   ├── Unwritable
@@ -137,6 +137,6 @@ __all__ = [
 OUTAGES = (Unavailable, DiskFull, UnusableEnvironment)
 """Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
-They include `UnusableEnvironment`. A process that starts while the store is down connects to it later. It may then find that
-the keyspace is missing, or that its schema is incomplete.
+They include `UnusableEnvironment`. A process that starts while the store is down connects to it later. It may then
+find that the keyspace is missing, or that its schema is incomplete.
 """

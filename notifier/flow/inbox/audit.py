@@ -1,7 +1,7 @@
 """Audit: recompute an answered list and badge from stored bursts, and report differences.
 
-It walks the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. So a match means that two
-independent computations agree.
+It reads the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. It shares only the rules
+with the inbox: the predicate, and which bursts a digest has.
 """
 
 import logging
@@ -37,9 +37,8 @@ class Audit:
     async def compare(self, opened: OpenedInbox) -> None:
         """Recompute an answer; log and count it if it differs.
 
-        A difference counts if it is still there after a pause, and the viewer's facts are unchanged. Two kinds of
-        answers are skipped: partial pages, and answers that reach further down than a page ever walks. Raises
-        StoreUnavailable.
+        A difference counts if it is still there after a pause, and the viewer's facts are unchanged. Partial pages are
+        skipped, and so are answers for which more than MAX_RUNS runs would have to be read. Raises StoreUnavailable.
         """
         if opened.page is not None and opened.page.partial:
             return
@@ -73,7 +72,7 @@ class Audit:
         )
 
     async def _bursts(self, opened: OpenedInbox) -> Sequence[Burst] | None:
-        """Return all bursts that the viewer sees, or saw before they were retracted, newest first.
+        """Return the bursts that the viewer sees, or saw before they were retracted, newest first.
 
         Reads as far down as list and badge reach. Returns None if that takes more than MAX_RUNS runs.
         """
@@ -178,23 +177,23 @@ def _badge_differences(
 
 
 def _is_settled(view: InboxView, entry: Entry) -> bool:
-    """Return whether the entry surely looked the same at the answer and now.
+    """Return whether an entry that is visible now was certainly visible when the answer was made.
 
-    An entry younger than CERTAINLY_VISIBLE_AGE may have become visible in between. The same is assumed of bursts with a
-    blocked mentioner, and of digests that have only such bursts: they may become visible with the next mentioner.
+    An entry that was younger than CERTAINLY_VISIBLE_AGE may have become visible later. So may a burst with a blocked
+    mentioner, when another mentioner joined it, and a digest that has only such bursts.
     """
     bursts = entry.newest if isinstance(entry, Digest) else (entry,)
     has_blocked_mentioners = all(any(name in view.viewer.blocked for name in burst.mentioners) for burst in bursts)
     return entry.opened_at <= view.now - CERTAINLY_VISIBLE_AGE and not has_blocked_mentioners
 
 
-def _by_day(view: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPosition, Digest | None]]:
+def _by_day(view: InboxView, bursts: Sequence[Burst]) -> Iterator[tuple[InboxPosition, Digest | None]]:
     """Yield each day's digest with its position; None if the day has no digest."""
     viewer, schedule = view.viewer, DigestSchedule.of(view.viewer.account_preferences)
-    for day, bursts in groupby(opened, key=lambda burst: schedule.day_of(burst.opened_at)):
+    for day, day_bursts in groupby(bursts, key=lambda burst: schedule.day_of(burst.opened_at)):
         due, included = (
             schedule.due_time(day),
-            [b for b in bursts if b.restricted_to in {None, *viewer.readable_authors}],
+            [b for b in day_bursts if b.restricted_to in {None, *viewer.readable_authors}],
         )
         digest = digest_of(viewer, day, included, view.now) if due <= view.now else None
         yield InboxPosition(due, digest_key(viewer.user, day)), digest

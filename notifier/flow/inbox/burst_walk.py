@@ -13,10 +13,10 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PulledPositions, PullReader
 
 RUN_LENGTH = 64
-"""Bursts per read: three pages."""
+"""Bursts per read, enough for three pages."""
 
 MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
-"""A page may lack a burst younger than this. A `seen` token covers only older bursts (CERTAINLY_VISIBLE_AGE)."""
+"""Age up to which a walk may leave out a burst. A `seen` token covers only older ones (CERTAINLY_VISIBLE_AGE)."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Key that sorts before the key of every burst."""
@@ -24,14 +24,14 @@ LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 
 @dataclass(slots=True, kw_only=True)
 class BurstWalk:
-    """Walk through bursts that leaves none out.
+    """Walk through all bursts that are older than CERTAINLY_VISIBLE_AGE at `now`, and some that are younger.
 
     The first step reads the pull index and the inbox rows, down to the index's horizon. Each further step reads the
     bursts from the store.
 
-    The index may lack bursts whose announcement failed after its last comparison with the store. So the first step also
-    reads the bursts since that comparison from the store. So the walk returns every burst that is older than
-    CERTAINLY_VISIBLE_AGE at `now`, and a `seen` token made at `now` may cover all of these.
+    The index may lack bursts whose announcement failed since its last comparison with the store. If one of them may be
+    older than MAX_UNLISTED_AGE, the first step also reads the newest bursts from the store. A `seen` token made at
+    `now` may therefore cover all bursts older than CERTAINLY_VISIBLE_AGE.
     """
 
     timeline: Timeline
@@ -80,8 +80,8 @@ class BurstWalk:
     async def _read_unlisted(self, pulled: PulledPositions) -> Sequence[Burst]:
         """Read the newest bursts from the store, as far back as the index may lack a burst.
 
-        A missing burst became readable after the index's last comparison, so it opened at most VISIBILITY_DEADLINE
-        before the comparison. The read is skipped if all such bursts are younger than MAX_UNLISTED_AGE.
+        A burst that it lacks became readable after the index's last comparison, and opened at most VISIBILITY_DEADLINE
+        before the comparison. If all such bursts are younger than MAX_UNLISTED_AGE, nothing is read.
         """
         if pulled.as_of is None or (since := pulled.as_of - VISIBILITY_DEADLINE) > self.now - MAX_UNLISTED_AGE:
             return ()

@@ -10,16 +10,15 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import BurstChanges, FeedPosition
 
 READ_INTERVAL = timedelta(milliseconds=500)
-"""Maximum age of the last read of the feed when cached data is used. So a change that never reached Redis takes effect
-after this time at the latest."""
+"""Maximum age of the last read of the feed when cached data is used. A change that never reached Redis is noticed after
+this time at the latest."""
 MAX_IDLE_TIME = timedelta(minutes=2)
-"""Time without a read after which the caches start over, which costs less than reading all missed changes. Clients
-poll more often."""
+"""Time without a read after which the caches start over, which costs less than reading all missed changes."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ChangeFollower:
-    """Reads the feed when an inbox is opened, never in the background. One instance per event loop."""
+    """Reads the feed before cached data is used, not on a timer. One instance per event loop."""
 
     changes: BurstChanges
     subjects: SubjectCache

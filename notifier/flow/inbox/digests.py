@@ -35,7 +35,7 @@ class DigestWalk:
     timeline: Timeline
     view: InboxView
     after: InboxPosition | None
-    """Position that the walk has reached: just newer than the digest of `day`, which is next."""
+    """Position that the walk has reached: just newer than the digest of `day`, which the next step reads first."""
     has_ended: bool = False
     subjects: Collection[Subject] = field(init=False)
     schedule: DigestSchedule = field(init=False)
@@ -59,7 +59,7 @@ class DigestWalk:
             self.has_ended = True
         elif len(days) > 1:  # the last day may be cut off; the next step reads all of it
             self._go_to(days.pop()[0])
-        else:  # this day has more bursts than its digest counts; the others are skipped
+        else:  # this day has more bursts than its digest counts: skip those beyond
             self._go_to(self.schedule.previous_date(days[0][0]))
         return [digest for day, bursts in days if (digest := self._digest(day, bursts))]
 
@@ -98,7 +98,7 @@ async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[Bur
 
 
 def _due_days(view: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
-    """Yield the days of those keys that belong to the viewer, and whose digests are due and within retention."""
+    """Yield the days of those keys that are the viewer's own, and whose digests are due and not expired."""
     schedule, own_subject = DigestSchedule.of(view.viewer.account_preferences), Subject(Kind.DIGEST, view.viewer.user)
     if not view.digest_subjects:
         return
@@ -137,10 +137,10 @@ def digest_due_for(burst: Burst, view: InboxView) -> datetime:
 
 
 def changes_digest(burst: Burst, before: Burst | None, view: InboxView) -> bool:
-    """Return whether a digest of the viewer lost a burst or a mention, or got this burst late.
+    """Return whether a change of this burst may change what a digest of the viewer has shown.
 
-    A burst that only grew does not count, because the next page shows it anyway. Bursts that the viewer could never see
-    do not count either. `before` is the burst's earlier state; None if it was not known.
+    True if the burst lost a mention, its shown tweet was retracted, or `before`, its earlier state, is not known. False
+    if it only grew, because the next page shows that anyway, and if it is in no digest of the viewer.
     """
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False

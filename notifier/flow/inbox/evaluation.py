@@ -1,4 +1,4 @@
-"""Compute a page and the badge of the same moment from one walk."""
+"""Compute a page of the inbox, and the badge of the same moment."""
 
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class BurstRuns(Protocol):
 
     has_ended: bool
     after: InboxPosition | None
-    """Position that the walk has reached: every burst down to it was returned."""
+    """Position that the walk has reached. Every burst from its start down to here was returned."""
 
     async def step(self) -> Sequence[Burst]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
@@ -44,7 +44,7 @@ class Listing:
 
     @property
     def after(self) -> InboxPosition | None:
-        """Return the position down to which every entry was returned. None if no entry or all entries were."""
+        """Return the position down to which every entry was returned; None before the first and after the last."""
         positions = [walk.after for walk in (self.walk, self.digests) if not walk.has_ended]
         return None if None in positions else max((after for after in positions if after), default=None)
 
@@ -124,7 +124,7 @@ class Evaluation:
     async def unread_entries(self, listing: Listing, visible: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
         """Return the unread entries. Reading stops above BADGE_LIMIT. Raises StoreUnavailable.
 
-        `visible` are the visible entries that the listing has returned already. Its remaining entries are read.
+        `visible` are the visible entries that the listing has returned already. Only its further entries are read.
         """
         viewer = self.view.viewer
         unread_entries = await self._marked_unread()
@@ -146,10 +146,7 @@ class Evaluation:
         return {entry.key: entry for entry in entries.values() if self.view.is_visible(entry)}
 
     async def partial(self, entries: Sequence[Entry] = ()) -> Page:
-        """Return a partial page of the given entries and those that the inbox rows point to.
-
-        Raises StoreUnavailable.
-        """
+        """Return a partial page of these entries and those that the inbox rows point to. Raises StoreUnavailable."""
         from_rows = await self.source.row_entries(self.view, self.after, self.limit)
         return partial_page(self.view, [*entries, *from_rows], self.limit)
 
@@ -162,9 +159,9 @@ def partial_page(view: InboxView, entries: Collection[Entry], limit: int) -> Pag
 
 
 def seen_token(view: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
-    """Return a token for everything that had certainly become visible when the page was made.
+    """Return a token for all shown entries, and for all that had certainly become visible when the page was made.
 
-    On a later page, which starts after the position `after`, the token covers nothing newer than that position.
+    A later page starts after the position `after`. Its token covers nothing newer than that position.
     """
     as_of = view.now - CERTAINLY_VISIBLE_AGE
     if after is not None:

@@ -1,4 +1,7 @@
-"""Gap fetch: return a subject's visible bursts that opened between two seconds (seqs)."""
+"""Gap fetch: return a subject's visible bursts that opened between two seconds (seqs).
+
+A seq in this module is the Unix second of a burst's opening. `BurstKey.seq` is the number of a burst.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +17,14 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
 
-MAX_READ = 200
+MAX_BURSTS_READ = 200
 """Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""
 
 MAX_SEQ = 253_402_300_799
 """Highest seq: the last second that a `datetime` can hold, at the end of the year 9999."""
 
 NO_SUBJECT = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read if the requested subject shows the viewer nothing. So the response time does
+"""A subject that cannot exist. It is read in place of one that shows the viewer nothing, because the response time must
 not reveal whether the requested subject exists."""
 
 
@@ -35,7 +38,7 @@ def opening_second(entry: Entry, now: datetime) -> datetime:
 
 
 def seq_of(entry: Entry, now: datetime) -> int:
-    """Return the item's position in its subject: the second of the opening, in Unix time.
+    """Return the seq of an entry: the second of its opening, in Unix time.
 
     The burst's number is never shown: gaps between numbers would reveal how many bursts by protected accounts there
     are.
@@ -83,13 +86,13 @@ class _Query:
 class GapFetch:
     """Reads bursts from the store, without caches or the pull index.
 
-    Each request makes one read of up to `max_read` bursts, even if its subject does not exist.
+    Each request makes one read of up to `max_bursts_read` bursts, even if its subject does not exist.
     """
 
     people: People
     timeline: Timeline
     clock: Clock
-    max_read: int = MAX_READ
+    max_bursts_read: int = MAX_BURSTS_READ
 
     async def fetch(
         self, user: UserId, subject: Subject, seqs: SeqRange, *, after: InboxPosition | None = None, limit: int = 50
@@ -102,7 +105,7 @@ class GapFetch:
         query = _query(view, subject, seqs, after)
         try:
             run = await self.timeline.older_than(
-                [query.subject], query.end, self.max_read, view.viewer.readable_authors, query.since
+                [query.subject], query.end, self.max_bursts_read, view.viewer.readable_authors, query.since
             )
         except StoreUnavailable:
             return await self._partial(view, query, limit)
@@ -110,7 +113,7 @@ class GapFetch:
         if len(visible) > limit:
             next_position: InboxPosition | None = position_of(visible[limit - 1])
         else:
-            next_position = position_of(run[-1]) if len(run) == self.max_read else None
+            next_position = position_of(run[-1]) if len(run) == self.max_bursts_read else None
         items = [view.burst_item(burst) for burst in visible[:limit]]
         return GapPage(items=items, next=next_position, partial=False, view=view)
 
@@ -122,7 +125,7 @@ class GapFetch:
 
     async def _partial(self, view: InboxView, query: _Query, limit: int) -> GapPage:
         """Return a page of the bursts that the viewer's inbox rows point to. Not every burst has a row."""
-        rows = await self.timeline.rows(view.member, [query.subject], query.end, self.max_read)
+        rows = await self.timeline.rows(view.member, [query.subject], query.end, self.max_bursts_read)
         bursts = await self.timeline.bursts([row.burst for row in rows])
         visible = [burst for burst in bursts.values() if query.covers(burst) and view.is_visible(burst)]
         newest = sorted(visible, key=position_of, reverse=True)[:limit]

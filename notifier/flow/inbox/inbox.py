@@ -63,7 +63,7 @@ class UncachedInbox:
         return await self._page(await self._view(user), after=after, limit=limit)
 
     async def badge(self, user: UserId) -> Badge:
-        """Return how many unread entries all pages of this moment would show together."""
+        """Return the number of unread entries on all pages together, up to BADGE_LIMIT."""
         view = await self._view(user)
         badge = await self._badge(view)
         self.observe(OpenedInbox(view=view, after=None, page=None, badge=badge))
@@ -75,8 +75,8 @@ class UncachedInbox:
         """Return a page and the badge of the same moment.
 
         The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
-        answer at all, a request for the first page gets the page last shown to the user, marked partial. Raises as
-        `page` does.
+        answer at all, a request for the first page gets the user's last known page, marked partial. Raises as `page`
+        does.
         """
         try:
             page = await self.page(user, after=after, limit=limit)
@@ -131,7 +131,7 @@ class UncachedInbox:
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Set the mark of each burst.
 
-        Raises NotFound for a burst that the user does not see, so that marks cannot reveal which bursts exist.
+        Raises NotFound for an entry that the user may not mark, so that marks cannot reveal which bursts exist.
         """
         view = await self._view(user)
         entries = await self.entries(view, bursts)
@@ -163,7 +163,7 @@ class UncachedInbox:
         )
 
     async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        """Return the bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
+        """Return at most `limit` bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.timeline.rows(view.member, view.subjects, after, limit)
         return (await self.timeline.bursts([row.burst for row in rows])).values()
 
@@ -172,12 +172,12 @@ class UncachedInbox:
 
 
 SEEN_TOKEN_MAX_AGE = timedelta(seconds=10)
-"""Maximum age of a `seen` token that is used again. It covers slightly less than a new token, and never too much."""
+"""Age of a `seen` token from which a cached page gets a new one. An older token covers less than a new one would."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """Inbox with caches. Cached data is used only if it is proved current; everything else is read from the store."""
+    """Inbox with caches. What is not proved current is read from the store, or marked partial while the store fails."""
 
     people: People
     facts: ViewerFacts
@@ -191,15 +191,16 @@ class Inbox:
     renderer: PageRenderer | None = None
     """Renders a VIP's page for other processes. None: pages are stored in Redis without a rendering."""
     renderer_id: bytes = b""
-    """Identifies the software version and the secret that render pages. Remembered pages need the same id."""
+    """Identifies the software and the secret that render pages. A remembered page with another id is ignored."""
 
     async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> InboxAnswer:
         """Return a page and the badge of the same moment.
 
         The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
-        answer, a first page falls back to the page that this process last showed the viewer. Without such a page, it
-        falls back to the viewer's inbox rows. Both fallbacks are partial. Raises NotFound for a user that does not
-        exist, and StoreUnavailable if every fallback fails, too.
+        answer, a request for the first page gets the viewer's last cached page. Without such a page, it gets a page of
+        the viewer's inbox rows. Both fallbacks are partial. Raises NotFound for a user that does not exist.
+
+        Raises StoreUnavailable if there is no fallback. Raises TooManyWaiting if the process is overloaded.
         """
         cached = self.viewers.get(user)
         try:
@@ -216,13 +217,13 @@ class Inbox:
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
         """Return a page. Raises NotFound and StoreUnavailable."""
-        viewer = await self.facts.current(user)
-        listing = await self._listing(self._view(viewer), after)
-        page, _ = await self._evaluation(self._view(viewer), after, limit).page(listing)
+        cached = await self.facts.current(user)
+        listing = await self._listing(self._view(cached), after)
+        page, _ = await self._evaluation(self._view(cached), after, limit).page(listing)
         return page
 
     async def badge(self, user: UserId) -> Badge:
-        """Return the number of items that all pages of this moment would show as unread.
+        """Return the number of unread entries on all pages together, up to BADGE_LIMIT.
 
         Raises NotFound and StoreUnavailable.
         """
@@ -242,23 +243,23 @@ class Inbox:
 
     async def see(self, user: UserId, token: SeenToken) -> None:
         """Mark everything that the token covers as seen. Raises NotFound and StoreUnavailable."""
-        viewer = await self.facts.current(user)
-        await self.people.mark_seen(viewer.member, token.as_of, token.newer)
-        self.viewers.set_marks(user, viewer.viewer.marks.with_seen(token))
+        cached = await self.facts.current(user)
+        await self.people.mark_seen(cached.member, token.as_of, token.newer)
+        self.viewers.set_marks(user, cached.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Set the mark of each burst.
 
-        Raises NotFound for a burst that the viewer does not see, so that marks cannot reveal which bursts exist.
+        Raises NotFound for an entry that the viewer may not mark, so that marks cannot reveal which bursts exist.
         """
-        viewer = await self.facts.current(user)
-        view = self._view(viewer)
+        cached = await self.facts.current(user)
+        view = self._view(cached)
         entries = await self.entries(view, bursts)
         for key in bursts:
             if key not in entries or not _may_mark(view, entries[key]):
                 raise NotFound("A burst is not in the user's inbox.")
-        await self.people.mark(viewer.member, bursts, mark)
-        self.viewers.set_marks(user, viewer.viewer.marks.with_mark(bursts, mark))
+        await self.people.mark(cached.member, bursts, mark)
+        self.viewers.set_marks(user, cached.viewer.marks.with_mark(bursts, mark))
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
@@ -267,14 +268,14 @@ class Inbox:
         return entries | await read_digests(self.subjects.timeline, view, digest_keys)
 
     async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        """Return the bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
+        """Return at most `limit` bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.subjects.timeline.rows(view.member, view.subjects, after, limit)
         return (await self.subjects.read_bursts([row.burst for row in rows])).values()
 
     async def _open_with_breaker(
         self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
     ) -> InboxAnswer:
-        """Call `_open`. If the breaker is open and there is a fallback page, raise StoreUnavailable at once."""
+        """Call `_open`. If there is a fallback page and the breaker rejects the call, raise StoreUnavailable."""
         now = self.clock.now()
         has_fallback = after is None and _last_page(cached, now) is not None
         if has_fallback and not self.breaker.allows(now):
@@ -298,26 +299,30 @@ class Inbox:
         self, user: UserId, after: InboxPosition | None, limit: int, began_at: datetime, *, has_fallback: bool
     ) -> InboxAnswer:
         """Return the answer, within a shorter deadline if there is a fallback page."""
-        viewer, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
-        if viewer is not None and after is None and (answer := self._cached_page(viewer, limit, began_at)) is not None:
-            return self._with_fresh_token(viewer, answer, limit, began_at)
+        cached, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
+        if cached is not None and after is None and (answer := self._cached_page(cached, limit, began_at)) is not None:
+            return self._with_fresh_token(cached, answer, limit, began_at)
         async with self.deadline.limit(cold=not has_fallback):
-            viewer = viewer or await self.facts.read(user, lookup)
+            cached = cached or await self.facts.read(user, lookup)
             if after is not None:
-                return await self._later_page(viewer, after, limit)
-            answer = await self._first_page(viewer, limit, began_at)
-        if self.facts.should_remember(viewer):
+                return await self._later_page(cached, after, limit)
+            answer = await self._first_page(cached, limit, began_at)
+        if self.facts.should_remember(cached):
             page = page_to_remember(answer, limit, self.renderer, self.renderer_id)
             if page is not None:
-                await self.facts.remember(viewer, page)
+                await self.facts.remember(cached, page)
         return answer
 
-    async def _later_page(self, viewer: CachedViewer, after: InboxPosition, limit: int) -> InboxAnswer:
-        view = self._view(viewer)
+    async def _later_page(self, cached: CachedViewer, after: InboxPosition, limit: int) -> InboxAnswer:
+        view = self._view(cached)
         page, _ = await self._evaluation(view, after, limit).page(await self._listing(view, after))
         unread = None if page.partial else await self._unread_or_none(view, await self._listing(view, None))
         return InboxAnswer(
-            page=page, badge=_badge(unread), revision=self.subjects.revision, current_at=view.now, valid_until=view.now
+            page=page,
+            badge=_badge(unread),
+            subject_cache_revision=self.subjects.revision,
+            current_at=view.now,
+            valid_until=view.now,
         )
 
     async def _proved_viewer(
@@ -328,30 +333,34 @@ class Inbox:
         async with self.deadline.limit(cold=True):
             return await self.facts.proved(user, may_wait=True)
 
-    def _cached_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
+    def _cached_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
         """Return the cached or remembered first page, if an evaluation now would show the same page."""
-        answer = viewer.first_pages.get(limit) or self._adopted_page(viewer, limit, began_at)
+        answer = cached.first_pages.get(limit) or self._adopted_page(cached, limit, began_at)
         now, subjects = self.clock.now(), self.subjects
-        if answer is None or not viewer.versions or not answer.is_current(now, subjects.revision, subjects.changes):
+        if (
+            answer is None
+            or not cached.versions
+            or not answer.is_current(now, subjects.revision, subjects.change_times)
+        ):
             self.viewers.page_stats.misses.inc()
             return None
         self.viewers.page_stats.hits.inc()
         return answer
 
-    def _adopted_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
+    def _adopted_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
         """Return the remembered first page of another process, if its subjects have not changed since."""
-        page, viewer.remembered_page = viewer.remembered_page, None
+        page, cached.remembered_page = cached.remembered_page, None
         if page is None or page.limit != limit or page.renderer_id != self.renderer_id:
             return None
-        view = InboxView(viewer=viewer.viewer, member=viewer.member, now=began_at)
-        if not self.subjects.changes.proves(view.subjects, page.current_at):
+        view = InboxView(viewer=cached.viewer, member=cached.member, now=began_at)
+        if not self.subjects.change_times.are_unchanged_since(view.subjects, page.current_at):
             return None
         answer = adopt_page(page, view, self.subjects.revision)
-        viewer.put_first_page(limit, answer)
-        self.viewers.update_size(viewer)
+        cached.put_first_page(limit, answer)
+        self.viewers.update_size(cached)
         return answer
 
-    def _with_fresh_token(self, viewer: CachedViewer, answer: InboxAnswer, limit: int, now: datetime) -> InboxAnswer:
+    def _with_fresh_token(self, cached: CachedViewer, answer: InboxAnswer, limit: int, now: datetime) -> InboxAnswer:
         """Return the answer, with a new `seen` token if its token is older than SEEN_TOKEN_MAX_AGE.
 
         The request began at `now`. The answer was proved current after that, so it shows everything that a token made
@@ -362,31 +371,32 @@ class Inbox:
         view = replace(answer.page.view, now=now)
         seen = seen_token(view, [item.entry for item in answer.page.items], None)
         renewed = replace(answer, page=replace(answer.page, view=view, seen=seen))
-        viewer.put_first_page(limit, renewed)
+        cached.put_first_page(limit, renewed)
         return renewed
 
-    async def _first_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer:
-        view = self._view(viewer)
+    async def _first_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer:
+        view = self._view(cached)
         revision = self.subjects.revision  # taken before any read, so that later changes invalidate the page
         subjects = [*view.subjects, *view.digest_subjects]
         lists = await self.subjects.read(subjects)
         evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, lists)
         page, visible = await evaluation.page(listing)
         unread = None if page.partial else await self._unread_or_none(view, listing, visible)
-        previous = viewer.first_pages.get(limit)
+        previous = cached.first_pages.get(limit)
         answer = InboxAnswer(
             page=page,
             badge=_badge(unread),
-            revision=revision,
+            subject_cache_revision=revision,
             current_at=began_at,
             valid_until=_valid_until(page, [*visible, *(unread or {}).values()]),
             subjects=subjects,
-            # The renderer reuses the previous page's rendering. But it takes bytes for a rendering of this very page.
+            # The renderer reuses the rendering of the previous page. Bytes are left out: it would take them for a
+            # rendering of this page.
             rendered=None if previous is None or isinstance(previous.rendered, bytes) else previous.rendered,
         )
-        if unread is not None and viewer.versions and all(subject_list.is_followed for subject_list in lists):
-            viewer.put_first_page(limit, answer)
-            self.viewers.update_size(viewer)
+        if unread is not None and cached.versions and all(subject_list.is_followed for subject_list in lists):
+            cached.put_first_page(limit, answer)
+            self.viewers.update_size(cached)
         return answer
 
     async def _unread_or_none(
@@ -403,22 +413,24 @@ class Inbox:
         Raises NotFound and StoreUnavailable.
         """
         async with self.deadline.slot(), self.deadline.limit(cold=True):
-            viewer = await self.facts.read(user, None)
-            page = await self._evaluation(self._view(viewer), None, limit).partial()
-        return InboxAnswer(page=page, badge=None, revision=0, current_at=page.view.now, valid_until=page.view.now)
+            cached = await self.facts.read(user, None)
+            page = await self._evaluation(self._view(cached), None, limit).partial()
+        return InboxAnswer(
+            page=page, badge=None, subject_cache_revision=0, current_at=page.view.now, valid_until=page.view.now
+        )
 
     def _last_known(self, user: UserId, limit: int) -> InboxAnswer | None:
-        """Return a partial page of the entries last shown to the viewer, without those that cached facts now hide."""
+        """Return the last cached page as a partial page, without entries that the cached facts hide by now."""
         cached, now = self.viewers.get(user), self.clock.now()
         if cached is None or (last_page := _last_page(cached, now)) is None:
             return None
         # Digests are left out: their bursts may have been retracted since, and only the store knows.
         entries = [self.subjects.newest_state(item.entry) for item in last_page.items if isinstance(item.entry, Burst)]
         page = partial_page(InboxView(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
-        return InboxAnswer(page=page, badge=None, revision=0, current_at=now, valid_until=now)
+        return InboxAnswer(page=page, badge=None, subject_cache_revision=0, current_at=now, valid_until=now)
 
-    def _view(self, viewer: CachedViewer) -> InboxView:
-        return InboxView(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
+    def _view(self, cached: CachedViewer) -> InboxView:
+        return InboxView(viewer=cached.viewer, member=cached.member, now=self.clock.now())
 
     async def _listing(
         self, view: InboxView, after: InboxPosition | None, lists: Sequence[SubjectPositions] | None = None
@@ -454,13 +466,14 @@ def _valid_until(page: Page, entries: Sequence[Entry]) -> datetime:
     At such a time an entry expires, an entry that opens in the future becomes visible, or a digest falls due.
     """
     view = page.view
-    change_times = [expires_at(entry.opened_at) for entry in entries]
-    change_times += [entry.opened_at for entry in entries if entry.opened_at > view.now]
+    times = [expires_at(entry.opened_at) for entry in entries]
+    times += [entry.opened_at for entry in entries if entry.opened_at > view.now]
     if (due := next_digest_due(view, view.now)) is not None:
-        change_times.append(due)
-    return min(change_times, default=view.now + timedelta(days=1))
+        times.append(due)
+    return min(times, default=view.now + timedelta(days=1))
 
 
 def _may_mark(view: InboxView, entry: Entry) -> bool:
+    """Return whether the viewer sees the entry, or hid it by a mark, which the viewer may change again."""
     hidden = view.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
     return hidden or view.is_visible(entry)

@@ -87,7 +87,8 @@ class Invalidation:
         """Return a context manager for a write that changes facts of these scopes.
 
         If the write fails, the placeholders stay until they expire, because the write may still take effect. Raises
-        StoreUnavailable if neither Redis nor the change feed can be written; the caller then repeats the write.
+        StoreUnavailable or DiskFull if neither Redis nor the change feed can be written. The caller then repeats the
+        write.
         """
         change = PendingChange(versions=self.versions, scopes=scopes, name=self.nonces.new())
         if not scopes:
@@ -151,7 +152,7 @@ class VersionLookups(Protocol):
     async def look_up(
         self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
     ) -> VersionLookup | None:
-        """Update the caches, then return the current versions and the remembered viewers among the users.
+        """Apply new changes to the caches. Then return current versions, and the remembered viewers among the users.
 
         Returns None if Redis does not answer. Raises StoreUnavailable if the store had to be read and did not answer.
         A caller with a fallback page passes `may_wait=False`, and may then get StoreUnavailable early.
@@ -199,11 +200,11 @@ PendingLookup = asyncio.Future[VersionLookup | None]
 
 @dataclass(slots=True, kw_only=True)
 class SharedVersionLookups:
-    """Runs one look-up at a time. Requests that arrive meanwhile share the next. One instance per event loop."""
+    """Runs one look-up at a time. Callers that arrive meanwhile share the next one. One instance per event loop."""
 
     lookups: VersionLookups
     max_wait: timedelta
-    """Time after which callers with `may_wait=False` get StoreUnavailable."""
+    """Longest wait of a caller with `may_wait=False`, which then gets StoreUnavailable."""
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
     _queued: list[PendingLookup] = field(default_factory=list)

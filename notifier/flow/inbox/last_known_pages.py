@@ -16,8 +16,8 @@ from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.ports.inbox_versions import RememberedPage
 
 MAX_PAGE_AGE = timedelta(minutes=15)
-"""Maximum age of a last known page. Such a page may ignore changes made through another process, such as a user block,
-for this long. But it shows only bursts that the user was shown before."""
+"""Maximum age of a last known page. For this long it may ignore changes made through another process, such as a user
+block. But it shows only bursts that the user was shown before."""
 MAX_USERS = 2_000
 """Maximum users with a last known page."""
 MAX_ITEMS = 20
@@ -41,7 +41,7 @@ class LastKnownPages:
     def partial_page(self, user: UserId, now: datetime, limit: int) -> Page | None:
         """Return the last known page as a partial page, because it may lack new entries.
 
-        It is filtered by the viewer's facts of that time, and by marks that the viewer has set since.
+        Entries are left out that expired since, or that the viewer has hidden since through this process.
         """
         page = self._pages.get(user)
         if page is None or now - page.view.now > MAX_PAGE_AGE:
@@ -58,17 +58,13 @@ class LastKnownPages:
         if page := self._pages.get(user):
             self._set_marks(page, page.view.viewer.marks.with_mark(bursts, mark))
 
-    def forget(self, user: UserId) -> None:
-        """Drop the page, because something other than marks has changed."""
-        self._pages.pop(user, None)
-
     def _set_marks(self, page: Page, marks: Marks) -> None:
         viewer = replace(page.view.viewer, marks=marks)
         self._pages[viewer.user] = replace(page, view=replace(page.view, viewer=viewer))
 
 
 def _without_digest_bursts(item: InboxItem) -> InboxItem:
-    """Drop the bursts inside a digest to save memory. A last known page shows a digest as one line."""
+    """Drop the bursts inside a digest, to save memory."""
     match item:
         case DigestItem():
             return replace(item, digest=replace(item.digest, newest=()), bursts=())
@@ -77,10 +73,7 @@ def _without_digest_bursts(item: InboxItem) -> InboxItem:
 
 
 def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
-    """Return the view with only the facts that decide about these entries.
-
-    All facts of a viewer may be thousands of follows and marks.
-    """
+    """Return the view with only the facts that decide about these entries: a viewer may have thousands of others."""
     keys, viewer = {entry.key for entry in entries}, view.viewer
     bursts = [entry for entry in entries if isinstance(entry, Burst)]
     authors = {Subject(Kind.MENTION, burst.restricted_to) for burst in bursts if burst.restricted_to is not None}
@@ -136,7 +129,7 @@ def page_to_remember(
 ) -> RememberedPage | None:
     """Return the page to store in Redis; None if other processes could not prove it current.
 
-    They cannot do so for a partial page, nor for a viewer with digests: no cache knows the contents of a digest.
+    That is so for a partial page, and for a viewer with digests: no cache knows the contents of a digest.
     """
     page, badge = answer.page, answer.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
@@ -157,8 +150,8 @@ def page_to_remember(
     )
 
 
-def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> InboxAnswer:
-    """Convert a remembered page that is proved current at the time of `view` and at this cache revision."""
+def adopt_page(page: RememberedPage, view: InboxView, subject_cache_revision: int) -> InboxAnswer:
+    """Return the answer with a remembered page, which is proved current at the time of `view` and at this revision."""
     items = RememberedItems(page, view)
     seen = seen_token(view, [], None)
     if page.newest is not None and page.newest > seen.as_of:
@@ -166,7 +159,7 @@ def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> InboxAns
     return InboxAnswer(
         page=Page(items=items, next=page.next, seen=seen, partial=False, view=view),
         badge=Badge(count=page.unread, more=page.more_unread),
-        revision=revision,
+        subject_cache_revision=subject_cache_revision,
         current_at=view.now,
         valid_until=page.valid_until,
         subjects=view.subjects,

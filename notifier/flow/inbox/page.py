@@ -11,11 +11,11 @@ from notifier.domain.users.visibility import SeenToken, Viewer, is_unread, is_vi
 from notifier.ports.inbox import InboxPosition
 
 BADGE_LIMIT = 100
-"""Unread entries that a badge counts. Clients show 99+: larger numbers do not help users, and cost more reads."""
+"""Most unread entries that a badge counts. Clients show 99+: larger numbers do not help users, and cost more reads."""
 
 
 Entry = Burst | Digest
-"""A burst or digest of the inbox, before it is converted to what one viewer is shown (`InboxItem`)."""
+"""A burst or digest of the inbox. `InboxItem` is what one viewer is shown of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,8 @@ class Badge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
+    """A page of one viewer's inbox, newest item first."""
+
     items: Sequence[InboxItem]
     next: InboxPosition | None
     """Position after which the next page starts. None on the last page and on a partial page."""
@@ -73,7 +75,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxView:
-    """The viewer and the moment that a page is made for."""
+    """A viewer and the moment for which a page is made."""
 
     viewer: Viewer
     member: Member
@@ -81,7 +83,7 @@ class InboxView:
 
     @property
     def subjects(self) -> Sequence[Subject]:
-        """Return the subjects whose bursts are listed individually, not in a digest."""
+        """Return the subjects whose bursts are listed one by one, not in a digest. The viewer's own comes first."""
         followed, in_digest = self.viewer.listed_subjects, {*self.digest_subjects}
         individual = [subject for subject in followed if subject not in in_digest] if in_digest else followed
         return Subject(Kind.SELF, self.viewer.user), *individual

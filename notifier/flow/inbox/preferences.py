@@ -48,15 +48,16 @@ class PreferenceEditor:
         """Apply a patch to a subject preference, and return the result.
 
         The user's own inbox usually shows the change at once, and at the latest when the indexer has processed it.
-        Raises NotFound for a user or an account that does not exist, and StoreUnavailable: then nothing is changed.
-        Raises LogUnavailable and DiskFull: then the change may still take effect.
+        After NotFound (for the user or the subject's account) and StoreUnavailable nothing is changed. After
+        LogUnavailable and DiskFull the change may still take effect.
         """
         member = await self._member(user)
         preferences, account_preferences = (
             await self.preferences.read(member),
             await self.preferences.read_account(member),
         )
-        if subject not in preferences:  # skipped for a known subject: a muted account may have been deleted since
+        # Not checked if the user has a preference already: the account may have been deleted since.
+        if subject not in preferences:
             await self._member(subject.owner)
         before = preferences.get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
         change = patch.change_for(

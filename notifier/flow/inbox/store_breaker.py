@@ -1,6 +1,6 @@
 """Circuit breaker and read deadline for the inbox's use of the store.
 
-While the store fails, users who were shown a page before get that page again without waiting.
+While the store fails, users with a cached page get that page again, marked partial, without waiting.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from notifier.domain.push.circuit_breaker import (
 )
 
 BREAKER_SETTINGS = BreakerSettings(failures=5, open_for=timedelta(seconds=1), successes=1)
-"""Five failures open the breaker. A single failure must not cause partial pages for other users."""
+"""Five failures in a row open the breaker: a single failure must not cause partial pages for other users."""
 
 
 @dataclass(slots=True)
 class StoreBreaker:
-    """Breaker of one event loop. It rejects only requests with a fallback page; others read the store regardless."""
+    """Breaker of one event loop. The inbox asks it for requests with a fallback page; others always read the store."""
 
     state: Breaker = CLOSED
 
@@ -38,7 +38,7 @@ class StoreBreaker:
         return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
-        """Return whether this caller may read the store. While the breaker is open, one caller a second may."""
+        """Return whether this caller may read the store. While the breaker is open, it lets one caller a second try."""
         self.state, allowed = allow(self.state, BREAKER_SETTINGS, now)
         return allowed
 
@@ -61,7 +61,7 @@ COLD_FACTOR = 5
 
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
-"""Most cold pages that are read at a time, and most that wait for a slot. A thousand reads at once would be late."""
+"""Most cold pages that are read at once, and most that wait for a slot. A thousand concurrent reads would be late."""
 MAX_SLOT_WAIT = timedelta(seconds=4)
 """Maximum wait for a slot before a cold page is read."""
 
@@ -113,7 +113,7 @@ class Timer:
 
 @dataclass(slots=True)
 class PageDeadline:
-    """One instance per event loop."""
+    """Read deadline of the API's pages, and slots for cold ones. One instance per event loop."""
 
     deadline: timedelta
     cold_reads: Bulkhead = field(default_factory=new_cold_bulkhead)

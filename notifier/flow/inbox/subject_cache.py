@@ -1,4 +1,4 @@
-"""In-memory cache of each subject's newest bursts, kept current by the store's change feed."""
+"""In-memory cache of each subject's newest bursts, which follows all changes of bursts."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
@@ -28,14 +28,13 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
 RECENT_CHANGE_TTL = timedelta(seconds=30)
-"""How long a change stays in `recent_changes`: longer than any read of the store takes."""
+"""How long a change stays in `recent_changes`. A read of the store that takes longer may not be cached."""
 MAX_RECENT_CHANGES = 5_000
 BURST_BYTES, MENTIONER_BYTES = 1_200, 60
-"""Memory of a burst without its text and mentioners, and of each mentioner. Measured with tracemalloc."""
-
+"""Bytes of a burst without its text and mentioners, and of each mentioner. Measured with tracemalloc."""
 
 ReadStart = tuple[int, datetime]
-"""Start of a read of the store: the cache's `restart_count` and the time, both before the read."""
+"""Start of a read of the store: the cache's `restart_count` and the time, both taken before the read."""
 
 Extension = tuple[Subject, InboxPosition]
 """A subject, and the position after which its list is extended by older bursts."""
@@ -43,36 +42,43 @@ Extension = tuple[Subject, InboxPosition]
 
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
-    """Cache of one event loop. `ChangeFollower` applies all changes. A list that may lack a change is not cached."""
+    """Cache of one event loop.
+
+    `ChangeFollower` applies the changes in the store's change feed, and `VersionCheck` those in the burst stream. A
+    list that may lack a change is not cached.
+    """
 
     timeline: Timeline
     pull: PullReader
     clock: Clock
     metrics: Metrics
-    loads: SharedLoads[BurstKey, Burst]
-    subject_loads: SharedLoads[Subject, SubjectPositions]
-    extensions: SharedLoads[Extension, None]
+    burst_loads: SharedLoads[BurstKey, Burst]
+    list_loads: SharedLoads[Subject, SubjectPositions]
+    extension_loads: SharedLoads[Extension, None]
     max_bytes: int
     run_length: int = MAX_POSITIONS
     """Bursts per read of the store."""
     max_positions: int = MAX_POSITIONS
     """Maximum bursts listed per subject."""
     max_recent_changes: int = MAX_RECENT_CHANGES
-    """Maximum changes in `recent_changes`. What a load returns is not cached if more changes arrive meanwhile."""
+    """Maximum changes in `recent_changes`. If more arrive during a load, its result is not cached."""
     revision: int = 0
-    """Increases with every change of a burst, cached or not."""
+    """Increases with each change that arrives, even of a burst that is not cached, and with each call of `begin`."""
     subjects: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
-    """Newest change of each burst that changed in the last seconds. It corrects a load that read an older state."""
+    """Latest change of each burst within RECENT_CHANGE_TTL. It corrects a load that read an older state."""
     recent_since: datetime | None = None
-    """Every change that became durable after this time is in `recent_changes`. None until changes are followed."""
+    """Every change that became durable after this time is in `recent_changes`, or has yet to arrive.
+
+    None until changes are followed.
+    """
     restart_count: int = 0
-    """Number of restarts. Data read before a restart is not cached, because changes of it may be missing."""
+    """Number of calls of `begin`. Data read before a call is not cached, because changes of it may be missing."""
     size: int = 0
     """Bytes of all cached lists and bursts."""
-    changes: ChangeTimes = field(default_factory=ChangeTimes)
-    """Last changes of all subjects, cached or not."""
+    change_times: ChangeTimes = field(default_factory=ChangeTimes)
+    """Times of the latest changes of all subjects, cached or not."""
     subject_stats: CacheCounters = field(init=False)
     burst_stats: CacheCounters = field(init=False)
 
@@ -81,11 +87,11 @@ class SubjectCache:
         self.burst_stats = CacheCounters(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
-        """Restart the cache empty, and follow changes from now on. Callers of loads in progress load again."""
+        """Empty the cache, and follow changes from now on. The loads in progress are not cached."""
         self.restart_count += 1
-        self.loads.abandon()
-        self.subject_loads.abandon()
-        self.extensions.abandon()
+        self.burst_loads.abandon()
+        self.list_loads.abandon()
+        self.extension_loads.abandon()
         for subject_list in self.subjects.values():
             subject_list.is_followed = False
         self.subjects.clear()
@@ -94,33 +100,33 @@ class SubjectCache:
         self.size = 0
         self.revision += 1
         self.recent_since = self.clock.now()
-        self.changes.begin(self.revision, self.recent_since)
+        self.change_times.begin(self.revision, self.recent_since)
 
     def apply(self, burst: Burst) -> None:
-        """Apply a burst from the store's change feed. A state that is known already, or older, changes nothing."""
-        self._apply(burst, newest=True)
+        """Apply a burst from the store's change feed. A state that arrived before, or an older one, changes nothing."""
+        self._apply(burst, is_newest=True)
 
     def apply_published(self, burst: Burst) -> None:
         """Apply a burst from the burst stream, which may be late: the store may have a newer state.
 
-        If this process follows the burst, it receives the newer state, too. It follows each burst that it knows, and
-        each burst that opened after it began to follow changes. The newer state of another burst may never arrive.
+        This process also receives the newer state of each burst that it follows. It follows each burst that it knows,
+        and each burst that opened after it began to follow changes. For other bursts the newer state may never arrive.
         """
-        was_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
-        self._apply(burst, newest=was_followed)
+        is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
+        self._apply(burst, is_newest=is_followed)
 
-    def _apply(self, burst: Burst, *, newest: bool) -> None:
+    def _apply(self, burst: Burst, *, is_newest: bool) -> None:
         key, now = burst.key, self.clock.now()
         if (change := self.recent_changes.get(key)) and (change.burst.version, change.is_newest) >= (
             burst.version,
-            newest,
+            is_newest,
         ):
             return
         # A load may have cached this state already. It counts as a change nevertheless: pages made before the load
         # do not show it.
         if (cached := self.bursts.get(key)) and cached.version >= burst.version:
-            burst, newest = cached, True
-        change = self.recent_changes[key] = RecentChange(burst=burst, received_at=now, is_newest=newest)
+            burst, is_newest = cached, True
+        change = self.recent_changes[key] = RecentChange(burst=burst, received_at=now, is_newest=is_newest)
         self.recent_changes.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
@@ -128,7 +134,7 @@ class SubjectCache:
             self.size -= subject_list.size
             subject_list.apply(change)
             self.size += subject_list.size
-        if newest and (subject_list or cached):
+        if is_newest and (subject_list or cached):
             self._store(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
@@ -149,16 +155,16 @@ class SubjectCache:
     async def _load_missing(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
         """Load the lists of the subjects. Repeat the load if the cache restarted meanwhile.
 
-        A load from before the restart may lack changes that the cache has shown to this caller already.
+        A load that began before the restart may lack changes that an earlier page showed this viewer.
         """
         while True:
             restart_count = self.restart_count
-            loaded = await self.subject_loads.load(subjects, self._load_lists)
+            loaded = await self.list_loads.load(subjects, self._load_lists)
             if restart_count == self.restart_count:
                 return loaded
 
     async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        """Return the bursts. Bursts that are not cached are read in one load, which concurrent callers share."""
+        """Return the bursts. Those that are not cached are read in one load, which concurrent callers share."""
         bursts = {key: burst for key in keys if (burst := self._known_state(key))}
         missing = [key for key in keys if key not in bursts]
         self.burst_stats.hits.inc(len(bursts))
@@ -166,7 +172,7 @@ class SubjectCache:
             return bursts
         self.burst_stats.misses.inc(len(missing))
         restart_count = self.restart_count
-        loaded = await self.loads.load(missing, self._load_bursts)
+        loaded = await self.burst_loads.load(missing, self._load_bursts)
         if restart_count != self.restart_count:
             return await self.read_bursts(keys)
         # Prefer the newest known state over the loaded state: a change may have arrived meanwhile.
@@ -180,7 +186,7 @@ class SubjectCache:
         return _highest_version(entry, change.burst if change else None, cached)
 
     def correct(self, subject_list: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a listed burst to its current position, or drop it if `burst` is None. Return whether it changed."""
+        """Call `SubjectPositions.correct`, and count the memory of a cached list again."""
         size_before = subject_list.size
         changed = subject_list.correct(key, burst)
         if changed and self.subjects.get(subject_list.subject) is subject_list:
@@ -188,8 +194,8 @@ class SubjectCache:
         return changed
 
     async def extend(self, subjects: Sequence[Subject], after: InboxPosition) -> None:
-        """Extend the lists of the subjects by the run of bursts after a position. Raises StoreUnavailable."""
-        await self.extensions.load([(subject, after) for subject in subjects], self._read_extensions)
+        """Read the run of bursts after a position, and add it to the subjects' lists. Raises StoreUnavailable."""
+        await self.extension_loads.load([(subject, after) for subject in subjects], self._read_extensions)
 
     async def _read_extensions(self, extensions: Sequence[Extension]) -> Mapping[Extension, None]:
         """Read the run of bursts after the position that all extensions share, and add it to the lists."""
@@ -229,19 +235,19 @@ class SubjectCache:
         return (await self._load_lists([subject]))[subject]
 
     async def _load_lists(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
-        """Read the lists from the pull index. Read those that it does not prove complete from the store."""
+        """Read the lists from the pull index. Lists that the index does not prove complete are read from the store."""
         began = self._begin_read()
-        lists = await self._read_subject_lists(subjects)
-        index_lists = lists.lists if lists else {}
+        index_answer = await self._read_subject_lists(subjects)
+        index_lists = index_answer.lists if index_answer else {}
         by_subject = {
             subject: self._new_list(subject, (index_list.complete_since, LOWEST_KEY), [*reversed(index_list.positions)])
             for subject, index_list in index_lists.items()
         }
-        if lists and not self._follows_since(lists.as_of - CLOCK_SKEW):
-            await self._add_unlisted(by_subject, lists.as_of, began)
+        if index_answer and not self._follows_since(index_answer.as_of - CLOCK_SKEW):
+            await self._add_unlisted(by_subject, index_answer.as_of, began)
         if not_in_index := [subject for subject in subjects if subject not in by_subject]:
             by_subject |= await self._read_from_store(not_in_index, began)
-        self._cache_lists(by_subject, followed=self._knows_changes_since(began))
+        self._cache_lists(by_subject, is_followed=self._knows_changes_since(began))
         return by_subject
 
     async def _read_subject_lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
@@ -254,7 +260,7 @@ class SubjectCache:
     async def _add_unlisted(
         self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadStart
     ) -> None:
-        """Add bursts that the pull index may lack: those that became readable after it was compared with the store."""
+        """Add the bursts that became readable after the pull index was compared with the store: it may lack them."""
         with self.metrics.inbox_store():
             bursts = await self.timeline.older_than(
                 [*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE
@@ -317,14 +323,14 @@ class SubjectCache:
         self.size += sum(subject_list.size for subject_list in extended_lists.values())
         self._evict()
 
-    def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
+    def _cache_lists(self, by_subject: Mapping[Subject, SubjectPositions], *, is_followed: bool) -> None:
         """Cache the lists, with all changes that arrived while they were read."""
         for change in self.recent_changes.values():
             if subject_list := by_subject.get(change.burst.key.subject):
                 subject_list.apply(change)
         for subject_list in by_subject.values():
-            subject_list.is_followed = followed
-            if not followed:  # changes since the read began may be missing: only the callers of this load get the list
+            subject_list.is_followed = is_followed
+            if not is_followed:  # changes since the read began may be missing: only this load's callers get the list
                 continue
             if replaced := self.subjects.pop(subject_list.subject, None):  # two concurrent loads of one subject
                 replaced.is_followed = False
@@ -338,7 +344,8 @@ class SubjectCache:
         change, replaced = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _highest_version(burst, change.burst if change else None, replaced)
         if change is not None:
-            # Pages without this state must be evaluated again. Its arrival by the feed would not cause that any more.
+            # The state that was read is newer than the latest change that arrived. Pages without it must be evaluated
+            # again. Note the change now: when the feed brings this state, `_apply` ignores it as known.
             if burst.version > change.burst.version:
                 self._note_change(burst.key.subject)
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
@@ -354,7 +361,7 @@ class SubjectCache:
 
     def _note_change(self, subject: Subject) -> None:
         self.revision += 1
-        self.changes.record_change(subject, self.revision, self.clock.now())
+        self.change_times.record_change(subject, self.revision, self.clock.now())
 
     def _known_state(self, key: BurstKey) -> Burst | None:
         """Return the newest state of the burst, if this process knows it."""

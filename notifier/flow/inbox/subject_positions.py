@@ -13,7 +13,7 @@ from notifier.flow.inbox.burst_walk import LOWEST_KEY
 MAX_POSITIONS = 128
 """Bursts listed per subject: enough to count a badge of 99+ without a read."""
 SUBJECT_BYTES, POSITION_BYTES = 600, 200
-"""Memory of a list and of each position in it, measured with tracemalloc."""
+"""Bytes of a list, and of each position in it. Measured with tracemalloc."""
 
 CLOCK_SKEW = timedelta(seconds=3)
 """Maximum difference between the clocks of two machines (see CERTAINLY_VISIBLE_AGE)."""
@@ -30,7 +30,7 @@ class RecentChange:
     burst: Burst
     received_at: datetime
     is_newest: bool
-    """False if the store may have a later state, which this process never received. The burst is then read again."""
+    """False if the store may have a later state that this process will never receive. The burst is then read again."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -39,7 +39,7 @@ class SubjectPositions:
 
     subject: Subject
     complete_to: PositionTuple
-    """Every burst at this position or above is listed."""
+    """Every burst at this position or newer is listed."""
     positions: list[PositionTuple]
     """Oldest first."""
     max_positions: int = MAX_POSITIONS
@@ -60,7 +60,7 @@ class SubjectPositions:
             yield positions[index]
 
     def has(self, key: BurstKey) -> bool:
-        """Return whether the burst is listed at any position."""
+        """Return whether the burst is listed, at any position."""
         return any(listed_key == key for _, listed_key in self.positions)
 
     def is_listed(self, position: PositionTuple) -> bool:
@@ -68,7 +68,10 @@ class SubjectPositions:
         return index < len(self.positions) and self.positions[index] == position
 
     def correct(self, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a listed burst to its current position, or drop it if `burst` is None. Return whether it changed."""
+        """Move a burst to its current position, or drop it if `burst` is None.
+
+        Return False if the list was correct already.
+        """
         if burst is not None and self.is_listed((burst.opened_at, key)):
             return False
         self.positions = [position for position in self.positions if position[1] != key]
@@ -82,7 +85,7 @@ class SubjectPositions:
             self.put(change.burst)
 
     def put(self, burst: Burst) -> None:
-        """List the burst at its current position, and remove its former position if it had another opening time."""
+        """List the burst at its current position instead of its former one. A burst below `complete_to` is left out."""
         position = (burst.opened_at, burst.key)
         if self.is_listed(position):
             return
@@ -94,24 +97,27 @@ class SubjectPositions:
             self.complete_to = self.positions[0]
 
 
-# Time of each subject's last change. It shows whether a remembered page is current.
+# Time of each subject's last change. It shows whether a cached or remembered page is current.
 
 MAX_SUBJECTS = 50_000
-"""Maximum subjects in `last_changes`, about 18 MB. All other subjects changed earlier."""
+"""Maximum subjects in `last_changes`, about 18 MB."""
 MAX_FEED_DELAY = timedelta(seconds=1)
-"""Maximum delay, with a margin, of a change that a process learns from the change feed only."""
+"""Maximum delay of a change that a process learns from the change feed only: READ_INTERVAL, and a margin."""
 
 
 @dataclass(slots=True)
 class ChangeTimes:
-    """When each subject changed last, by the arrival of changes in this process. One instance per event loop."""
+    """When each subject's latest change arrived in this process. One instance per event loop.
+
+    Each time is recorded twice: by the clock, and as the value of `SubjectCache.revision` at that time.
+    """
 
     since: datetime | None = None
-    """Time since which every arrived change is recorded. None until changes are followed."""
+    """Subjects that are not in `last_changes` have not changed after this time. None until changes are followed."""
     first_revision: int = 0
     """Revision of the subject cache at `since`."""
     last_changes: "OrderedDict[Subject, tuple[int, datetime]]" = field(default_factory=OrderedDict)
-    """Cache revision and time at which each subject's latest change arrived, oldest first."""
+    """Revision and time at which the latest change arrived, by subject, oldest first."""
 
     def begin(self, revision: int, now: datetime) -> None:
         self.last_changes.clear()
@@ -123,8 +129,8 @@ class ChangeTimes:
         if len(self.last_changes) > MAX_SUBJECTS:
             _, (self.first_revision, self.since) = self.last_changes.popitem(last=False)
 
-    def proves(self, subjects: Collection[Subject], current_at: datetime) -> bool:
-        """Return whether the subjects are unchanged since another process made a page of them.
+    def are_unchanged_since(self, subjects: Collection[Subject], current_at: datetime) -> bool:
+        """Return whether the subjects are certainly unchanged since another process made a page of them.
 
         `current_at` is the time, by the other process's clock, up to which that process knew all changes.
         """
@@ -133,8 +139,8 @@ class ChangeTimes:
             return False
         return all(self.last_changes[subject][1] < cutoff for subject in subjects if subject in self.last_changes)
 
-    def are_unchanged(self, subjects: Collection[Subject], revision: int) -> bool:
-        """Return whether none of the subjects has changed since the cache had that revision."""
+    def are_unchanged_since_revision(self, subjects: Collection[Subject], revision: int) -> bool:
+        """Return whether none of the subjects has changed since the subject cache had that revision."""
         if not subjects:
             return True
         are_older = (self.last_changes[subject][0] <= revision for subject in subjects if subject in self.last_changes)

@@ -21,16 +21,16 @@ from notifier.ports.inbox_versions import (
 )
 
 FACTS_TTL = REMEMBERED_TTL
-"""Time after which facts are read again, even if their versions match. It ends the effect of faults that the versions
-do not show."""
+"""Time after which facts are read again, even if their versions match: some fault may have kept a change from the
+versions."""
 TTL_SPREAD_SECONDS = 150
 """Maximum difference between the TTLs of two users. It spreads the repeated reads of users who arrived together."""
 MAX_FIRST_PAGES = 2
 """First pages kept per viewer: the clients of one user may request pages of different sizes."""
 VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, BLOCKED_BYTES = 2_500, 250, 250, 100
-"""Memory of a viewer, and of each follow, mark and blocked account of the viewer. Measured with tracemalloc."""
+"""Bytes of a viewer, and of each follow, mark and entry of `Viewer.blocked`. Measured with tracemalloc."""
 ITEM_BYTES = 700
-"""Memory of an item on a page, rendered text included. Not counted is its burst, which other viewers share."""
+"""Bytes of an item on a page, with its rendered text, but without its burst, which other viewers share."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -39,8 +39,8 @@ class InboxAnswer:
 
     page: Page
     badge: Badge | None
-    revision: int
-    """Revision of the subject cache before the evaluation read anything."""
+    subject_cache_revision: int
+    """`SubjectCache.revision` before the evaluation read anything."""
     current_at: datetime
     """The page has everything that was announced before this time."""
     valid_until: datetime
@@ -50,17 +50,18 @@ class InboxAnswer:
     remembered_bytes: int = 0
     """Memory of the remembered page that became this answer; 0 if this process evaluated the page."""
     rendered: object = None
-    """The API's rendering of this page. Until this page is rendered, the rendering of the viewer's previous page, whose
-    unchanged parts are reused. Bytes are another process's rendering of this page."""
+    """The API's rendering of this page. Until this page is rendered, it is the rendering of the viewer's previous page,
+    whose unchanged parts are reused. Bytes are another process's rendering of this page."""
 
-    def is_current(self, now: datetime, revision: int, changes: ChangeTimes) -> bool:
+    def is_current(self, now: datetime, subject_cache_revision: int, change_times: ChangeTimes) -> bool:
         """Return whether an evaluation now would show the same page."""
         if not self.page.view.now <= now < self.valid_until:
             return False
-        if self.revision != revision:
-            if not changes.are_unchanged(self.subjects, self.revision):
+        if self.subject_cache_revision != subject_cache_revision:
+            if not change_times.are_unchanged_since_revision(self.subjects, self.subject_cache_revision):
                 return False
-            self.revision = revision  # unchanged up to this revision, so the next check is short
+            # The page is unchanged up to this revision: the next check is short.
+            self.subject_cache_revision = subject_cache_revision
         return True
 
 
@@ -73,13 +74,13 @@ class CachedViewer:
     versions: Mapping[Scope, str]
     """Versions in Redis when the facts were read. If empty, later requests use the facts for partial pages only."""
     connection: int
-    """Number of the connection to Redis that returned the versions. Another one may lead to a server without them."""
+    """Number of the connection to Redis that returned the versions. After a reconnection the server may lack them."""
     read_at: datetime
     """When the read of the facts began."""
     first_pages: dict[int, InboxAnswer] = field(default_factory=dict)
     """First pages by page size."""
     last_page: Page | None = None
-    """The page last shown to the viewer, possibly from older facts."""
+    """Latest page put into `first_pages`, possibly with older facts. It is shown again while the store fails."""
     is_vip: bool = False
     remembered_page: RememberedPage | None = None
     """First page that another process evaluated from these facts. None after the first attempt to use it."""
@@ -129,21 +130,23 @@ def viewer_scopes(member: Member) -> tuple[Scope, Scope]:
 
 @dataclass(slots=True, kw_only=True)
 class ViewerCache:
-    """Cached viewers of one event loop. If there are too many bytes, the least recently used viewers are evicted."""
+    """Cached viewers of one event loop. Above `max_bytes` the least recently used viewers are evicted."""
 
     max_bytes: int
     facts_stats: CacheCounters
     page_stats: CacheCounters
     remembered_stats: CacheCounters
-    """Hits and misses of VIPs' facts that another process stored in Redis."""
+    """Hits and misses of look-ups of facts that another process stored in Redis. Only VIPs' facts are stored there."""
     viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
     size: int = 0
     """Bytes of all cached viewers."""
     distrust_count: int = 0
     """Number of calls of `distrust`."""
     trusted_since: datetime | None = None
-    """Facts that another process read before this time are not used: they may have changed without a new version. None,
-    and no such facts are used, until the first look-up in Redis or the first position in the change feed."""
+    """Facts that another process read before this time are not used: they may have changed without a new version.
+
+    None until the first look-up in Redis, or the first position in the change feed. No such facts are used until then.
+    """
     _connection: int | None = None
 
     def get(self, user: UserId) -> CachedViewer | None:
@@ -153,7 +156,7 @@ class ViewerCache:
         return cached
 
     def put(self, cached: CachedViewer, distrust_count: int) -> None:
-        """Cache facts, with the `distrust_count` from before they were read.
+        """Cache facts. `distrust_count` is the cache's count from before they were read.
 
         If `distrust` was called since then, their versions are cleared, because nothing can prove the facts current.
         """
@@ -179,16 +182,16 @@ class ViewerCache:
             self.size -= removed.size
 
     def distrust(self, now: datetime) -> None:
-        """Clear all versions, so that the cached facts serve for partial pages only."""
+        """Clear all versions. The cached facts then serve for partial pages only."""
         self.distrust_count += 1
         self.trusted_since = now
         for cached in self.viewers.values():
             cached.versions = {}
 
     def record_connection(self, connection: int, now: datetime) -> None:
-        """Record the number of the connection. After a reconnection, facts that others read before it are not used.
+        """Record the number of the connection to Redis. A new connection may lead to a server that has lost versions.
 
-        The new server may have lost versions.
+        Facts that other processes read before the reconnection are not used.
         """
         if connection != self._connection:
             self._connection = connection
@@ -204,7 +207,7 @@ class ViewerCache:
         return remembered.read_at > self.trusted_since + CLOCK_SKEW
 
     def set_marks(self, user: UserId, marks: Marks) -> None:
-        """Apply new marks at once, so that partial pages show them even while the store is down."""
+        """Apply new marks at once, for partial pages while the store is down. Other pages read the facts again."""
         if cached := self.viewers.get(user):
             cached.viewer = replace(cached.viewer, marks=marks)
             cached.versions = {}

@@ -37,7 +37,7 @@ class ViewerFacts:
         return cached
 
     async def proved(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
-        """Return the facts, or None if Redis does not prove them current. Also return the look-up, which `read` needs.
+        """Return the cached facts, or None if Redis does not prove them current. Also return the look-up for `read`.
 
         Raises StoreUnavailable as `VersionLookups.look_up` does.
         """
@@ -59,7 +59,7 @@ class ViewerFacts:
         inserted = await self._insert_versions(member) if lookup is not None else None
         read_at = self.clock.now()
         facts = await self._facts(user, member)
-        if facts.member != member:  # the expected number was wrong, so the versions are those of another member
+        if facts.member != member:  # the cached number was wrong, and the versions are those of another member
             return await self.read(user, lookup, facts.member)
         cached = CachedViewer(
             viewer=facts.viewer,
@@ -93,13 +93,13 @@ class ViewerFacts:
         return cached
 
     def should_remember(self, cached: CachedViewer) -> bool:
-        """Return whether to store the viewer's page in Redis: for VIPs only, at most once per REMEMBER_INTERVAL."""
+        """Return whether to store a page of the viewer in Redis: for VIPs only, at most once per REMEMBER_INTERVAL."""
         if not cached.is_vip or not cached.versions:
             return False
         return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBER_INTERVAL
 
     async def remember(self, cached: CachedViewer, page: RememberedPage | None = None) -> None:
-        """Store a VIP's facts in Redis for other processes, with the page made from them if there is one."""
+        """Store a VIP's facts in Redis for other processes, with a page made from them. Do nothing for other users."""
         if not cached.is_vip or not cached.versions:
             return
         if page is not None:

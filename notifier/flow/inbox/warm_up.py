@@ -11,8 +11,8 @@ from notifier.metrics import Metrics
 MAX_CONCURRENT_READS = 4
 """Maximum concurrent warm-up reads: they must not delay users who wait for their inbox."""
 MAX_WAITING_USERS = 1_000
-"""Maximum queued users. Further users are dropped, and so are all users while the store fails. Their first page is as
-slow as without a warm-up."""
+"""Maximum queued users. Further users are dropped, and while the store fails all new ones. The first page of a dropped
+user is as slow as without a warm-up."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class WarmUp:
                 continue
             try:
                 await self.inbox.page(user)
-            except NotifierError:  # the error recurs when the inbox is opened
+            except NotifierError:  # no user waits for this page
                 self._count("failed")
             else:
                 self._count("done")

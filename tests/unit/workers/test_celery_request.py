@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.host import StrictAckRequest
+from workers.celery_worker import StrictAckRequest
 
 
 class Message:

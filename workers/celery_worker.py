@@ -1,4 +1,4 @@
-"""Celery host: a process that consumes the queue of one pool until it is stopped."""
+"""Celery worker process: consumes the queue of one pool until it is stopped."""
 
 import logging
 import os
@@ -19,11 +19,11 @@ from workers.watchdog import MAX_SILENCE, Watchdog, make_gc_rare
 
 
 class StrictAckRequest(Request):  # type: ignore[misc]  # Celery has no types
-    """A task request that raises an error when its acknowledgement fails, so that the worker reconnects.
+    """A task request that raises an error when its acknowledgement fails. The worker then reconnects.
 
-    Celery's own request only logs the failure, and its task keeps counting as unacknowledged. The worker prefetches one
-    task, so it receives no more and stays idle. This happened in three of ten trials in which the broker died between
-    a task and its acknowledgement.
+    Celery's own request only logs the failure, and its task keeps counting as unacknowledged. Only one task may be
+    unacknowledged, so the worker receives no more. This happened in three of ten trials in which the broker died
+    between a task and its acknowledgement.
     """
 
     acknowledged: bool
@@ -48,9 +48,9 @@ BEAT_INTERVAL = 1.0
 
 
 HandlerFactory = Callable[[Callable[[], None], Callable[[], bool]], Handler]
-"""Builds the handler of slices from two functions: `beat`, and one that returns whether the worker is stopping.
+"""Builds the handler of slices from two functions: `beat`, and one that returns whether the worker process is stopping.
 
-The handler calls `beat` while its slice makes progress. It hands the slice back once the worker is stopping.
+The handler calls `beat` while its slice makes progress. It hands the slice back once the worker process is stopping.
 """
 
 
@@ -67,10 +67,10 @@ def run(
 
     After the signal it requeues prefetched tasks, waits until the handler has returned, and returns. The handler is
     built here, and nothing forks afterwards, so its sessions belong to this process. If the broker goes away or comes
-    back empty, the host waits for it without limit.
+    back empty, the process waits for it without limit.
 
-    `ready` is called when the consumer is connected to its queue. `beat` is called every second while the host
-    consumes or reconnects, and during a slice whenever the handler calls its own `beat`. The process exits after
+    `ready` is called when the consumer is connected to its queue. `beat` is called every second while the process waits
+    for tasks, and after each failed attempt to connect. During a slice the handler calls it. The process exits after
     `max_silence` seconds without a call.
     """
     os.nice(POOLS[pool].niceness)
@@ -78,7 +78,7 @@ def run(
     runner = Runner(handler_factory(watchdog.beat, _is_stopping))
 
     def work(slice_: str) -> None:
-        # Celery still delivers prefetched tasks while the worker stops.
+        # Celery still delivers prefetched tasks while the process stops.
         if _is_stopping():
             raise Reject(requeue=True)
         runner(slice_)  # Celery does not get the result, which is in the ledger.
@@ -86,7 +86,7 @@ def run(
     app.task(work, name=app.main, Request=StrictAckRequest)
     app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watchdog.beat)
     worker_name = f"{pool}.{os.getpid()}@notifier"
-    # Workers don't need to know each other, and mingling alone would make every start a second longer.
+    # Worker processes don't need to know each other, and `mingle` alone would make every start a second longer.
     standalone_options = {"without_mingle": True, "without_gossip": True, "without_heartbeat": True}
     worker = WorkController(
         app=app,
@@ -113,7 +113,7 @@ def run(
 def _with_heartbeat(connection_class: Any, beat: Callable[[], None]) -> Any:
     """Return a connection class that calls `beat` after every failed attempt to connect.
 
-    While the worker tries to connect, its loop and the timer of the heartbeat do not run.
+    While the process tries to connect, neither the consumer's loop nor its heartbeat timer runs.
     """
 
     class HeartbeatConnection(connection_class):  # type: ignore[misc]  # Celery and kombu have no types
@@ -130,7 +130,7 @@ def _with_heartbeat(connection_class: Any, beat: Callable[[], None]) -> Any:
 
 def _stop(signal_number: int, frame: FrameType | None) -> None:
     # Celery checks this variable between two tasks. The handler checks it too, and hands back the slice in progress.
-    state.should_stop = 0  # an exit code; None means that the worker is not stopping
+    state.should_stop = 0  # an exit code; None means that the process is not stopping
 
 
 def _is_stopping() -> bool:
