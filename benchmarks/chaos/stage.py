@@ -136,7 +136,7 @@ class Stage:
         while not is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
             if time.monotonic() > deadline:
                 return [
-                    f"{len(waiting)} events without bursts, {len(self.ports.ledger.open_bursts())} unfinished bursts"
+                    f"{len(waiting)} events without bursts, {len(self.ports.ledger.unfinished_bursts())} unfinished bursts"
                 ]
             time.sleep(POLL_INTERVAL_SECONDS)
         while True:

@@ -25,7 +25,7 @@ class Ledger(Protocol):
         """Store each plan once and list its burst as open. Idempotent: a second plan of a burst changes nothing."""
         ...
 
-    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         """Return bursts with unfinished work that are not deferred, oldest first.
 
         With `since`, return only bursts that opened at or after it.

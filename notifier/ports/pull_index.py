@@ -59,7 +59,7 @@ class PullIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PulledPositions:
+class NewestPositions:
     """Proven content of the index for some subjects: all their bursts that opened at or after `complete_since`.
 
     `complete_since` is None if the index proves nothing.
@@ -95,6 +95,6 @@ class PullReader(Protocol):
         """Return the list of each subject; None if the last comparison with the store is too old to prove anything."""
         ...
 
-    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
+    async def read_newest(self, subjects: Collection[Subject]) -> NewestPositions:
         """Return the subjects' newest bursts in one consistent read. An index emptied meanwhile proves nothing."""
         ...

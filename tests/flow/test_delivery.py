@@ -191,7 +191,7 @@ def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
         stage.work()
         stage.pass_time(seconds=1)
     assert refused == 1
-    assert stage.state.ledger.open_bursts() == []
+    assert stage.state.ledger.unfinished_bursts() == []
 
 
 @pytest.mark.parametrize("outage", [StoreUnavailable, Full, SchemaOlder])
@@ -203,7 +203,7 @@ def test_outage_does_not_consume_attempts_of_a_slice(outage: type[NotifierError]
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=61)
-    assert stage.state.ledger.open_bursts() != []
+    assert stage.state.ledger.unfinished_bursts() != []
     stage.deliver()
     assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
 

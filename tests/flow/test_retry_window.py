@@ -81,7 +81,7 @@ def test_open_circuit_delays_only_the_devices_of_its_push_service() -> None:
         stage.state.phones.answers[device.id].clear()
     rounds(stage, work, 10, seconds=31)
     assert [times(stage, device) for device in [working_device, *blocked_devices]] == [1, 1, 1, 1]
-    assert not stage.state.ledger.open_bursts()
+    assert not stage.state.ledger.unfinished_bursts()
     assert counted(stage, work, "given_up") == 0
     assert counted(stage, work, "held") > 0
 
@@ -100,7 +100,7 @@ def test_user_behind_open_circuit_gets_one_summary_when_it_closes() -> None:
     rounds(stage, work, 40, seconds=31)
     [alert] = [alert for alert, device in stage.state.phones.arrived if device.id == kims.id]
     assert alert.is_summary
-    assert not stage.state.ledger.open_bursts()
+    assert not stage.state.ledger.unfinished_bursts()
 
 
 def test_alert_is_given_up_after_all_tries() -> None:
@@ -129,7 +129,7 @@ def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
     stage.state.clock.advance(NIGHT)
     rounds(stage, work, 5)
     assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY, AlertOutcome.GIVEN_UP])
-    assert not stage.state.ledger.open_bursts()
+    assert not stage.state.ledger.unfinished_bursts()
     labels = {"platform": "fcm", "outcome": "given_up"}
     assert work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) == 1
 

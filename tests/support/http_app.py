@@ -220,8 +220,8 @@ class MemoryBackend:
         """Deliver every burst."""
         work = build_slice_worker(self.system)
         ledger, queued, open_before = self.ports.ledger, 1, -1
-        while queued or len(ledger.open_bursts()) != open_before:
-            open_before = len(ledger.open_bursts())
+        while queued or len(ledger.unfinished_bursts()) != open_before:
+            open_before = len(ledger.unfinished_bursts())
             queued = build_dispatcher(
                 self.system
             )()  # a new one reads what the last has deferred, though no time passes

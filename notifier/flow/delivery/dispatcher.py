@@ -104,11 +104,11 @@ class Dispatcher:
 
     def _refresh(self, now: datetime) -> None:
         if self._start_if_due("list", LIST_INTERVAL, now):
-            listed = self.ledger.open_bursts()
+            listed = self.ledger.unfinished_bursts()
             self.backlog.drop(self.backlog.progress.keys() - set(listed))
             self.unread = deque(listed)
         self.unread.extend(self._wake_due(now))
-        to_read = [key for key in self.ledger.open_bursts(now - RECENTLY_OPENED) if self._is_new(key)]
+        to_read = [key for key in self.ledger.unfinished_bursts(now - RECENTLY_OPENED) if self._is_new(key)]
         if self._start_if_due("read", READ_INTERVAL, now):
             to_read += self.backlog.in_flight
         self.backlog.put(self._read(list(dict.fromkeys([*to_read, *self._next_listed()]))), now)

@@ -143,7 +143,7 @@ class Reconciler:
 
     def _check_totals(self) -> None:
         """Check the totals of the bursts that were closed since the last round."""
-        open_now = set(self.ledger.open_bursts())
+        open_now = set(self.ledger.unfinished_bursts())
         for burst in sorted(self.previously_open - open_now):
             self._run_duty("totals", partial(self._check_burst, burst))
         self.previously_open.clear()

@@ -150,7 +150,7 @@ class Overview:
             for b in self.recent_bursts.opened_since(now - MAX_BURST_AGE, None, MAX_LISTED_BURSTS)
             if b.key.subject.kind is Kind.MENTION
         ]
-        open_bursts = self.ledger.open_bursts()
+        open_bursts = self.ledger.unfinished_bursts()
         open_keys = frozenset(open_bursts)
         shown = _choose_burst(listed, open_keys)
         to_read = dict.fromkeys([*open_bursts[-MAX_WATCHED_BURSTS:], *self.watched, *([shown.key] if shown else [])])

@@ -149,7 +149,7 @@ class PushPipeline:
         platform = slice_.step.platform
         alerted = {
             shard: bits
-            for shard, bits in self.audience_snapshots.read_alerted(burst.key, shards, slice_.tier).items()
+            for shard, bits in self.audience_snapshots.read_to_alert(burst.key, shards, slice_.tier).items()
             if bits.any()
         }
         batches = self.send_log.read(burst.key, platform, alerted) if alerted else {}

@@ -93,7 +93,7 @@ class Erasure:
 
     def _erase_edits(self, erasure: Retraction, now: datetime) -> None:
         """Replace each edit, which contains the tweet's text, by a deletion of the tweet."""
-        for locations in _batches(self.retractions.mention_locations([*erasure.index_keys(now)])):
+        for locations in _batches(self.retractions.mention_locations([*erasure.mention_lookup_keys(now)])):
             # Only tweets from before the erasure: an erased author may write again, and edit the new tweets.
             mentions = [
                 mention for mention in self.retractions.read(locations).values() if mention.happened_at <= erasure.at

@@ -121,7 +121,7 @@ class Publisher:
         restamped = []
         for head in heads:
             kept = {key.seq for key in planned_bursts if key.subject == head.subject}
-            new = with_late_bursts_restamped(head, written=kept, now=now, nonce=self.nonces.new())
+            new = with_late_bursts_restamped(head, planned=kept, now=now, nonce=self.nonces.new())
             if new is not head:
                 restamped.append(new)
         self.metrics.restamps.inc(len(restamped))

@@ -74,7 +74,7 @@ class RetractionSettlement:
         # the remaining bursts, because it commits the log record only after all of them.
         self.retractions.write(retractions)
         now = self.clock.now()
-        return self.settle_keys([key for retraction in retractions for key in retraction.index_keys(now)], limit)
+        return self.settle_keys([key for retraction in retractions for key in retraction.mention_lookup_keys(now)], limit)
 
     def settle_keys(self, keys: Iterable[RetractionKey], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
         """Settle the bursts of the mentions under the keys, batch by batch; yield the burst keys of each batch.

@@ -63,7 +63,7 @@ class MemoryLedger:
                 self._plans[plan.burst] = plan
                 self._open.add(plan.burst)
 
-    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         places = [(self._plans[burst].opened_at, burst) for burst in self._open]
         return [burst for _, burst in sorted(place for place in places if since is None or place[0] >= since)]
 
@@ -81,7 +81,7 @@ class MemoryLedger:
 
     def unsettled(self) -> Sequence[BurstKey]:
         """Return open and deferred bursts."""
-        return [*self.open_bursts(), *sorted(self.deferred_by_burst.keys() - self._open)]
+        return [*self.unfinished_bursts(), *sorted(self.deferred_by_burst.keys() - self._open)]
 
     def planned(self) -> Sequence[BurstKey]:
         """Return every burst that ever had a plan."""

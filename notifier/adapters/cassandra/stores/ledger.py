@@ -165,7 +165,7 @@ class CassandraLedger:
         if None in self._cluster.compare_and_set_each((_INSERT_PLAN, row) for row in rows):
             raise StoreUnavailable("Unknown whether a plan was written.")
 
-    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         return self.open_burst_list.all() if since is None else self.open_burst_list.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:

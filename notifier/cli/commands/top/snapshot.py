@@ -147,7 +147,7 @@ def _burst_facts(burst: RunningBurst) -> Facts:
 
 
 def _running(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[RunningBurst]:
-    keys = ports.ledger.open_bursts()[:MAX_SHOWN_BURSTS]
+    keys = ports.ledger.unfinished_bursts()[:MAX_SHOWN_BURSTS]
     progress, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
     throttles = frozenset(throttle.id for throttle in snapshot.throttles)
     return [
