@@ -30,7 +30,7 @@ class TokenBuckets(Protocol):
     """Token buckets shared by all processes, on the server's clock. A lost bucket is full again.
 
     Not idempotent: a repeated call takes the tokens twice. Each call is one blocking round trip. Raises
-    CacheUnavailable; then the tokens may or may not have been taken.
+    CacheUnavailable; the tokens may then have been taken.
     """
 
     def take(self, name: str, limit: BucketLimit) -> bool:
@@ -38,9 +38,9 @@ class TokenBuckets(Protocol):
         ...
 
     def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
-        """Take tokens that were already granted locally; return what is left in each bucket.
+        """Take tokens that this process has already granted; return the tokens left in each bucket.
 
-        The result is negative if several processes granted the same tokens, at most by the size of a full bucket.
+        The number is negative if several processes granted the same tokens. It is never below the negative capacity.
         """
         ...
 

@@ -9,7 +9,7 @@ from notifier.domain.delivery.throttle import Throttle
 
 
 class Epochs(Protocol):
-    """Increasing numbers, one per term of a writer. Fencing tokens are made from them."""
+    """Increasing numbers by name. A writer takes one for each batch or round, as its fencing token."""
 
     def begin(self, name: str) -> int:
         """Return a number higher than any that was returned for this name. Durable. Blocking.
@@ -26,11 +26,11 @@ class Leases(Protocol):
     """Leases by name, with one owner at a time. Durable. Blocking. Raises StoreUnavailable or Full."""
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
-        """Take or renew the lease for another term; return whether the owner holds it."""
+        """Take or renew the lease for another term; return whether `owner` is the owner now."""
         ...
 
 
-# Task queues only wake workers. The ledger corrects lost and duplicate tasks.
+# Task queues only wake workers. The dispatcher queues a lost task again. A duplicate task finds its slice claimed.
 
 
 class Queue(Protocol):
@@ -61,7 +61,7 @@ class Throttles(Protocol):
         ...
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
-        """Return the throttles that are active or ended after `moment`, oldest first."""
+        """Return the throttles that end after `moment`, or ended after it; oldest first."""
         ...
 
 

@@ -9,8 +9,8 @@ from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
-LEASE_SIZE = 1_024
-"""Fewest member numbers that a process leases at once. Numbers unused at its exit are never assigned."""
+MIN_LEASED_NUMBERS = 1_024
+"""Fewest member numbers that a process leases at once. Leased numbers that are unused at its exit stay unused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,8 @@ class Directory(Protocol):
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         """Return the permanent member number of each user, and assign one to users without. The empty ID has no number.
 
-        Idempotent: after an interruption, or with concurrent calls, every caller gets the same numbers. A number may
-        be left unused; it is in no set.
+        Idempotent: after an interruption, or with concurrent calls, every caller gets the same numbers. Some
+        numbers may stay unused; they are in no set.
         """
         ...
 

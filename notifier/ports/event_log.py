@@ -32,7 +32,7 @@ class Logged:
 
 
 class Consumer(Protocol):
-    """One member of a consumer group. It holds partitions by lease while it polls. Blocking; not thread-safe."""
+    """One member of a consumer group. It owns partitions as long as it polls. Blocking; not thread-safe."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         """Return at most `limit` records that follow the records polled last, in order within a partition.
@@ -98,13 +98,13 @@ class EventLog(Protocol):
         ...
 
 
-# Dead letters: records that can never be processed, kept with their cause for an operator.
+# Dead letters: records and slices that can never be processed, kept with their cause for an operator.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     id: str
-    """Identifies the position of the record in its source. A second failure of the record gives the same letter."""
+    """Name of the slice, or partition and offset of the record. If it fails again, its letter has the same ID."""
     stage: str
     cause: str
     body: bytes

@@ -107,8 +107,8 @@ def scopes_of(members: Collection[Member]) -> Collection[Scope]:
     return [member_scope(member) for member in members] if len(members) <= MAX_SCOPES_PER_CHANGE else [ALL_MEMBERS]
 
 
-REMEMBERED_TTL = timedelta(minutes=5)
-"""How long the facts of a VIP stay in Redis: as long as a process trusts the facts in its own memory."""
+REMEMBERED_VIEWER_TTL = timedelta(minutes=5)
+"""How long Redis keeps a VIP's facts. A process uses the facts in its own memory for the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class VersionLookup:
 
 
 LOOKUP_TIMEOUT = timedelta(milliseconds=150)
-"""Timeout of a lookup, its share of a page's deadline. Without an answer the store is read."""
+"""Timeout of a lookup: part of the deadline of a page. Without an answer the store is read."""
 
 
 class ViewerVersionWriter(Protocol):
@@ -222,7 +222,7 @@ class ViewerVersionReader(Protocol):
         ...
 
     async def remember(self, viewer: RememberedViewer) -> None:
-        """Store the facts for other processes for REMEMBERED_TTL."""
+        """Store the facts for other processes for REMEMBERED_VIEWER_TTL."""
         ...
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None: ...

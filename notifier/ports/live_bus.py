@@ -14,7 +14,7 @@ CAUGHT_UP_INTERVAL = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class MissedUpdates:
-    """Message that some bursts may have grown earlier without a message about them."""
+    """Message that earlier updates of bursts may have been lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

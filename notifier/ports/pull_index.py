@@ -49,10 +49,10 @@ class PullIndex(Protocol):
         ...
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
-        """Record that every burst readable at `as_of` has been announced; lists older than `since` may be dropped.
+        """Record that every burst readable at `as_of` has been announced. Bursts opened before `since` may be dropped.
 
-        The last call wins, even if its time is earlier. After the clock was set back, `as_of` may be in the future: the
-        index proves nothing before that time. Raises CacheUnavailable, also if anything was lost since the last call of
+        The last call wins, even if its `as_of` is earlier. If `as_of` is in the future, because the clock was set back,
+        the index proves nothing until then. Raises CacheUnavailable, also if anything was lost since the last call of
         `generation`.
         """
         ...

@@ -16,7 +16,7 @@ from notifier.domain.users.visibility import Mark, Viewer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxContext:
-    """Facts that are needed to open an inbox."""
+    """A user's member number and viewer facts."""
 
     member: Member
     viewer: Viewer

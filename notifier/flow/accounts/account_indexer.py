@@ -19,7 +19,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.flow.devices.registry import DeviceRegistry
 from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.metrics import Metrics
-from notifier.ports.audience import MemberSets, ShardBlob
+from notifier.ports.audience import MemberSets, ShardBitmap
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import AccountFlags, Directory, DirectoryEntry
 from notifier.ports.event_log import Logged
@@ -131,8 +131,10 @@ class AccountIndexer:
         }
         bitmaps |= {shard: self._rebuilt_vips(shard) for shard in repaired_shards}
         if bitmaps:
-            blobs = (ShardBlob(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
-            self.sets.put(blobs, token)
+            shard_bitmaps = (
+                ShardBitmap(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items()
+            )
+            self.sets.put(shard_bitmaps, token)
 
     def _updated_vips(self, shard: int, is_vip: Mapping[int, bool]) -> Bits:
         """Return the shard's bitmap after setting or clearing the bits of members, given by offset in the shard."""

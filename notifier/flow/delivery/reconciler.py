@@ -134,12 +134,12 @@ class Reconciler:
     def _finish_subjects(self, subjects: Collection[Subject]) -> None:
         """Publish the heads together, or one by one if that fails: an unreadable head must not block the others."""
         try:
-            self.publisher.finish(subjects)
+            self.publisher.finish_publishing(subjects)
         except OUTAGES:
             raise
         except Exception:
             for subject in subjects:
-                self._run_duty("heads", partial(self.publisher.finish, [subject]))
+                self._run_duty("heads", partial(self.publisher.finish_publishing, [subject]))
 
     def _check_totals(self) -> None:
         """Check the totals of the bursts that were closed since the last round."""

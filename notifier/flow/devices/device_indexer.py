@@ -18,7 +18,7 @@ from notifier.domain.ids import Member
 from notifier.domain.push.device import Device, DeviceRecord, DeviceRemoval, removal_of, surplus_removals
 from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.metrics import Metrics
-from notifier.ports.audience import MemberSets, ShardBlob
+from notifier.ports.audience import MemberSets, ShardBitmap
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
@@ -114,8 +114,10 @@ class DeviceIndexer:
             if shard not in bitmaps and (bits := self._updated_bitmap(shard, has_device, was_holder)) is not None:
                 bitmaps[shard] = bits
         if bitmaps:
-            blobs = (ShardBlob(kind=SetKind.PUSH, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
-            self.sets.put(blobs, token)
+            shard_bitmaps = (
+                ShardBitmap(kind=SetKind.PUSH, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items()
+            )
+            self.sets.put(shard_bitmaps, token)
 
     def _updated_bitmap(
         self, shard: int, has_device: Mapping[Member, bool], was_holder: Mapping[Member, bool]

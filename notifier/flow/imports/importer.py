@@ -28,7 +28,7 @@ from notifier.domain.users.import_rows import AccountRow, PreferenceRow, account
 from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, SubjectPreference, Volume
 from notifier.flow.accounts.account_indexer import DIRECTORY_FLAGS, sync_directory_entries
 from notifier.ports.coordination import Clock
-from notifier.ports.directory import LEASE_SIZE, AccountFlags, Directory
+from notifier.ports.directory import MIN_LEASED_NUMBERS, AccountFlags, Directory
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.imports import EdgeSort, ImportBatch, SourceBatch
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
@@ -124,7 +124,9 @@ class AccountImport:
     def _assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         if self.as_ranges:
             known = self.directory.accounts(users)
-            for prefix, first, count in consecutive_runs((user for user in users if user not in known), LEASE_SIZE):
+            for prefix, first, count in consecutive_runs(
+                (user for user in users if user not in known), MIN_LEASED_NUMBERS
+            ):
                 # After a crash between the next two calls, the leased numbers stay unused.
                 first_member = self.directory.lease(count)
                 self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, member=first_member))

@@ -21,7 +21,7 @@ from notifier.domain.errors import Poison
 from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
-from notifier.ports.audience import ACTIVITY_KEPT_FOR, ActiveHours, ActiveSetEntry, ActiveSets, MemberSets, ShardBlob
+from notifier.ports.audience import ACTIVITY_KEPT_FOR, ActiveHours, ActiveSetEntry, ActiveSets, MemberSets, ShardBitmap
 from notifier.ports.coordination import Clock, Epochs
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
@@ -181,4 +181,4 @@ class RollUp:
     ) -> None:
         """Write only changed bitmaps, so that a round without activity writes nothing but its epoch."""
         changed = {s: bits for s, bits in after.items() if not is_equal(before.get(s, no_members()), bits)}
-        self.sets.put([ShardBlob(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], token)
+        self.sets.put([ShardBitmap(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], token)

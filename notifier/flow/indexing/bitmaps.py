@@ -19,7 +19,7 @@ from notifier.domain.upstream.graph_changes import GraphRecord, rebuild_requests
 from notifier.domain.users.account_preferences import ACCOUNT_PREFERENCE_SETS, AccountPreferences
 from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS, SubjectPreference
 from notifier.metrics import Metrics
-from notifier.ports.audience import Follows, MemberSets, ShardBlob
+from notifier.ports.audience import Follows, MemberSets, ShardBitmap
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
@@ -196,7 +196,7 @@ class Bitmaps:
     def _put(self, bitmaps: Iterable[tuple[Subject | None, SetKind, int, Bits]], token: FencingToken) -> None:
         """Write the bitmaps. Each is given once: of two writes with equal fencing tokens, a store may keep either."""
         self.sets.put(
-            (ShardBlob(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in bitmaps), token
+            (ShardBitmap(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in bitmaps), token
         )
 
 

@@ -51,9 +51,9 @@ class MemoryFrequencyCaps:
     def wipe(self) -> None:
         self.days.clear()
 
-    def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
+    def spend(self, burst: BurstKey, tweet: str, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         cause = CountedAlert.of(burst, tweet)
-        rulings = {member: ruling_on(self.days.get(member, ()), cause, now, self.caps) for member in people}
+        rulings = {member: ruling_on(self.days.get(member, ()), cause, now, self.caps) for member in members}
         for member, ruling in rulings.items():
             if ruling is Ruling.NEW:
                 self.days[member] = with_alert(self.days.get(member, ()), cause, now, self.caps)

@@ -39,7 +39,7 @@ class MemoryRetractions:
         for retraction_key in keys:
             yield from locations.get(retraction_key, ())
 
-    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         mentions = self._bursts.mentions
         return {p: mentions[p.burst, p.event] for p in locations if (p.burst, p.event) in mentions}
 

@@ -25,7 +25,7 @@ from notifier.domain.audience.id_ranges import (
 )
 from notifier.domain.errors import NumberTaken, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import LEASE_SIZE, DirectoryEntry
+from notifier.ports.directory import MIN_LEASED_NUMBERS, DirectoryEntry
 
 # Member numbers: leased in ranges by compare-and-set, and assigned by this process from its own lease.
 
@@ -87,7 +87,7 @@ class MemberNumbers:
             missing = count - len(leftover)
             if not missing:
                 return leftover
-            leased = max(missing, LEASE_SIZE)
+            leased = max(missing, MIN_LEASED_NUMBERS)
             first = self._counter.lease(leased)
             self._leased = range(first + missing, first + leased)
             return [*leftover, *range(first, first + missing)]

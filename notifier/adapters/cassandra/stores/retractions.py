@@ -78,7 +78,7 @@ class CassandraRetractions:
             ):
                 yield MentionLocation(BurstKey(Subject.parse(subject), seq), EventId(source, id))
 
-    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         ordered = [*locations]
         results = self._cluster.query_each(
             _SELECT_MENTION, [_mention_key(location.burst, location.event) for location in ordered]

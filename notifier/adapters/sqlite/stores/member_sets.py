@@ -26,7 +26,7 @@ from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import ActiveSetEntry, ShardBlob
+from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 
 BITMAPS_PER_TRANSACTION = 256
 """Bitmaps per transaction, at most 4 MB: an import of any size needs little memory, and other writers get their
@@ -86,9 +86,9 @@ class SqliteMemberSets:
         total, by_shard = row
         return FollowerCounts(total=total, by_shard=np.frombuffer(by_shard, STORED_COUNT).tolist())
 
-    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
+    def put(self, bitmaps: Iterable[ShardBitmap], token: FencingToken | None = None) -> None:
         stored_token = token or 0
-        rows = ((str(b.owner or _ACCOUNT_WIDE), b.shard, str(b.kind), encode(b.bits), stored_token) for b in blobs)
+        rows = ((str(b.owner or _ACCOUNT_WIDE), b.shard, str(b.kind), encode(b.bits), stored_token) for b in bitmaps)
         self._put(_PUT_SET, rows)
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:

@@ -51,7 +51,7 @@ class SqliteRetractions:
         for key in keys:
             yield from self._locations(key, burst)
 
-    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         with self._db.read() as c:
             rows = {location: c.execute(_SELECT_MENTION, _mention_key(location)).fetchone() for location in locations}
         return {location: unpack(Mention, row[0]) for location, row in rows.items() if row}
