@@ -33,7 +33,7 @@ def build_push_pipeline(system: System) -> PushPipeline:
         send_log=ports.send_log,
         catch_up=catch_up,
         selection=Selection(devices=ports.devices),
-        caps=FrequencyCaps(caps=ports.caps, metrics=system.metrics, limits=settings.push.caps),
+        caps=FrequencyCaps(store=ports.caps, metrics=system.metrics, limits=settings.push.caps),
         breakers=breakers,
         rate_limiters=rate_limiters,
         sender=build_alert_sender(system, breakers, rate_limiters),

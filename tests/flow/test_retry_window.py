@@ -94,7 +94,7 @@ def test_user_behind_open_circuit_gets_one_summary_when_it_closes() -> None:
         stage.mention("nova", of=tweet)
         for _ in range(100):
             # As if another device had just been refused.
-            breakers(work).lines[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
+            breakers(work).breakers_by_line[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
             rounds(stage, work, 1, seconds=10)
     assert (len(stage.bursts()), sent_to(stage), times(stage, kims)) == (2, 0, 0)
     rounds(stage, work, 40, seconds=31)
@@ -186,7 +186,7 @@ def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, aft
     stage.work(Pool.P0, Pool.P1, Pool.P2)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    breakers(work).lines[f"web {DOWN}"] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
+    breakers(work).breakers_by_line[f"web {DOWN}"] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
     with pytest.raises(Killed):
         stage.work(Pool.WEB, by=work)
     assert sent_to(stage) == (0 if (method, after) == ("write_ahead", False) else 1)
@@ -221,7 +221,7 @@ def test_device_behind_open_circuit_does_not_take_a_turn_from_others() -> None:
     first, second = sorted(("kim", "roy"), key=lambda name: stage.population.people[name].member)
     blocked_device, working_device = browser(stage, first, DOWN), browser(stage, second, UP)
     breakers(work).settings = BreakerSettings(open_for=timedelta(hours=9))
-    breakers(work).lines[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
+    breakers(work).breakers_by_line[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
     stage.mention("nova")
     rounds(stage, work, 20)
     assert (times(stage, blocked_device), times(stage, working_device)) == (0, 1)
