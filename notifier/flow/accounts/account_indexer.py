@@ -117,7 +117,8 @@ class AccountIndexer:
     ) -> None:
         """Write the VIP bitmaps of all shards that the records concern, including unchanged ones.
 
-        The write stores our token, so late writes of a replaced reader lose.
+        The write stores our token, so late writes of a replaced reader lose. Shards to repair or with imported rows are
+        rebuilt from the rows. Only in shards to repair do differences count as drift.
         """
         flag_keys = {(Flag.VIP, numbers[change.user]) for change in changes if Flag.VIP in change.flags}
         is_vip_by_shard = defaultdict[int, dict[int, bool]](dict)
@@ -137,10 +138,10 @@ class AccountIndexer:
             self.sets.put(shard_bitmaps, token)
 
     def _updated_vips(self, shard: int, is_vip: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the bits of members, given by offset in the shard."""
+        """Return the shard's bitmap after setting or clearing the bits of members, by offset in the shard."""
         before = read_bitmap(self.sets, SetKind.VIP, None, shard)
-        # Rebuild an unreadable bitmap from the rows, which have the changes already. An empty bitmap would lose the
-        # other VIPs.
+        # Rebuild an unreadable bitmap from the rows, which have the changes already. Starting from an empty bitmap
+        # would lose the other VIPs.
         return self._rebuilt_vips(shard) if before is None else with_members(before, is_vip)
 
     def _rebuilt_vips(self, shard: int) -> Bits:

@@ -1,8 +1,8 @@
 """Imports of accounts and preferences, and the class `Import` that runs and resumes every import.
 
-An import first reads all rows, and stores keys for the work that follows in sorted runs. Then it processes the sorted
-keys chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored
-position records how far the keys were processed. Every step is idempotent.
+An import first reads all rows. It stores keys for the remaining work, in sorted runs. Then it processes the sorted keys
+chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position
+records how far the keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -34,15 +34,16 @@ from notifier.ports.imports import EdgeSort, ImportBatch, SourceBatch
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 Advance = Callable[[int], object]
+"""Callback for progress, called with the number of rows or keys finished since the last call."""
 S = TypeVar("S", bound=SourceBatch)
 S_contra = TypeVar("S_contra", bound=SourceBatch, contravariant=True)
 
 
 class ImportKind(Protocol[S_contra]):
-    """Work of one kind of import. Both methods are idempotent, because an interruption may repeat them."""
+    """Work of one kind of import. Both methods are idempotent, because they are repeated after an interruption."""
 
     def read(self, rows: S_contra) -> Keys:
-        """Process the rows; return keys for the work that must wait until all rows have been read."""
+        """Process the rows; return keys for the work that remains to be done after all rows have been read."""
         ...
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
@@ -86,7 +87,7 @@ class Import(Generic[S]):
 # Account import: while reading, it writes member numbers, flags and directory entries. Then it requests VIP bitmaps.
 
 ACCOUNTS_PER_BATCH = 4_096
-"""Most accounts whose entries are updated in one transaction. Other writers get their turn between transactions."""
+"""Most accounts whose directory entries are updated in one transaction. Other writers write between transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +124,9 @@ class AccountImport:
 
     def _assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         if self.as_ranges:
-            known = self.directory.accounts(users)
+            known_accounts = self.directory.accounts(users)
             for prefix, first, count in consecutive_runs(
-                (user for user in users if user not in known), MIN_LEASED_NUMBERS
+                (user for user in users if user not in known_accounts), MIN_LEASED_NUMBERS
             ):
                 # After a crash between the next two calls, the leased numbers stay unused.
                 first_member = self.directory.lease(count)
@@ -138,7 +139,7 @@ class AccountImport:
 T = TypeVar("T")
 
 PREFERENCES_PER_BATCH = 4_096
-"""Most changes written at once. Other writers get their turn between batches."""
+"""Most changes written at once. Other writers write between batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +161,7 @@ class PreferenceImport:
         account_changes = [
             account_change for row in rows.rows if (account_change := row.account_preferences_change(members[row.user]))
         ]
-        # A retry after a crash does not move `visible_from` again: it finds the preferences that were written before.
+        # A retry after a crash finds the preferences that were written before, and does not move `visible_from` again.
         for batch in _batches(changes):
             self.subject_preferences.write(self._as_if_changed_now(batch))
         for account_batch in _batches(account_changes):
@@ -170,7 +171,7 @@ class PreferenceImport:
         return rebuild_keys(chain(subject_shards, account_wide_shards))
 
     def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
-        """Return the changes. A change to or from DIGEST gets the `visible_from` of a change made now."""
+        """Return the changes. Those to or from DIGEST get the `visible_from` of a change made now by the user."""
         account_preferences = self.account_preferences.read_current(
             {change.member for change in changes if change.volume}
         )
@@ -179,15 +180,17 @@ class PreferenceImport:
             for change in changes
             if Volume.DIGEST in (change.volume, _preferences_of(account_preferences, change.member).volume)
         ]
-        before = {
+        current_preferences = {
             (change.subject, change.member): SubjectPreference(subject=change.subject, member=change.member, at=ALWAYS)
             for change in digest_changes
         }
-        before |= self.subject_preferences.read_current(before)
+        current_preferences |= self.subject_preferences.read_current(current_preferences)
         now = self.clock.now()
         return [
-            as_if_changed_now(change, before[pair], _preferences_of(account_preferences, change.member), now)
-            if (pair := (change.subject, change.member)) in before
+            as_if_changed_now(
+                change, current_preferences[pair], _preferences_of(account_preferences, change.member), now
+            )
+            if (pair := (change.subject, change.member)) in current_preferences
             else change
             for change in changes
         ]
@@ -195,7 +198,7 @@ class PreferenceImport:
     def _account_changes_as_if_now(
         self, changes: Sequence[AccountPreferencesChange]
     ) -> Sequence[AccountPreferencesChange]:
-        """Return the changes of account-wide volumes with the `visible_from` of a change made now."""
+        """Return the changes. Those of account-wide volumes get the `visible_from` of a change made now by the user."""
         before = self.account_preferences.read_current({change.member for change in changes if change.volume})
         now = self.clock.now()
         return [account_change_as_if_now(change, _preferences_of(before, change.member), now) for change in changes]

@@ -150,7 +150,7 @@ class Bitmaps:
         return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.repaired_shards}
 
     def _updated_followers(self, subject: Subject, shard: int, is_follower: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the bits of members, given by offset in the shard."""
+        """Return the shard's bitmap after setting or clearing the bits of members, by offset in the shard."""
         before = read_bitmap(self.sets, SetKind.FOLLOWERS, subject, shard)
         # Rebuild an unreadable bitmap from the rows, which have the changes already. An empty bitmap would lose the
         # other followers.

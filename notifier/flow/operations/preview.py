@@ -63,10 +63,10 @@ class Preview:
     throttles: Throttles
     clock: Clock
     threshold: int
-    collapse: timedelta | None = None
+    collapse_window: timedelta | None = None
     """Replaces the collapse window of every policy, if set."""
-    refill: timedelta | None = None
-    """Replaces the refill interval of every policy's fan-out budget, if set."""
+    budget_refill: timedelta | None = None
+    """Replaces the refill time of every policy's fan-out budget, if set."""
     rule: TierRule = by_activity
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
     count_lock: AbstractContextManager[object] | None = None
@@ -109,7 +109,9 @@ class Preview:
         """Return the burst that the mention would get, and whether the mention would join it."""
         record = LoggedMention(partition="preview", offset=0, mention=mention)
         now = self.clock.now()
-        next_head = advance(head, [record], known=(), now=now, nonce="", collapse=self.collapse, refill=self.refill)
+        next_head = advance(
+            head, [record], known=(), now=now, nonce="", collapse=self.collapse_window, refill=self.budget_refill
+        )
         burst = next_head.outbox[-1]
         return burst, burst.key.seq <= head.seq
 

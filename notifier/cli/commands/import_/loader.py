@@ -365,7 +365,7 @@ def follow_dataset(since: datetime) -> ImportDataset[FollowEdges | NumberedFollo
     return ImportDataset(
         name="followers",
         layout=FOLLOWS,
-        make_import=lambda p: FollowerImport(directory=p.directory, follows=p.follows, log=p.log, since=since),
+        make_import=lambda p: FollowerImport(directory=p.directory, follows=p.follows, log=p.log, visible_from=since),
         remaining_unit="follows",
         stream=topics.FOLLOWS,
         writes_as_read=False,
