@@ -124,7 +124,7 @@ def drift_report(
         "missing": sum(shard.missing for shard in all_shards),
         "extra": sum(shard.extra for shard in all_shards),
         "unreadable": sum(shard.unreadable for shard in all_shards),
-        "wrong_counts": sum(shard.counted != shard.followers for shard in all_shards),
+        "wrong_counts": sum(shard.counted_followers != shard.followers for shard in all_shards),
         "repairs_requested": repairs_requested,
     }
 
