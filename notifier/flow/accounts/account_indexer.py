@@ -118,7 +118,7 @@ class AccountIndexer:
         """Write the VIP bitmaps of all shards that the records concern, including unchanged ones.
 
         The write stores our token, so late writes of a replaced reader lose. Shards to repair or with imported rows are
-        rebuilt from the rows. Only in shards to repair do differences count as drift.
+        rebuilt from the rows. In shards to repair, differences count as drift.
         """
         flag_keys = {(Flag.VIP, members[change.user]) for change in changes if Flag.VIP in change.flags}
         is_vip_by_shard = defaultdict[int, dict[int, bool]](dict)
