@@ -89,8 +89,8 @@ BUS_CONNECT_TIMEOUT_SECONDS = 0.5
 """Longest time that the first stream waits for the bus. If the bus connects later, clients load their page
 again."""
 HEARTBEAT_INTERVAL = timedelta(seconds=15)
-"""Longest time without a byte on a stream. Proxies and phones close connections that are silent for 30 to 60 s. A stream
-is cut off if one write takes longer than this."""
+"""Longest time without a byte on a stream. Proxies and phones close connections that are silent for 30 to 60 s. A
+stream is cut off if one write takes longer than this."""
 IDLE_STOP_AFTER = timedelta(minutes=2)
 """Time without a stream after which the hub stops. Clients that lost their connection return within a minute, and a
 running hub can send them what they missed."""
