@@ -11,10 +11,10 @@ from notifier.domain.token_bucket import BucketLimit
 
 
 class RecentEvents(Protocol):
-    """Event IDs of the last day with the digest of each body. Blocking. Raises CacheUnavailable."""
+    """IDs of the events of the last day, with a digest of each event's content. Blocking. Raises CacheUnavailable."""
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        """Return the digests of known events in one round trip; an unreadable entry counts as unknown."""
+        """Return the stored digests in one round trip. Events with an unreadable digest count as unknown."""
         ...
 
     def remember(self, digests: Mapping[EventId, str]) -> None:

@@ -9,7 +9,7 @@ from notifier.domain.delivery.throttle import Throttle
 
 
 class Epochs(Protocol):
-    """Increasing numbers by name. A writer takes one for each batch or round, as its fencing token."""
+    """Increasing numbers by name. A writer takes one per batch or round, and makes its fencing token from it."""
 
     def begin(self, name: str) -> int:
         """Return a number higher than any that was returned for this name. Durable. Blocking.
@@ -45,7 +45,7 @@ class Queue(Protocol):
         ...
 
     def depth(self, pool: Pool) -> int:
-        """Return the number of waiting slices, without those that workers hold."""
+        """Return the number of slices in the queue, without those that workers have received."""
         ...
 
 
@@ -61,7 +61,7 @@ class Throttles(Protocol):
         ...
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
-        """Return the throttles that end after `moment`, or ended after it; oldest first."""
+        """Return the throttles whose end is after `moment`, oldest first."""
         ...
 
 

@@ -55,7 +55,7 @@ class Directory(Protocol):
         """Write the entries, replacing existing ones.
 
         Each number must be the user's own, leased by the caller, or above all assigned and leased numbers. The call
-        leases numbers of the last kind itself. Raises NumberTaken if a number belongs to another user, or the user has
+        leases the latter itself. Raises NumberTaken if a number belongs to another user, or the user has
         another number.
         """
         ...

@@ -106,6 +106,7 @@ class DeadLetter:
     id: str
     """Name of the slice, or partition and offset of the record. If it fails again, its letter has the same ID."""
     stage: str
+    """Name of the consumer loop, or of the slice's pool."""
     cause: str
     body: bytes
     at: datetime
@@ -123,7 +124,7 @@ class DeadLetters(Protocol):
         ...
 
 
-# Lane tallies: dead-letter counts and stop of each lane, shared by all processes.
+# Lane tallies: dead-letter counts and stop of each processing lane, shared by all processes.
 
 
 class LaneTallies(Protocol):

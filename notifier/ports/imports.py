@@ -1,4 +1,4 @@
-"""Row formats of an import source, and the port that sorts its follow edges."""
+"""Batches of rows of an import source, and the port that sorts the keys of an import."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,8 +54,8 @@ class NumberedFollowEdges:
         return len(self.followers)
 
 
-class EdgeSort(Protocol):
-    """Durable external sort of follow edges, used by one importer at a time. Blocking.
+class KeySort(Protocol):
+    """Durable external sort of an import's keys, used by one importer at a time. Blocking.
 
     Raises Full, and Environment if another importer uses it.
     """

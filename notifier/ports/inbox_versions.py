@@ -27,7 +27,7 @@ class ChangesSince:
     bursts: Sequence[Burst]
     """Each changed burst once, in its current version or a newer one; ordered by last change."""
     viewers_lapsed: bool
-    """Whether facts of viewers changed without a notification, because their writer could not reach the caches."""
+    """Whether viewer facts changed without a notification, because their writer could not reach Redis."""
     position: FeedPosition
     """Position for the next call."""
 
@@ -113,7 +113,7 @@ REMEMBERED_VIEWER_TTL = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedPage:
-    """First inbox page, with its badge, that another process evaluated from these facts."""
+    """First inbox page of a remembered viewer, with its badge."""
 
     limit: int
     count: int
@@ -175,7 +175,7 @@ class VersionLookup:
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
     """Remembered viewers among the requested users."""
     connection: int = 0
-    """Changes with every new connection: the server behind it may have lost earlier versions."""
+    """Changes with every new connection to Redis, because the server may have lost versions since the last one."""
 
 
 LOOKUP_TIMEOUT = timedelta(milliseconds=150)

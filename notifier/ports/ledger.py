@@ -61,7 +61,8 @@ class DeferredBursts(Protocol):
         """Move the bursts from the list of unfinished bursts to this list.
 
         `now` is the time of the decision, and is earlier than every wake-up time. A newer decision about a burst, to
-        defer or to wake it, overrides an older one. If a burst is deferred twice, the earlier wake-up time wins.
+        defer or to wake it, overrides an older one. If a deferred burst is deferred again, the earlier wake-up time
+        wins.
         """
         ...
 

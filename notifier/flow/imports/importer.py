@@ -30,7 +30,7 @@ from notifier.flow.accounts.account_indexer import DIRECTORY_FLAGS, sync_directo
 from notifier.ports.coordination import Clock
 from notifier.ports.directory import MIN_LEASED_NUMBERS, AccountFlags, Directory
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import EdgeSort, ImportBatch, SourceBatch
+from notifier.ports.imports import KeySort, ImportBatch, SourceBatch
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 Advance = Callable[[int], object]
@@ -54,7 +54,7 @@ class ImportKind(Protocol[S_contra]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import(Generic[S]):
     kind: ImportKind[S]
-    key_sort: EdgeSort
+    key_sort: KeySort
     """Sorts the keys, and stores how far the import has come."""
     retry: Callable[[Callable[[], None]], None] | None = None
     """Retries a step during an outage. Without it an outage ends the import."""
