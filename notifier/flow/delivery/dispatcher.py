@@ -28,12 +28,11 @@ from notifier.ports.ledger import DeferredBursts, Ledger
 LOGGER = logging.getLogger("notifier.dispatcher")
 
 IN_FLIGHT_READ_INTERVAL = timedelta(milliseconds=100)
-"""Interval between reads of the bursts in flight. A pool works longer than that on its full credit. New bursts are read
-every round."""
+"""Interval between reads of the bursts in flight. The workers of a pool need longer than that for its full credit."""
 LIST_INTERVAL = timedelta(seconds=1)
-"""Interval for listing all unfinished bursts. Other rounds list only those that opened recently."""
+"""Interval for listing all unfinished bursts. Every round lists those that opened recently."""
 MAX_RECENT_AGE = timedelta(seconds=2)
-"""Age of the bursts that every round lists. By this age a burst usually has its plan. If its plan comes later, the
+"""Greatest age of the bursts that every round lists. By this age a burst usually has its plan. If its plan comes later, the
 burst is found when all unfinished bursts are listed."""
 MAX_READ_PER_ROUND = 256
 """Most bursts of `unread_bursts` that one round reads. A long list must not delay the newest bursts."""
@@ -66,7 +65,7 @@ class Dispatcher:
     unreadable_bursts: set[BurstKey] = field(default_factory=set)
     """Bursts whose ledger entries can't be decoded. They are not read again until this process loses its lease."""
     wake_times: set[datetime] = field(default_factory=set)
-    """Wake-up times of bursts deferred by this process: few, because they are rounded to quarter hours."""
+    """Wake-up times of bursts deferred by this process. There are few, because most are quarter hours."""
     done_at: dict[str, datetime] = field(default_factory=dict)
     """When each periodic duty was last done."""
 
@@ -112,7 +111,7 @@ class Dispatcher:
         to_read = [key for key in self.ledger.unfinished_bursts(now - MAX_RECENT_AGE) if self._is_new(key)]
         if self._start_if_due("read", IN_FLIGHT_READ_INTERVAL, now):
             to_read += self.backlog.in_flight
-        self.backlog.put(self._read(list(dict.fromkeys([*to_read, *self._next_listed()]))), now)
+        self.backlog.put(self._read(list(dict.fromkeys([*to_read, *self._next_unread()]))), now)
         if finished := list(self.backlog.finished):
             self.ledger.close(finished)
             self.backlog.drop(finished)
@@ -133,7 +132,7 @@ class Dispatcher:
             self.wake_times = self.wake_times - due_times
         return woken
 
-    def _next_listed(self) -> Sequence[BurstKey]:
+    def _next_unread(self) -> Sequence[BurstKey]:
         keys: list[BurstKey] = []
         while self.unread_bursts and len(keys) < self.max_read_per_round:
             key = self.unread_bursts.popleft()

@@ -20,8 +20,8 @@ from notifier.ports.inbox import AudienceSnapshots, InboxStore
 SHARDS_PER_WRITE = 64
 """Most shards per write. A large P1 or P2 slice takes one write of about 160 ms.
 
-SQLite splits a write into transactions, one for each few shards of a database file. The more shards a write has, the
-more are in a transaction, and the less each shard costs. The worker renews its claim between the transactions, so it
+SQLite splits a write into transactions, each of a few shards of one database file. The more shards a write has, the
+more are in each transaction, and the less a shard costs. The worker renews its claim between the transactions, so it
 does not lose the claim while the store is slow.
 """
 
@@ -48,8 +48,8 @@ class RowWriter:
             if is_on_time:
                 rows += self._write(burst, slice_, snapshots, lease)
                 # Advance the checkpoint after the write: a crash before this line only repeats the write. A worker that
-                # finds the slice expired writes no rows, and so does not advance the checkpoint. By the clock of the
-                # next worker the slice may not be expired.
+                # finds the slice expired writes no rows. It does not advance the checkpoint, because the clock of the
+                # next worker may be behind, and that worker then writes all rows.
                 lease.advance(max(lease.claim.checkpoint, snapshots[-1].shard + 1))
         now = self.clock.now()
         if is_on_time:

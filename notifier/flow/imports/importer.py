@@ -30,7 +30,7 @@ from notifier.flow.accounts.account_indexer import DIRECTORY_FLAGS, sync_directo
 from notifier.ports.coordination import Clock
 from notifier.ports.directory import MIN_LEASED_NUMBERS, AccountFlags, Directory
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import KeySort, ImportBatch, SourceBatch
+from notifier.ports.imports import ImportBatch, KeySort, SourceBatch
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 Advance = Callable[[int], object]

@@ -79,7 +79,7 @@ class CircuitBreakers:
         return allowed
 
     def record(self, line: str, receipt: Receipt) -> None:
-        """Count the result of an alert. Log and report it if it opens the breaker."""
+        """Count the result of an alert. If it opens the breaker, log and report that."""
         before, now = self.breakers_by_line.get(line, CLOSED), self.clock.now()
         after = record(before, self.settings, _result_of(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
@@ -163,7 +163,7 @@ class Admission:
 
 
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
-    """Leave out the members for whom no breaker lets an alert through to any of their devices.
+    """Leave out each member whose devices are all behind breakers that let no alert through.
 
     A member who is left out is in no batch, and gets one summary of all missed bursts when a line recovers. If the
     member were in a batch and the alert held back later, the member would get one late alert per burst. Web Push needs

@@ -9,7 +9,7 @@ shards are combined into a send group of about 2,000 devices. The pipeline sends
 
     step         does                                                            durable afterwards
     load         audience snapshot (members) and send log (what was sent)
-    suppress     members who have seen, muted or blocked it, or have quiet hours
+    suppress     members who saw, muted or blocked the burst, or have quiet hours
     catch up     late bursts of the subject: collapse, wait, or send a summary
     select       drafts: in doubt after a crash, then retries, then first alerts
     cap          frequency caps of each member                                   counts, in Redis only
@@ -30,9 +30,9 @@ Effect of a crash between two steps:
 - After the last record: the ledger does not show yet that the slice is done or deferred. The next worker finds nothing
   to send, and writes the ledger entry.
 
-If a worker stalls past its claim, another worker takes over the slice. Each batch number is written only once. A worker
-that finds its number taken stops before it sends the group. A worker that stalls after write ahead renews its claim
-before it sends, and stops if the claim is lost.
+If a worker stalls past the end of its claim, another worker takes over the slice. Each batch number is written only
+once. A worker that finds its number taken stops before it sends the group. A worker that stalls after write ahead
+renews its claim before it sends, and stops if the claim is lost.
 
 Without the store the steps fail closed: no alert is sent, and the slice is retried. Without Redis, caps and rates fall
 back to local state (`frequency_caps`, `rate_limiter`).
@@ -162,7 +162,7 @@ class PushPipeline:
     def _suppress(self, burst: Burst, states: Sequence[ShardState], now: datetime) -> Sequence[ShardState]:
         """Add the current push suppressions, because the snapshot may be hours old.
 
-        Fails closed: without an answer from the store, the exception leaves the slice to be retried.
+        Fails closed: without an answer from the store this raises, and the slice is retried.
         """
         suppressions = self.push_suppressions.read(burst, [state.shard for state in states], now) if states else {}
         return [

@@ -42,7 +42,7 @@ class Slowdown:
 
 
 LOCAL_LIMIT_DIVISOR = 10
-"""Without Redis a worker uses this part of the provider's limit: ten workers together stay within the limit."""
+"""Divisor of the provider's limit while Redis is unavailable: up to ten workers together then stay within the limit."""
 
 
 @dataclass(slots=True, kw_only=True)
