@@ -32,8 +32,8 @@ IN_FLIGHT_READ_INTERVAL = timedelta(milliseconds=100)
 LIST_INTERVAL = timedelta(seconds=1)
 """Interval for listing all unfinished bursts. Every round lists those that opened recently."""
 MAX_RECENT_AGE = timedelta(seconds=2)
-"""Greatest age of the bursts that every round lists. By this age a burst usually has its plan. If its plan comes later, the
-burst is found when all unfinished bursts are listed."""
+"""Greatest age of the bursts that every round lists. By this age a burst usually has its plan. If its plan comes later,
+the burst is found when all unfinished bursts are listed."""
 MAX_READ_PER_ROUND = 256
 """Most bursts of `unread_bursts` that one round reads. A long list must not delay the newest bursts."""
 MAX_WOKEN_PER_ROUND = 32

@@ -55,7 +55,7 @@ LOGGER = logging.getLogger("notifier.rollup")
 SHARDS_PER_BATCH = 32
 """Shards processed at a time. The 30-day set of a shard is the union of 31 bitmaps of 16 KB, so a batch reads 16 MB."""
 EXPIRED_KEPT_HOURS = 48
-"""Hours for which expired entries are kept. If the clock is set back by less, entries that are valid again exist."""
+"""Hours for which expired entries are kept. A clock that is set back by less makes some of them valid again."""
 ROLL_UP_MARKER_TTL = timedelta(days=1)
 """Lifetime of the marker that each round writes to the cache. If the next round does not find it, the cache was
 emptied."""
@@ -82,7 +82,7 @@ class RollUp:
     """Hash of the activity that was processed, by hour and shard. Activity with an unchanged hash is skipped."""
 
     def run(self) -> None:
-        """Run one round. Raises CacheUnavailable; the bitmaps then stay unchanged until the next round.
+        """Run one round. Raises CacheUnavailable; the remaining bitmaps then stay unchanged until the next round.
 
         The first round of a leader reads all hours that are kept, and rebuilds all bitmaps from the active-set entries.
         So it completes a round that a former leader left unfinished. Repeated steps are harmless, because entries only

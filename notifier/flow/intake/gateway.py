@@ -33,8 +33,7 @@ MAX_RETRACTIONS_HIDDEN = 20
 If a request has more, the gateway settles none of them, and leaves all to the retractor.
 """
 MAX_MENTIONS_HIDDEN = 2_000
-"""Most mentions that the gateway hides before the response, latest first; they take about a second. The retractor
-hides the others."""
+"""Most mentions that the gateway hides before the response, in about a second. The retractor hides the others."""
 
 
 class IntakeStatus(StrEnum):
@@ -104,7 +103,7 @@ class Gateway:
         return IntakeReceipt(status=IntakeStatus.REFUSED, error=error)
 
     def hide(self, retractions: Collection[Retraction]) -> bool:
-        """Settle retractions that are already in the log. Return False if they are none or too many, or if this fails.
+        """Settle retractions that are already in the log. Return False if there are none or too many, or on failure.
 
         Up to MAX_MENTIONS_HIDDEN mentions are hidden, and no later read shows them. The retractor reads the same
         retractions from the log and settles all of them. So after a failure the content disappears later.
@@ -135,7 +134,7 @@ def content_digest(event: Event) -> str:
 def _record(event: GraphChange | UserBlockChange | AccountChange | Retraction | Sighting) -> Record:
     """Return the log record of an event other than a mention.
 
-    Its reader may apply it twice: a change has a sequence number or rank, and a user is active in an hour or not.
+    Its reader may apply it twice: changes have a sequence number or rank, and a sighting only sets a bit.
     """
     match event:
         case GraphChange():

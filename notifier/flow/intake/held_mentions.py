@@ -1,4 +1,4 @@
-"""Release of held mentions: append them to the log again, marked as released."""
+"""Releases held mentions: appends their events to the log again, marked as released."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -48,8 +48,8 @@ class ModerationFacts:
         """Return how far the mention carries to the account's followers, or why they do not get it.
 
         NOT_WANTED stops only the fan-out to followers: the account itself still gets the mention. `released` says that
-        an operator has released the mention. `take_author_token` takes a token of the author's cap, and
-        returns False if none is left. It is not called for a refused mention.
+        an operator has released the mention. `take_author_token` takes a token of the author's cap, and returns False
+        if none is left. It is not called for a refused mention.
         """
         account = self.accounts.get(mentioned)
         if (refusal := _account_refusal(event, account)) is not None:
@@ -155,5 +155,5 @@ def _mentions_allowed(
 
 
 def _follow_pair(event: Event, account: DirectoryEntry) -> Pair:
-    """Return the pair whose follow means that the account follows the author."""
+    """Return the key of the account's follow of the author."""
     return Subject(Kind.MENTION, event.author), account.member

@@ -47,6 +47,7 @@ class FollowerCountCache:
     heads: Heads
     clock: Clock
     threshold: int
+    """Number of followers from which an account is a celebrity."""
     max_entries: int = MAX_CACHED_COUNTS
     ttl: timedelta = COUNTS_TTL
     _entries: dict[Subject, _CachedCount] = field(default_factory=dict)
@@ -164,7 +165,7 @@ class Router:
 
 
 def _held_mention(event: LoggedEvent, results: Collection[Mention | MentionOutcome]) -> HeldMention | None:
-    """Return the held mention of all accounts for which the event is held; None if there are none."""
+    """Return one held mention for all accounts for which the event is held; None if there are none."""
     accounts = [
         result.account
         for result in results

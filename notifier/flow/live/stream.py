@@ -69,14 +69,19 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUpdate:
+    """An event to send to the client, with its content."""
+
     event: StreamEvent
     item: InboxItem | None = None
+    """Item of a ROW, GROUP or MARKED event."""
     hidden: BurstKey | None = None
+    """Burst of a HIDDEN event."""
     badge: Badge | None = None
+    """Badge of a COUNT event."""
 
 
 def event_for(burst: Burst, before: Burst | None, view: InboxView, since: datetime) -> StreamEvent | None:
-    """Return the event of a burst for a viewer whose page is of the time `since`; None if there is no event.
+    """Return the event of a burst for a viewer whose page was loaded at `since`; None if there is no event.
 
     `before` is the last version that this process received; None if this is the first.
     """
@@ -170,7 +175,7 @@ class RecentBurstBuffer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """Queue of one open stream. A burst is in the queue at most once, however often it grows."""
+    """What is to be sent on one open stream. A burst is queued once, however often it grows."""
 
     since: datetime
     """Bursts that opened later are new to the client."""

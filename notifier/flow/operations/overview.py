@@ -1,6 +1,6 @@
 """Overview for operators, from the ledger, the store and the cache.
 
-One read of the overview takes a few reads of the ledger, regardless of the number of followers. An `Overview` remembers
+One read of the overview reads the ledger a few times, regardless of the number of followers. An `Overview` remembers
 its last read for three purposes. The mention rate is the growth between two reads. The delivery rate includes bursts
 that were unfinished at the last read, and have finished since. The audience snapshots of a large burst are counted over
 several reads, each snapshot once.
