@@ -25,7 +25,7 @@ class MarksChanged:
     bursts: tuple[BurstKey, ...]
     """Bursts that were marked; empty if the inbox was marked as seen."""
     by: str
-    """Name of the process that published the message; it has notified its own clients already."""
+    """Name of the live hub that published the message; it has notified its own streams already."""
 
 
 LiveMessage = Burst | MissedUpdates | MarksChanged

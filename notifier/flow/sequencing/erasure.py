@@ -38,7 +38,7 @@ class Erasure:
     metrics: Metrics
 
     def erase(self, retractions: Sequence[Retraction]) -> None:
-        """Erase the text and devices that these retractions concern. Call this after `RetractionSettlement.settle`."""
+        """Erase the text and devices that these retractions concern. Call this after the retractions are settled."""
         self._erase_late_edits([retraction for retraction in retractions if retraction.cause is RetractionCause.EDIT])
         self._erase_authors(
             _latest_by_author([retraction for retraction in retractions if retraction.cause is RetractionCause.ERASE])

@@ -54,9 +54,8 @@ class LivePublisher:
         while True:
             try:
                 bursts.append(self.buffer.popleft())
-            except (
-                IndexError
-            ):  # empty; a check before `popleft` would not help, as another thread may take the last burst
+            except IndexError:
+                # Empty. A check before `popleft` would not help: another thread may take the last burst in between.
                 return bursts
 
     def _restore(self, bursts: list[Burst], missed: bool) -> None:
