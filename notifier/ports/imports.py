@@ -1,4 +1,4 @@
-"""Batches of rows of an import source, and the port that sorts the keys of an import."""
+"""Batches of rows of an import, and the port that sorts its keys."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ class Reconciler:
     clock: Clock
     metrics: Metrics
     previously_unfinished: set[BurstKey] = field(default_factory=set)
-    """Unfinished bursts of the last round. The next round checks the totals of those that have left the list since."""
+    """Unfinished bursts of the last round. The next round checks the totals of bursts that have left the list since."""
     generation: str | None = None
     """Generation of the pull index at the end of this process's rebuild. If it changes, the index is rebuilt again."""
     compared_at: datetime | None = None

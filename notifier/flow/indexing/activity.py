@@ -40,7 +40,7 @@ class ActivityIndexer:
         """
         now = self.clock.now()
         sightings = [unpack(Sighting, logged.record.value) for logged in records]
-        # Number unknown users, too. They follow nobody yet, but are active when they follow their first account.
+        # Number unknown users, too. They follow no account yet, but are active as soon as they follow one.
         members = self.directory.assign_numbers({sighting.user for sighting in sightings if sighting.is_recent(now)})
         if members:
             self.hours.touch(set(members.values()), hour_of(now))

@@ -27,7 +27,7 @@ REFUSAL_BY_VERDICT = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: Mention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModerationFacts:
-    """What is known of the authors and the named accounts of a batch of events."""
+    """Facts about the authors and the named accounts of a batch of events."""
 
     accounts: Mapping[UserId, DirectoryEntry]
     reach_limits: Mapping[UserId, ReachLimit]

@@ -175,7 +175,7 @@ class RecentBurstBuffer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """What is to be sent on one open stream. A burst is queued once, however often it grows."""
+    """One open stream, with the events to send. A burst is queued once, however often it grows."""
 
     since: datetime
     """Bursts that opened later are new to the client."""

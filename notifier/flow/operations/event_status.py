@@ -90,10 +90,10 @@ class EventStatusLookup:
     def look_up(self, source: str | None, id: str) -> EventReport:
         """Return the status of the event, or of every event with this id if `source` is None.
 
-        A sequenced event is found in the store as long as its outcomes are kept. An event that is not sequenced yet is
-        found in the cache of recent events, or in the log if the cache is down or was emptied. Raises NotFound for an
-        unknown event. Raises Unavailable if the log cannot be searched: it has too many records, or another search
-        takes too long.
+        A sequenced event is found in the store as long as its outcomes are kept. Before it is sequenced, it is found in
+        the cache of recent events, or in the log if the cache is down or was emptied. Raises NotFound for an unknown
+        event. Raises Unavailable if the log cannot be searched: it has too many records, or another search takes too
+        long.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:

@@ -27,7 +27,7 @@ class FrequencyCaps:
     metrics: Metrics
     limits: CapLimits = field(default_factory=CapLimits)
     local_histories: OrderedDict[Member, AlertHistory] = field(default_factory=OrderedDict, init=False)
-    """By member, the alerts that were counted here while Redis was unavailable."""
+    """Alerts that were counted here while Redis was unavailable, by member."""
 
     def spend(self, burst: Burst, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         """Return the ruling for each member. New alerts are counted in the same step."""

@@ -70,7 +70,7 @@ RATE_REFILL_TIME = timedelta(seconds=1)
 
 
 class GroupOutcome(Enum):
-    """What the pipeline does after a send group."""
+    """Outcome of a send group: how the pipeline continues."""
 
     CONTINUE = auto()
     """Continue with the next group."""
@@ -82,7 +82,7 @@ class GroupOutcome(Enum):
 
 @dataclass(slots=True)
 class SliceTotals:
-    """What one call of the pipeline has found and done in the shards of its slice so far."""
+    """Totals of one call of the pipeline, over the shards of its slice so far."""
 
     alerted_count: int = 0
     """Members alerted by all batches, including those of earlier workers of the slice."""
