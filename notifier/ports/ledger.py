@@ -44,7 +44,7 @@ class Ledger(Protocol):
         """
         ...
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
         """Remove the bursts from the list of unfinished bursts; their progress is kept."""
         ...
 

@@ -53,7 +53,7 @@ def test_burst_can_be_deferred_repeatedly_until_closed(store: Store) -> None:
         store.clock.advance(HOUR)
         assert list(store.deferred_bursts.wake_due(store.clock.now(), MANY)) == [KEY]
         assert list(store.ledger.unfinished_bursts()) == [KEY]
-    store.ledger.close([KEY])
+    store.ledger.unlist([KEY])
     assert (list(store.ledger.unfinished_bursts()), store.deferred_bursts.count()) == ([], 0)
 
 
@@ -102,8 +102,8 @@ def test_burst_deferred_after_its_time_wakes(store: Store) -> None:
 def test_burst_closed_while_deferred_wakes_and_is_closed_again(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
     store.deferred_bursts.defer([deferred()], START)
-    store.ledger.close([KEY])
+    store.ledger.unlist([KEY])
     store.clock.advance(HOUR)
     assert list(store.deferred_bursts.wake_due(store.clock.now(), MANY)) == [KEY]
-    store.ledger.close([KEY])
+    store.ledger.unlist([KEY])
     assert (list(store.ledger.unfinished_bursts()), store.deferred_bursts.count()) == ([], 0)

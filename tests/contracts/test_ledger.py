@@ -44,13 +44,13 @@ def test_open_bursts_can_be_listed_from_a_time(store: Store) -> None:
     store.ledger.store_plans([plan(late, opened_at=LATER), plan(KEY)])
     assert list(store.ledger.unfinished_bursts(START)) == [KEY, late]
     assert list(store.ledger.unfinished_bursts(LATER)) == [late]
-    store.ledger.close([late])
+    store.ledger.unlist([late])
     assert list(store.ledger.unfinished_bursts(LATER)) == []
 
 
 def test_closed_burst_keeps_progress_and_is_not_reopened(store: Store) -> None:
     store.ledger.store_plans([plan(KEY), plan(OTHER)])
-    store.ledger.close([KEY])
+    store.ledger.unlist([KEY])
     store.ledger.store_plans([plan(KEY)])
     assert list(store.ledger.unfinished_bursts()) == [OTHER]
     assert store.ledger.read([KEY])[KEY].plan == plan(KEY)

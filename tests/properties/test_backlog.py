@@ -35,9 +35,9 @@ def decision_for(
     now: datetime,
     credits: Mapping[Pool, Credit],
     limits: Mapping[Tier, TierLimit],
-    people_left: Mapping[Tier, float],
+    allowances: Mapping[Tier, float],
 ) -> DispatchDecision:
-    return decide(accounts, now=now, credits=credits, limits=limits, people_left=people_left)
+    return decide(accounts, now=now, credits=credits, limits=limits, allowances=allowances)
 
 
 def candidates(backlog: Backlog, credits: Mapping[Pool, Credit], now: datetime) -> Sequence[BurstProgress]:
@@ -51,13 +51,13 @@ def test_decisions_for_candidates_equal_those_for_all_bursts(
     elapsed: timedelta,
     credits: Mapping[Pool, Credit],
     limits: Mapping[Tier, TierLimit],
-    people_left: Mapping[Tier, float],
+    allowances: Mapping[Tier, float],
 ) -> None:
     now, backlog = NOON + elapsed, Backlog()
     backlog.set_throttles(held_pools(limits))
     backlog.put(accounts, now)
-    decision_of_all = decision_for(accounts, now, credits, limits, people_left)
-    decision_of_few = decision_for(candidates(backlog, credits, now), now, credits, limits, people_left)
+    decision_of_all = decision_for(accounts, now, credits, limits, allowances)
+    decision_of_few = decision_for(candidates(backlog, credits, now), now, credits, limits, allowances)
     assert set(decision_of_few.queue) == set(decision_of_all.queue)
     assert set(decision_of_few.park) == set(decision_of_all.park)
 

@@ -47,9 +47,9 @@ def decision_for(
     now: datetime,
     credits: CreditsByPool,
     limits: TierLimits | None = None,
-    people_left: Mapping[Tier, float] | None = None,
+    allowances: Mapping[Tier, float] | None = None,
 ) -> DispatchDecision:
-    return decide(accounts, now=now, credits=credits, limits=limits or {}, people_left=people_left or {})
+    return decide(accounts, now=now, credits=credits, limits=limits or {}, allowances=allowances or {})
 
 
 def slices_of_pool(pool: Pool, slices: Sequence[Slice]) -> list[Slice]:
@@ -73,10 +73,10 @@ def test_credit_is_never_exceeded(
     elapsed: timedelta,
     credits: CreditsByPool,
     limits: TierLimits,
-    people_left: Mapping[Tier, float],
+    allowances: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    queue = decision_for(accounts, now, credits, limits, people_left).queue
+    queue = decision_for(accounts, now, credits, limits, allowances).queue
     plans = {account.plan.burst: account for account in accounts}
     for pool in Pool:
         new_slices, busy = slices_of_pool(pool, queue), slices_of_pool(pool, running_slices(accounts, now))
@@ -95,10 +95,10 @@ def test_only_waiting_slices_are_queued_or_parked_and_once(
     elapsed: timedelta,
     credits: CreditsByPool,
     limits: TierLimits,
-    people_left: Mapping[Tier, float],
+    allowances: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    decision = decision_for(accounts, now, credits, limits, people_left)
+    decision = decision_for(accounts, now, credits, limits, allowances)
     chosen_slices = [*decision.queue, *(slice_ for slice_, _ in decision.park)]
     assert len(chosen_slices) == len(set(chosen_slices))
     by_burst = {account.plan.burst: account for account in accounts}
@@ -115,10 +115,10 @@ def test_throttled_rows_are_parked_and_only_expired_ones_pass(
     elapsed: timedelta,
     credits: CreditsByPool,
     limits: TierLimits,
-    people_left: Mapping[Tier, float],
+    allowances: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    decision = decision_for(accounts, now, credits, limits, people_left)
+    decision = decision_for(accounts, now, credits, limits, allowances)
     by_burst = {account.plan.burst: account for account in accounts}
     for slice_, by in decision.park:
         assert by == limits[slice_.tier].throttle_id
@@ -126,7 +126,7 @@ def test_throttled_rows_are_parked_and_only_expired_ones_pass(
         assert by not in by_burst[slice_.burst].slice_states[slice_].parked_by
     for slice_ in decision.queue:
         limit = limits.get(slice_.tier, TierLimit(rate=None))
-        is_exhausted = limit.rate is not None and people_left[slice_.tier] <= 0
+        is_exhausted = limit.rate is not None and allowances[slice_.tier] <= 0
         assert slice_.step is not Step.ROWS or not is_exhausted or is_expired(by_burst[slice_.burst], slice_, now)
 
 

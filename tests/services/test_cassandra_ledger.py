@@ -64,7 +64,7 @@ def test_burst_listed_before_a_crash_is_planned_by_next_process(cluster: Cluster
     ledger.store_plans([restamped])
     assert ledger.read([KEY])[KEY].plan == restamped
     assert set(ledger.unfinished_bursts()) == {KEY}
-    ledger.close([KEY])
+    ledger.unlist([KEY])
     assert list(ledger.unfinished_bursts()) == []
     assert list(CassandraLedger(cluster, clock).unfinished_bursts()) == []
 
@@ -90,7 +90,7 @@ def test_bursts_of_other_process_are_found_at_any_opening_time(cluster: Cluster,
     other_ledger.store_plans([plan(early, opened_at=old)])
     assert any(early in ledger.unfinished_bursts() for _ in range(60))
     assert list(ledger.unfinished_bursts()) == [early, KEY, newer]
-    ledger.close([early, newer])
+    ledger.unlist([early, newer])
     assert list(ledger.unfinished_bursts()) == [KEY]
 
 
@@ -166,7 +166,7 @@ def test_late_burst_of_other_process_is_found_within_a_minute(cluster: Cluster, 
     day_old, second = START - timedelta(days=1), BurstKey(NOVA, 2)
     other_ledger.store_plans([plan(KEY, opened_at=day_old)])
     assert list(ledger.unfinished_bursts()) == [KEY]
-    other_ledger.close([KEY])
+    other_ledger.unlist([KEY])
     assert list(ledger.unfinished_bursts()) == []
     other_ledger.store_plans(
         [plan(second, opened_at=day_old), plan(BurstKey(ORION, 1), opened_at=day_old + timedelta(hours=2))]

@@ -119,17 +119,17 @@ def decide(
     now: datetime,
     credits: Mapping[Pool, Credit],
     limits: Mapping[Tier, TierLimit],
-    people_left: Mapping[Tier, float],
+    allowances: Mapping[Tier, float],
 ) -> DispatchDecision:
     """Decide which slices to queue and which to park.
 
-    `people_left` is the number of deliveries that the rate of each throttled tier has accumulated.
+    `allowances` is the number of deliveries that the rate of each throttled tier has accumulated.
     """
     all_progress = list(all_progress)
     remaining = {pool: _pool_credit(credits[pool]) for pool in Pool}
     for tier, tier_limit in limits.items():
         if tier_limit.rate is not None:
-            remaining[Pool(tier)].deliveries_left = people_left.get(tier, 0.0)
+            remaining[Pool(tier)].deliveries_left = allowances.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
     for progress in all_progress:
         for state in progress.slice_states.values():

@@ -99,7 +99,7 @@ class Dispatcher:
             now=now,
             credits=credits,
             limits=self.rates.limits,
-            people_left=self.rates.allowances,
+            allowances=self.rates.allowances,
         )
 
     def _refresh(self, now: datetime) -> None:
@@ -113,7 +113,7 @@ class Dispatcher:
             to_read += self.backlog.in_flight
         self.backlog.put(self._read(list(dict.fromkeys([*to_read, *self._next_unread()]))), now)
         if finished := list(self.backlog.finished):
-            self.ledger.close(finished)
+            self.ledger.unlist(finished)
             self.backlog.drop(finished)
         if deferred_bursts := self.backlog.deferred_bursts():
             # A worker that lost its claim may still write entries of a deferred burst: read them when it wakes.

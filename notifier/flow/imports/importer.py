@@ -95,7 +95,7 @@ class AccountImport:
     directory: Directory
     flags: AccountFlags
     log: EventLog
-    as_ranges: bool
+    enrols_ranges: bool
     """Whether to store consecutive ids as one directory entry. No other process may number any of them meanwhile."""
 
     def read(self, rows: ImportBatch[AccountRow]) -> Keys:
@@ -123,7 +123,7 @@ class AccountImport:
         )
 
     def _assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        if self.as_ranges:
+        if self.enrols_ranges:
             known_accounts = self.directory.accounts(users)
             for prefix, first, count in consecutive_runs(
                 (user for user in users if user not in known_accounts), MIN_LEASED_NUMBERS

@@ -73,7 +73,7 @@ class MemoryLedger:
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         return [self._record(entry) for entry in entries]
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
         self._open.difference_update(bursts)
 
     def reopen(self, burst: BurstKey) -> None:
@@ -113,7 +113,7 @@ class MemoryDeferredBursts:
             deferred_by_burst[deferred.burst] = min(
                 deferred, deferred_by_burst.get(deferred.burst, deferred), key=lambda candidate: candidate.until
             )
-        self._ledger.close([deferred.burst for deferred in to_defer])
+        self._ledger.unlist([deferred.burst for deferred in to_defer])
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         deferred_by_burst = self._ledger.deferred_by_burst

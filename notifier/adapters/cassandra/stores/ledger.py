@@ -187,7 +187,7 @@ class CassandraLedger:
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         return self._rows.record(entries)
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
         plans = self._read_plans(bursts).values()
         self.open_burst_list.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
 

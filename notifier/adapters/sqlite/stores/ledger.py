@@ -63,7 +63,7 @@ class SqliteLedger:
         with self._db.write() as c:
             return [c.execute(_INSERT_ENTRY, _entry_row(entry)).rowcount == 1 for entry in entries]
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
         with self._db.write() as c:
             c.executemany(_DELETE_OPEN, [(str(burst.subject), burst.seq) for burst in bursts])
 

@@ -376,7 +376,9 @@ def account_dataset(*, ranges: bool) -> ImportDataset[ImportBatch[AccountRow]]:
     return ImportDataset(
         name="users",
         layout=ACCOUNTS,
-        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, as_ranges=ranges),
+        make_import=lambda p: AccountImport(
+            directory=p.directory, flags=p.account_flags, log=p.log, enrols_ranges=ranges
+        ),
         remaining_unit="shards",
         stream=topics.USERS,
         writes_as_read=True,
@@ -387,7 +389,9 @@ def vip_dataset() -> ImportDataset[ImportBatch[AccountRow]]:
     return ImportDataset(
         name="vip",
         layout=VIPS,
-        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, as_ranges=False),
+        make_import=lambda p: AccountImport(
+            directory=p.directory, flags=p.account_flags, log=p.log, enrols_ranges=False
+        ),
         remaining_unit="shards",
         stream=topics.USERS,
         writes_as_read=True,

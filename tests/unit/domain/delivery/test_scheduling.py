@@ -42,7 +42,7 @@ def decided(
         now=now,
         credits={**POOL_CREDITS, **(credits or {})},
         limits=allowances or {},
-        people_left={Tier.P2: budget},
+        allowances={Tier.P2: budget},
     )
 
 
