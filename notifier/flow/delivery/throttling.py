@@ -19,7 +19,7 @@ from notifier.ports.coordination import Clock, Leases, Queue, Throttles
 from notifier.ports.event_log import LaneTallies
 from notifier.ports.push import CircuitReport
 
-READ_INTERVAL = timedelta(seconds=1)
+LIMITS_READ_INTERVAL = timedelta(seconds=1)
 """Interval between reads of throttles, backpressure and stopped pools."""
 NO_CREDIT = Credit(slices=0, shards=0)
 """Credit of a pool that its dead-letter limit has stopped. Its slices are not parked, since a stop has no end time."""
@@ -37,6 +37,7 @@ class PoolRates:
     stopped_pools: Collection[Pool] = ()
     """Pools stopped by their dead-letter limit."""
     limits: Mapping[Tier, TierLimit] = field(default_factory=dict)
+    """Current limit of each tier, from its throttles."""
     backpressure_level: float = 0.0
     """Share of P2's credit that backpressure withholds, from 0 to 1."""
     allowances: dict[Tier, float] = field(default_factory=dict)
@@ -46,7 +47,8 @@ class PoolRates:
     """Time up to which the growth is included in `allowances`."""
 
     def refresh(self, now: datetime) -> None:
-        if is_due(self.read_at, READ_INTERVAL, now):
+        """Read throttles, backpressure and stopped pools if that is due, and let the allowances grow."""
+        if is_due(self.read_at, LIMITS_READ_INTERVAL, now):
             throttles = self.throttles.since(now - RAMP)
             self.limits = {tier: tier_limit(throttles, tier, now) for tier in TIERS}
             self.backpressure_level = self._read_level()

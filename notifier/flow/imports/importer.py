@@ -60,7 +60,7 @@ class Import(Generic[S]):
     """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
-        """Read the source. It must start after the rows that an earlier attempt has read."""
+        """Read the rows of the source, which must start after those that an earlier attempt has read."""
         for rows in source:
             self._attempt(partial(self._read, rows))
             advance(len(rows))
