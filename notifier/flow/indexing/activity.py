@@ -48,7 +48,7 @@ class ActivityIndexer:
 
 # Roll-up: turns recorded activity into active-set entries in the store, and these into the bitmaps that define tiers.
 #
-# One leader runs the roll-up every minute. It reads, changes and writes back bitmaps, so they carry a fencing token.
+# One leader runs the roll-up, every minute by default. It reads, changes and writes back bitmaps, so they carry a fencing token.
 
 LOGGER = logging.getLogger("notifier.rollup")
 
@@ -151,7 +151,7 @@ class RollUp:
     def _write_entries(self, active: ActiveByHourAndShard, token: FencingToken) -> None:
         """Add the activity to the entries. All hours that share an entry are merged, and the entry is written once.
 
-        If it were written twice, both writes would have the same token, and a store may keep either.
+        If an entry were written twice, both writes would have the same token, and a store may keep either.
         """
         for kind in ACTIVE_SET_KINDS:
             for last_hour in sorted({expiry_hour(kind, hour) for hour, _ in active}):
@@ -180,6 +180,6 @@ class RollUp:
     def _put_changed(
         self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], token: FencingToken
     ) -> None:
-        """Write only changed bitmaps, so that a round without activity writes nothing but its epoch."""
+        """Write only changed bitmaps. So a round without activity writes only its epoch to the store."""
         changed = {s: bits for s, bits in after.items() if not is_equal(before.get(s, no_members()), bits)}
         self.sets.put([ShardBitmap(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], token)
