@@ -48,7 +48,8 @@ class ActivityIndexer:
 
 # Roll-up: turns recorded activity into active-set entries in the store, and these into the bitmaps that define tiers.
 #
-# One leader runs the roll-up, every minute by default. It reads, changes and writes back bitmaps, so they carry a fencing token.
+# One leader runs the roll-up, every minute by default. It reads bitmaps, changes them and writes them back, so they
+# carry a fencing token.
 
 LOGGER = logging.getLogger("notifier.rollup")
 
