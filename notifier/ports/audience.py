@@ -94,7 +94,10 @@ Pair = tuple[Subject, Member]
 
 
 class Follows(Protocol):
-    """Follow rows of members and blocks. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
+    """Follow rows of members and blocks. Durable and idempotent. Blocking.
+
+    Every method raises StoreUnavailable, and Full for writes.
+    """
 
     def write(self, follows: Collection[Follow]) -> None:
         """Store each follow unless the stored one of its pair has a higher sequence. Calls may come in any order."""
@@ -136,18 +139,18 @@ class ShardBitmap:
 
 
 class MemberSets(Protocol):
-    """Member sets as bitmaps, and follower counts. Durable. Blocking."""
+    """Member sets as bitmaps, and follower counts. Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         """Return for each shard the current sets that decide the subject's audience.
 
         With `restricted_to`, only followers of that account count as followers of the subject. Raises
-        StoreUnavailable, or Poison if a stored bitmap cannot be read.
+        Poison if a stored bitmap cannot be read.
         """
         ...
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return the bitmaps of one set, without shards in which none is stored. Raises like `live`."""
+        """Return the bitmaps of one set, without shards in which none is stored. Raises Poison like `live`."""
         ...
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:

@@ -24,7 +24,7 @@ class DirectoryEntry:
 class Directory(Protocol):
     """Maps user IDs to member numbers and back. Durable; a number is never reused. Blocking.
 
-    Every method raises StoreUnavailable.
+    Every method raises StoreUnavailable, and Full for writes.
     """
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:

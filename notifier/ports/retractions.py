@@ -94,11 +94,14 @@ class HeldMentions(Protocol):
         ...
 
     def waiting(self) -> Iterator[HeldMention]:
-        """Yield the undecided mentions, unordered. They are read lazily, without some that are decided meanwhile."""
+        """Yield the mentions that wait: undecided and not expired. The order is arbitrary. They are read lazily.
+
+        A mention that is decided meanwhile may be missing.
+        """
         ...
 
     def count(self) -> int:
-        """Return the number of undecided mentions."""
+        """Return the number of mentions that wait."""
         ...
 
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
