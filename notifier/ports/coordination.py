@@ -39,8 +39,8 @@ class Queue(Protocol):
     def enqueue(self, slices: Sequence[Slice]) -> None:
         """Queue each slice in its pool.
 
-        Priority slices (`Slice.has_priority`) are delivered before all others of their pool, regardless of the process and
-        time of queueing. They wait at most for the one slice that each worker has received already.
+        Priority slices (`Slice.has_priority`) are delivered before all others of their pool, regardless of the process
+        and time of queueing. They wait at most for the one slice that each worker has received already.
         """
         ...
 
