@@ -76,30 +76,30 @@ class ListenerRegistry:
         for listener in self.listeners_by_digest_subject.get(burst.key.subject, {}).values():
             listener.deliver_in_digest(burst, before, now)
 
-    def resume(self, listener: Listener, stream: Stream, last: StreamPosition | None) -> None:
-        """Queue the bursts that became visible or grew since `last`, the position of the client's last event.
+    def resume(self, listener: Listener, stream: Stream, last_position: StreamPosition | None) -> None:
+        """Queue the bursts that opened, grew or were hidden since `last_position`, that of the client's last event.
 
-        Reset the stream instead if `last` is unknown, older than the buffer, or from before a change of the viewer's
-        facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
+        Reset the stream instead if `last_position` is unknown, older than the buffer, or from before a change of the
+        viewer's facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
         """
         view, complete_since = listener.view(self.clock.now()), self.buffer.complete_since
-        if last is None or complete_since is None or last.as_of < complete_since:
+        if last_position is None or complete_since is None or last_position.as_of < complete_since:
             stream.reset()
             return
-        if (last.visibility, last.marks) != (listener.visibility, listener.marks):
+        if (last_position.visibility, last_position.marks) != (listener.visibility, listener.marks):
             stream.reset()
             return
-        subjects, digest_due_at = {*view.subjects}, next_digest_due(view, last.as_of)
-        bursts = [burst for burst in self.buffer.received_since(last.as_of) if burst.key.subject in subjects]
-        events = [(event, burst) for burst in bursts if (event := event_for(burst, None, view, last.as_of))]
+        subjects, digest_due_at = {*view.subjects}, next_digest_due(view, last_position.as_of)
+        bursts = [burst for burst in self.buffer.received_since(last_position.as_of) if burst.key.subject in subjects]
+        events = [(event, burst) for burst in bursts if (event := event_for(burst, None, view, last_position.as_of))]
         if (
             len(events) > PAGE_SIZE
             or (digest_due_at is not None and digest_due_at <= view.now)
-            or self._may_have_changed_digest(view, last.as_of)
+            or self._may_have_changed_digest(view, last_position.as_of)
         ):
             stream.reset()
             return
-        stream.as_of = last.as_of
+        stream.as_of = last_position.as_of
         for event, burst in reversed(events):
             stream.put(event, burst)
 
