@@ -19,7 +19,7 @@ from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import count, encode
 from notifier.domain.audience.tiers import SetKind, Tier, divide
 from notifier.flow.delivery.row_writer import SHARDS_PER_WRITE
-from notifier.ports.audience import MemberSets, ShardBlob
+from notifier.ports.audience import MemberSets, ShardBitmap
 from notifier.profiles import choose
 
 PEOPLE, PEOPLE_QUICK = 2_000_000, 300_000
@@ -115,7 +115,7 @@ def _wrong(tiers: Mapping[str, Tiers], people: int) -> Figure:
     return unjudged("bloom_false_positives", Spread.of([wrong], "users"), people, "users put into too high a tier")
 
 
-def _bytes(blob: ShardBlob) -> int:
+def _bytes(blob: ShardBitmap) -> int:
     return len(encode(blob.bits)) if blob.kind is SetKind.FOLLOWERS else 0
 
 

@@ -197,7 +197,7 @@ def _ours(data: Path, export: Export) -> Cost:
 
 def _imported(system: System, folder: Path, file: Path) -> None:
     p = system.ports
-    followers = FollowerImport(directory=p.directory, follows=p.follows, log=p.log, since=ALWAYS)
+    followers = FollowerImport(directory=p.directory, follows=p.follows, log=p.log, visible_from=ALWAYS)
     work = Import(kind=followers, key_sort=SpilledEdges(folder))
     with open_source(file, form_of(file.name), FOLLOWS, _unexpected, AT_ONCE) as source:
         work.read(source.rows_after(0))

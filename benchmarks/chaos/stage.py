@@ -135,9 +135,8 @@ class Stage:
         waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
         while not is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
             if time.monotonic() > deadline:
-                return [
-                    f"{len(waiting)} events without bursts, {len(self.ports.ledger.open_bursts())} unfinished bursts"
-                ]
+                unfinished = self.ports.ledger.unfinished_bursts()
+                return [f"{len(waiting)} events without bursts, {len(unfinished)} unfinished bursts"]
             time.sleep(POLL_INTERVAL_SECONDS)
         while True:
             try:

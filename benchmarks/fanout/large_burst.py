@@ -19,7 +19,7 @@ from notifier.domain.audience.tiers import TIERS, SetKind, Tier
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from notifier.ports.directory import DirectoryEntry as Enrolled
 
 FOLLOWERS = 200_000_000
@@ -98,7 +98,7 @@ def _enrol_vips(stage: FanoutStage) -> None:
     for i, name in enumerate(VIPS):
         subject = Subject(Kind.MENTION, name)
         ports.sets.put_follower_counts({subject: FollowerCounts(total=sum(counts), by_shard=counts)})
-        ports.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=b) for s, b in enumerate(vips))
+        ports.sets.put(ShardBitmap(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=b) for s, b in enumerate(vips))
         ports.follows.write_blocks(
             BlockFollows(
                 subject=subject,

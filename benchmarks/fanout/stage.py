@@ -126,7 +126,7 @@ def is_at_rest(ports: Ports) -> bool:
     with suppress(Unavailable):
         waiting = any(True for stream in MENTIONS for _ in ports.log.read_uncommitted(stream, topics.GROUPS[stream], 1))
         return not (
-            waiting or ports.heads.unpublished(1) or ports.ledger.open_bursts() or ports.deferred_bursts.count()
+            waiting or ports.heads.unpublished(1) or ports.ledger.unfinished_bursts() or ports.deferred_bursts.count()
         )
     return False
 

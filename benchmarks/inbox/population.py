@@ -19,7 +19,7 @@ from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.all_ports import Ports
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from notifier.ports.directory import DirectoryEntry
 
 SUBJECTS = 3_000
@@ -213,7 +213,7 @@ class Loader:
             for name in self._names(group, subjects):
                 yield BlockFollows(subject=mention_of(name), block=first + line, visible_from=SINCE, members=members)
 
-    def _bitmaps(self, followers: Mapping[UserId, npt.NDArray[np.bool_]]) -> Iterator[ShardBlob]:
+    def _bitmaps(self, followers: Mapping[UserId, npt.NDArray[np.bool_]]) -> Iterator[ShardBitmap]:
         everybody = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
         vips = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
         for group in self.population.groups:
@@ -221,9 +221,10 @@ class Loader:
             everybody[members] = True
             vips[members] = group.vip
         for kind in sorted((*ACTIVE, SetKind.VIP)):
-            yield ShardBlob(kind=kind, owner=None, shard=0, bits=from_flags(vips if kind is SetKind.VIP else everybody))
+            flags = vips if kind is SetKind.VIP else everybody
+            yield ShardBitmap(kind=kind, owner=None, shard=0, bits=from_flags(flags))
         for name in sorted(followers):
-            yield ShardBlob(kind=SetKind.FOLLOWERS, owner=mention_of(name), shard=0, bits=from_flags(followers[name]))
+            yield ShardBitmap(kind=SetKind.FOLLOWERS, owner=mention_of(name), shard=0, bits=from_flags(followers[name]))
 
 
 def mention_of(name: UserId) -> Subject:

@@ -20,7 +20,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Member
 from notifier.domain.push.alert import burst_alert
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 
 NAME = "vip_push_p95_s"
 PEOPLE, PEOPLE_QUICK = 1_000_000, 200_000
@@ -46,7 +46,7 @@ def _honour(stage: FanoutStage) -> None:
     """Make every user with a device a VIP, because a world has too few VIPs for a percentile."""
     crowd = WorldBitmaps(stage.world)
     stage.ports.sets.put(
-        ShardBlob(kind=SetKind.VIP, owner=None, shard=shard, bits=crowd.account_wide_set(SetKind.WITH_DEVICE, shard))
+        ShardBitmap(kind=SetKind.VIP, owner=None, shard=shard, bits=crowd.account_wide_set(SetKind.WITH_DEVICE, shard))
         for shard in range(stage.world.shards)
     )
 

@@ -22,13 +22,13 @@ from notifier.topics import PROCESSING_LANES
 
 LOGGER = logging.getLogger("notifier.lanes")
 
-READ_INTERVAL = timedelta(seconds=1)
-"""Maximum delay until this process notices a stop or a resume by another process."""
-WRITE_INTERVAL = timedelta(seconds=10)
+TALLY_READ_INTERVAL = timedelta(seconds=1)
+"""Age up to which `check` uses the last tally. A stop or resume by another process is noticed so much later."""
+SUCCESSES_WRITE_INTERVAL = timedelta(seconds=10)
 """Minimum interval between writes of a lane's successes. While the tally has no dead letters, nothing is written."""
 MAX_COMPARE_AND_SETS = 16
-"""Most compare-and-sets of one change. An attempt fails only if another process of the lane has changed the tally, and
-few processes share a lane."""
+"""Most compare-and-sets of one change. One fails only if another process of the lane has just changed the tally. Few
+processes share a lane."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,12 +54,12 @@ class LaneGuard:
     """When successes were last added to the stored tally."""
 
     def check(self) -> LaneStop | None:
-        """Return the stop of the lane, or None. The store is read at most once a second.
+        """Return the stop of the lane; None if it is not stopped. The store is read at most once a second.
 
         Raises StoreUnavailable before the first successful read.
         """
         now = self.clock.now()
-        if self.tally is not None and not is_due(self.read_at, READ_INTERVAL, now):
+        if self.tally is not None and not is_due(self.read_at, TALLY_READ_INTERVAL, now):
             return self.tally.stop
         self.read_at = now
         return self._read().stop
@@ -74,14 +74,18 @@ class LaneGuard:
             return
         self.successes += count
         now = self.clock.now()
-        if self.tally is None or not self.tally.deaths or not is_due(self.successes_added_at, WRITE_INTERVAL, now):
+        if (
+            self.tally is None
+            or not self.tally.deaths
+            or not is_due(self.successes_added_at, SUCCESSES_WRITE_INTERVAL, now)
+        ):
             return
         self.successes_added_at = now
         with suppress(*OUTAGES):  # fails open: a later call adds the successes
             self._change(self._with_successes)
 
     def admit_dead_letter(self, record: str, cause: str) -> bool:
-        """Count the death of a record, or stop the lane. Return whether the record may become a dead letter.
+        """Count a record that is to become a dead letter, or stop the lane. Return whether it may become one.
 
         Call this before the dead letter is written. The count is durable on return, so no crash or restart lets more
         records become dead letters than the limit allows. If the process crashes between the count and the dead letter,
@@ -120,7 +124,7 @@ class LaneGuard:
             if self.tally is None:  # fails closed: the lane may be stopped
                 raise
             return self.tally  # fails open: while the store is down, no dead letter can be written either
-        # The read is not serial: it may return an older tally than this process has written by compare-and-set.
+        # A plain read may be stale: the tally may be older than the one that this process has written.
         return self._set_tally(
             stored if self.tally is None else max(stored, self.tally, key=lambda tally: tally.version)
         )
@@ -132,7 +136,7 @@ class LaneGuard:
         if tally.stop is not None and tally.stop != previous_stop:
             self._log_stop(tally.stop)
         elif tally.stop is None and previous_stop is not None:
-            self.successes = 0  # a new window begins
+            self.successes = 0  # they were counted before the resume, which has reset the tally
             LOGGER.warning("lane %s was resumed", self.lane, extra={"lane": self.lane})
         return tally
 

@@ -1,1 +1,1 @@
-"""Interfaces of the external systems that the flow uses: contracts for adapters."""
+"""Protocols of stores, logs, caches, queues and providers. Each profile has adapters that implement them."""

@@ -79,7 +79,7 @@ class Ports:
     queue: Queue
     providers: Mapping[Platform, Provider]
     platforms: Collection[Platform]
-    """Platforms that alerts go to: those with configured credentials."""
+    """Platforms that alerts go to: those with a configured provider."""
     clock: Clock
     nonces: Nonces
     chance: Callable[[], float]

@@ -13,7 +13,7 @@ from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Member, Subject, UserId
 
 ACTIVITY_KEPT_FOR = timedelta(hours=8)
-"""How long the activity of an hour can be read. A roll-up that is down for longer misses the hours that expired.
+"""How long the activity of an hour is kept. A roll-up that is down for longer misses the hours that expired.
 
 The bitmap of an hour with all of 200 million users takes 25 MB. It can take up to 49 MB, because of the way Redis grows
 strings.
@@ -24,7 +24,7 @@ class Activity(Protocol):
     """Activity as the read path reports it. Asynchronous. Raises CacheUnavailable."""
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
-        """Mark the members as active in the hour, in one round trip. Idempotent; concurrent calls both count."""
+        """Record in one round trip that the members were active in the hour. Idempotent. Concurrent calls all count."""
         ...
 
 
@@ -32,7 +32,7 @@ class ActiveHours(Protocol):
     """Activity by hour, kept in a cache that may be emptied at any time. Blocking. Raises CacheUnavailable."""
 
     def touch(self, members: Collection[Member], hour: int) -> None:
-        """Mark the members as active in the hour, as the read path does. Concurrent calls all count."""
+        """Record that the members were active in the hour. Idempotent. Concurrent calls all count."""
         ...
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
@@ -40,7 +40,7 @@ class ActiveHours(Protocol):
         ...
 
     def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
-        """Record that the sets contain all activity reported before `at`. The record expires after `ttl`."""
+        """Record that the active sets contain all activity touched before `at`. The record expires after `ttl`."""
         ...
 
     def last_roll_up(self) -> datetime | None:
@@ -48,14 +48,16 @@ class ActiveHours(Protocol):
         ...
 
 
-# Active sets: members that were active, with the hour in which each entry expires. The member sets are made from them.
+# Active sets: members that were active, in entries that expire. The bitmaps of active members are made from them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveSetEntry:
+    """Members of one active set and shard that leave the set after the same hour."""
+
     kind: SetKind
     last_hour: int
-    """Last hour in which the entry counts, in hours since 1970; FOREVER if it never expires."""
+    """Last hour in which these members belong to the set, in hours since 1970; FOREVER if they never leave it."""
     shard: int
     bits: Bits
 
@@ -67,22 +69,22 @@ class ActiveSets(Protocol):
     """
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return by shard the members of the set in this hour: those with entries that expire in it or later."""
+        """Return by shard the members of the set in `hour`: those with an entry whose last hour is `hour` or later."""
         ...
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return by shard the members whose entry expires with this hour, exactly as stored."""
+        """Return by shard the members of the stored entry with the last hour `hour`."""
         ...
 
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
-        """Replace each stored entry, unless it has a higher fencing token.
+        """Replace the stored entries of the same kind, last hour and shard, except those with a higher fencing token.
 
         An import writes without a token. Every token wins over it.
         """
         ...
 
     def delete_expired(self, hour: int) -> None:
-        """Delete entries that expired before this hour. A store with a TTL does so two days later or more."""
+        """Delete entries whose last hour is before `hour`. A store with TTLs does nothing."""
         ...
 
 
@@ -92,7 +94,10 @@ Pair = tuple[Subject, Member]
 
 
 class Follows(Protocol):
-    """Follow rows of members and blocks. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
+    """Follow rows of members and blocks. Durable and idempotent. Blocking.
+
+    Every method raises StoreUnavailable, and DiskFull for writes.
+    """
 
     def write(self, follows: Collection[Follow]) -> None:
         """Store each follow unless the stored one of its pair has a higher sequence. Calls may come in any order."""
@@ -105,7 +110,8 @@ class Follows(Protocol):
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
         """Store each row if its subject and block have none yet; return the existing rows, which are kept.
 
-        If two callers write a row of the same subject and block concurrently, both see the same row.
+        If two callers write a row of the same subject and block concurrently, one row is stored. The other caller gets
+        it.
         """
         ...
 
@@ -122,7 +128,7 @@ class Follows(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShardBlob:
+class ShardBitmap:
     """Bitmap of one member set in one shard."""
 
     kind: SetKind
@@ -133,25 +139,29 @@ class ShardBlob:
 
 
 class MemberSets(Protocol):
-    """Member sets as bitmaps, and follower counts. Durable. Blocking."""
+    """Member sets as bitmaps, and follower counts.
+
+    Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes.
+    """
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        """Return the current sets that decide the subject's audience in each of these shards.
+        """Return for each shard the current sets that decide the subject's audience.
 
-        Raises StoreUnavailable, or Poison if a stored bitmap cannot be read.
+        With `restricted_to`, only followers of that account count as followers of the subject. Raises
+        Poison if a stored bitmap cannot be read.
         """
         ...
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return the bitmaps of one set, without shards in which none is stored. Raises like `live`."""
+        """Return the bitmaps of one set, without shards in which none is stored. Raises Poison like `live`."""
         ...
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
         """Return the follower counts; all are zero for a subject without followers."""
         ...
 
-    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
-        """Replace the stored bitmap of each blob's set and shard, unless it has a higher fencing token.
+    def put(self, bitmaps: Iterable[ShardBitmap], token: FencingToken | None = None) -> None:
+        """Replace the stored bitmap of each set and shard, unless it has a higher fencing token.
 
         An import writes without a token. Every token wins over it.
         """

@@ -15,9 +15,10 @@ from notifier.ports.inbox import InboxPosition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionOutcome:
-    """Result for one account that an event names: a burst, a refusal, or both.
+    """Burst or refusal of a mention, for one account that the event names.
 
-    An account has one result for each of its subjects that the mention was sent to.
+    An event may have several outcomes for an account, for example the burst of the account's own subject (`self:`) and
+    a refusal for its followers.
     """
 
     event: EventId
@@ -41,7 +42,7 @@ class Bursts(Protocol):
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
 
     def known_events(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
-        """Return the events of each subject that already have a burst in it. Deduplication relies on this answer."""
+        """Return, by subject, those of the events that already have a burst of the subject."""
         ...
 
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
@@ -77,5 +78,5 @@ class Heads(Protocol):
         ...
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        """Return subjects with a non-empty outbox: work left behind by crashed coordinators."""
+        """Return at most `limit` subjects with a non-empty outbox: their publishing goes on, or its process crashed."""
         ...

@@ -11,10 +11,10 @@ from notifier.domain.token_bucket import BucketLimit
 
 
 class RecentEvents(Protocol):
-    """Event IDs of the last day with the digest of each body. Blocking. Raises CacheUnavailable."""
+    """IDs of the events of the last day, with a digest of each event's content. Blocking. Raises CacheUnavailable."""
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        """Return the digests of known events in one round trip; an unreadable entry counts as unknown."""
+        """Return the stored digests in one round trip. Events with an unreadable digest count as unknown."""
         ...
 
     def remember(self, digests: Mapping[EventId, str]) -> None:
@@ -30,7 +30,7 @@ class TokenBuckets(Protocol):
     """Token buckets shared by all processes, on the server's clock. A lost bucket is full again.
 
     Not idempotent: a repeated call takes the tokens twice. Each call is one blocking round trip. Raises
-    CacheUnavailable; then the tokens may or may not have been taken.
+    CacheUnavailable; the tokens may then have been taken.
     """
 
     def take(self, name: str, limit: BucketLimit) -> bool:
@@ -38,9 +38,9 @@ class TokenBuckets(Protocol):
         ...
 
     def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
-        """Take tokens that were already granted locally; return what is left in each bucket.
+        """Take tokens that this process has already granted; return the tokens left in each bucket.
 
-        The result is negative if several processes granted the same tokens, at most by the size of a full bucket.
+        The number is negative if several processes granted the same tokens. It is never below the negative capacity.
         """
         ...
 

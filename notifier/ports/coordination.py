@@ -9,12 +9,12 @@ from notifier.domain.delivery.throttle import Throttle
 
 
 class Epochs(Protocol):
-    """Increasing numbers, one per term of a writer. Fencing tokens are made from them."""
+    """Increasing numbers by name. A writer takes one per batch or round, and makes its fencing token from it."""
 
     def begin(self, name: str) -> int:
         """Return a number higher than any that was returned for this name. Durable. Blocking.
 
-        Raises StoreUnavailable; then a number may be skipped.
+        Raises StoreUnavailable or DiskFull; then a number may be skipped.
         """
         ...
 
@@ -26,11 +26,11 @@ class Leases(Protocol):
     """Leases by name, with one owner at a time. Durable. Blocking. Raises StoreUnavailable or DiskFull."""
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
-        """Take or renew the lease for another term; return whether the owner holds it."""
+        """Take or renew the lease for another term; return whether `owner` is the owner now."""
         ...
 
 
-# Task queues only wake workers. The ledger corrects lost and duplicate tasks.
+# Task queues only wake workers. The dispatcher queues a lost task again. A duplicate task finds its slice claimed.
 
 
 class Queue(Protocol):
@@ -39,13 +39,13 @@ class Queue(Protocol):
     def enqueue(self, slices: Sequence[Slice]) -> None:
         """Queue each slice in its pool.
 
-        Priority slices (`Slice.has_priority`) are delivered before all others, regardless of their process and time of
-        queueing. They wait at most for the one slice that each worker has received already.
+        Priority slices (`Slice.has_priority`) are delivered before all others of their pool, regardless of the process
+        and time of queueing. They wait at most for the one slice that each worker has received already.
         """
         ...
 
     def depth(self, pool: Pool) -> int:
-        """Return the number of waiting slices, without those that workers hold."""
+        """Return the number of slices in the queue, without those that workers have received."""
         ...
 
 
@@ -61,7 +61,7 @@ class Throttles(Protocol):
         ...
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
-        """Return the throttles that are active or ended after `moment`, oldest first."""
+        """Return the throttles whose end is after `moment`, oldest first."""
         ...
 
 

@@ -9,8 +9,8 @@ from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
-LEASE_SIZE = 1_024
-"""Fewest member numbers that a process leases at once. Numbers unused at its exit are never assigned."""
+MIN_LEASED_NUMBERS = 1_024
+"""Fewest member numbers that a process leases at once. Leased numbers that are unused at its exit stay unused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class DirectoryEntry:
 class Directory(Protocol):
     """Maps user IDs to member numbers and back. Durable; a number is never reused. Blocking.
 
-    Every method raises StoreUnavailable.
+    Every method raises StoreUnavailable, and DiskFull for writes.
     """
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
@@ -38,8 +38,8 @@ class Directory(Protocol):
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         """Return the permanent member number of each user, and assign one to users without. The empty ID has no number.
 
-        Idempotent: after an interruption, or with concurrent calls, every caller gets the same numbers. A number may
-        be left unused; it is in no set.
+        Idempotent: after an interruption, or with concurrent calls, every caller gets the same numbers. Some
+        numbers may stay unused; they are in no set.
         """
         ...
 
@@ -55,7 +55,7 @@ class Directory(Protocol):
         """Write the entries, replacing existing ones.
 
         Each number must be the user's own, leased by the caller, or above all assigned and leased numbers. The call
-        leases numbers of the last kind itself. Raises NumberTaken if a number belongs to another user, or the user has
+        leases the latter itself. Raises NumberTaken if a number belongs to another user, or the user has
         another number.
         """
         ...

@@ -32,7 +32,7 @@ class Logged:
 
 
 class Consumer(Protocol):
-    """One member of a consumer group. It holds partitions by lease while it polls. Blocking; not thread-safe."""
+    """One member of a consumer group. It owns partitions as long as it polls. Blocking; not thread-safe."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         """Return at most `limit` records that follow the records polled last, in order within a partition.
@@ -98,14 +98,15 @@ class EventLog(Protocol):
         ...
 
 
-# Dead letters: records that can never be processed, kept with their cause for an operator.
+# Dead letters: records and slices that can never be processed, kept with their cause for an operator.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     id: str
-    """Identifies the position of the record in its source. A second failure of the record gives the same letter."""
+    """Name of the slice, or partition and offset of the record. If it fails again, its letter has the same ID."""
     stage: str
+    """Name of the consumer loop, or of the slice's pool."""
     cause: str
     body: bytes
     at: datetime
@@ -123,7 +124,7 @@ class DeadLetters(Protocol):
         ...
 
 
-# Lane tallies: dead-letter counts and stop of each lane, shared by all processes.
+# Lane tallies: dead-letter counts and stop of each processing lane, shared by all processes.
 
 
 class DeadLetterTallies(Protocol):

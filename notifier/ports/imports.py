@@ -1,4 +1,4 @@
-"""Row formats of an import source, and the port that sorts its follow edges."""
+"""Batches of rows of an import, and the port that sorts its keys."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 class SourceBatch(Protocol):
-    """A batch of rows of a source, in order. It has no rejected rows, but `rows_read` counts them."""
+    """A batch of rows of a source, in order, without rejected rows."""
 
     @property
     def rows_read(self) -> int:
-        """Rows read so far, from the start of the source."""
+        """Rows read from the start of the source to the end of this batch, including rejected ones."""
         ...
 
     def __len__(self) -> int: ...
@@ -54,8 +54,8 @@ class NumberedFollowEdges:
         return len(self.followers)
 
 
-class EdgeSort(Protocol):
-    """Durable external sort of follow edges, used by one importer at a time. Blocking.
+class KeySort(Protocol):
+    """Durable external sort of an import's keys, used by one importer at a time. Blocking.
 
     Raises DiskFull, and UnusableEnvironment if another importer uses it.
     """
@@ -77,7 +77,7 @@ class EdgeSort(Protocol):
         ...
 
     def remaining_count(self) -> int:
-        """Return the number of keys that are not done. A key in several runs counts once per run."""
+        """Return the number of keys that are not done. A key that is in several sorted runs is counted in each."""
         ...
 
     def mark_done(self, done_below: int) -> None:

@@ -27,7 +27,7 @@ class ChangesSince:
     bursts: Sequence[Burst]
     """Each changed burst once, in its current version or a newer one; ordered by last change."""
     viewers_lapsed: bool
-    """Whether facts of viewers changed without a notification, because their writer could not reach the caches."""
+    """Whether viewer facts changed without a notification, because their writer could not reach Redis."""
     position: FeedPosition
     """Position for the next call."""
 
@@ -107,13 +107,13 @@ def scopes_of(members: Collection[Member]) -> Collection[Scope]:
     return [member_scope(member) for member in members] if len(members) <= MAX_SCOPES_PER_CHANGE else [ALL_MEMBERS]
 
 
-REMEMBERED_TTL = timedelta(minutes=5)
-"""How long the facts of a VIP stay in Redis: as long as a process trusts the facts in its own memory."""
+REMEMBERED_VIEWER_TTL = timedelta(minutes=5)
+"""How long Redis keeps a VIP's facts. A process uses the facts in its own memory for the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedPage:
-    """First inbox page, with its badge, that another process evaluated from these facts."""
+    """First inbox page of a remembered viewer, with its badge."""
 
     limit: int
     count: int
@@ -175,11 +175,11 @@ class VersionLookup:
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
     """Remembered viewers among the requested users."""
     connection: int = 0
-    """Changes with every new connection: the server behind it may have lost earlier versions."""
+    """Changes with every new connection to Redis, because the server may have lost versions since the last one."""
 
 
 LOOKUP_TIMEOUT = timedelta(milliseconds=150)
-"""Timeout of a lookup, its share of a page's deadline. Without an answer the store is read."""
+"""Timeout of a lookup: part of the deadline of a page. Without an answer the store is read."""
 
 
 class ViewerVersionWriter(Protocol):
@@ -222,7 +222,7 @@ class ViewerVersionReader(Protocol):
         ...
 
     async def remember(self, viewer: RememberedViewer) -> None:
-        """Store the facts for other processes for REMEMBERED_TTL."""
+        """Store the facts for other processes for REMEMBERED_VIEWER_TTL."""
         ...
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None: ...

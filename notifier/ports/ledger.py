@@ -22,11 +22,11 @@ class Ledger(Protocol):
     """
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
-        """Store each plan once and list its burst as open. Idempotent: a second plan of a burst changes nothing."""
+        """Store each plan and list its burst as unfinished. Idempotent: a second plan of a burst changes nothing."""
         ...
 
-    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
-        """Return bursts with unfinished work that are not deferred, oldest first.
+    def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
+        """Return the list of unfinished bursts, oldest first. Deferred bursts are on a list of their own.
 
         With `since`, return only bursts that opened at or after it.
         """
@@ -44,28 +44,30 @@ class Ledger(Protocol):
         """
         ...
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
-        """Remove the bursts from the list of open bursts; their progress is kept."""
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
+        """Remove the bursts from the list of unfinished bursts; their progress is kept."""
         ...
 
 
 class DeferredBursts(Protocol):
     """List of deferred bursts: bursts without any work to do before a known time.
 
-    An unfinished burst is always on this list or on the list of open bursts, even if a process crashes or stalls. For a
-    while it may be on both, which is harmless. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes.
+    A burst with work left is always on this list or on the list of unfinished bursts, even if a process crashes or
+    stalls. For a while it may be on both, which is harmless. Durable. Blocking. Raises StoreUnavailable, and DiskFull
+    for writes.
     """
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
-        """Move the bursts from the open list to this list.
+        """Move the bursts from the list of unfinished bursts to this list.
 
         `now` is the time of the decision, and is earlier than every wake-up time. A newer decision about a burst, to
-        defer or to wake it, overrides an older one. If a burst is deferred twice, the earlier wake-up time wins.
+        defer or to wake it, overrides an older one. If a deferred burst is deferred again, the earlier wake-up time
+        wins.
         """
         ...
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
-        """Move at most `limit` bursts whose wake-up time has passed back to the open list, and return them."""
+        """Move at most `limit` bursts whose wake-up time has passed to the list of unfinished bursts; return them."""
         ...
 
     def count(self) -> int:
@@ -80,18 +82,21 @@ class Claims(Protocol):
     """
 
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        """Claim the slice until `until`, from the last holder's checkpoint on; None while another worker holds it."""
+        """Claim the slice until `until`; return None while another worker's claim lasts.
+
+        The claim begins at the checkpoint of the last claim.
+        """
         ...
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
-        """Renew the claim and store its checkpoint; None if another worker holds the slice now.
+        """Renew the claim and store its checkpoint; None if another worker has claimed the slice since.
 
         After None the caller must stop working on the slice.
         """
         ...
 
     def release(self, claim: Claim, now: datetime) -> None:
-        """Release the slice with the claim's checkpoint. Does nothing if another worker holds the slice now."""
+        """Release the slice with the claim's checkpoint. Does nothing if another worker has claimed it since."""
         ...
 
 

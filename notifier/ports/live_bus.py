@@ -14,7 +14,7 @@ CAUGHT_UP_INTERVAL = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class MissedUpdates:
-    """Message that some bursts may have grown earlier without a message about them."""
+    """Message that earlier updates of bursts may have been lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class MarksChanged:
     bursts: tuple[BurstKey, ...]
     """Bursts that were marked; empty if the inbox was marked as seen."""
     by: str
-    """Name of the process that published the message; it has notified its own clients already."""
+    """Name of the live hub that published the message; it has notified its own streams already."""
 
 
 LiveMessage = Burst | MissedUpdates | MarksChanged

@@ -49,17 +49,17 @@ class PullIndex(Protocol):
         ...
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
-        """Record that every burst readable at `as_of` has been announced; lists older than `since` may be dropped.
+        """Record that every burst readable at `as_of` has been announced. Bursts opened before `since` may be dropped.
 
-        The last call wins, even if its time is earlier. After the clock was set back, `as_of` may be in the future: the
-        index proves nothing before that time. Raises CacheUnavailable, also if anything was lost since the last call of
+        The last call wins, even if its `as_of` is earlier. If `as_of` is in the future, because the clock was set back,
+        the index proves nothing until then. Raises CacheUnavailable, also if anything was lost since the last call of
         `generation`.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PulledPositions:
+class NewestPositions:
     """Proven content of the index for some subjects: all their bursts that opened at or after `complete_since`.
 
     `complete_since` is None if the index proves nothing.
@@ -95,6 +95,6 @@ class PullReader(Protocol):
         """Return the list of each subject; None if the last comparison with the store is too old to prove anything."""
         ...
 
-    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
+    async def read_newest(self, subjects: Collection[Subject]) -> NewestPositions:
         """Return the subjects' newest bursts in one consistent read. An index emptied meanwhile proves nothing."""
         ...

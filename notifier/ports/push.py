@@ -25,11 +25,11 @@ class PushSuppression:
     quiet: Bits = field(default_factory=no_members)
     """Other members, currently in quiet hours."""
     recheck_at: datetime | None = None
-    """When to check again: when the first member's quiet hours end, or at the quarter hour after that."""
+    """Earliest time at which a member in `quiet` can be alerted; None without such members."""
 
 
 class PushSuppressions(Protocol):
-    """Push suppression since the audience snapshot, read for whole shards and never user by user. Blocking."""
+    """Reasons not to alert that arose since the audience snapshot, read for whole shards. Blocking."""
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
         """Return by shard the followers, and former followers, of the subject who must not be alerted now.
@@ -38,8 +38,8 @@ class PushSuppressions(Protocol):
         counts as never alerted. The result says nothing about members who never followed: no snapshot contains them.
 
         The call reads the current state of all shards together. Its cost grows with the members that have a relevant
-        fact, not with the number of shards. Such facts are a mark, a block of the opener or the subject's account, a
-        later follow, a mute, and account preferences.
+        fact, not with the number of shards. Such facts are a mark, a user block of the opener or the subject's
+        account, a follow after the opening, a mute, and account preferences.
 
         Raises StoreUnavailable: without an answer no alert may be sent.
         """
@@ -84,13 +84,13 @@ class ProviderRates(Protocol):
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`.
 
-        Granted alerts are consumed, sent or not. A caller that gets fewer tries again after some hundredths of a
-        second.
+        `urgent` alerts may use a reserve. `slowdown` is a factor from 1 (full rate) to 0. Granted alerts are consumed,
+        sent or not. A caller that gets fewer defers the rest.
         """
         ...
 
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
-        """Report how many alerts the provider refused for its quota, and whether it answered slowly.
+        """Report how many alerts the provider refused because of its quota, and whether it answered slowly.
 
         If no alert was refused and no answer was slow, the call makes no request.
         """
@@ -100,12 +100,13 @@ class ProviderRates(Protocol):
 class FrequencyCapStore(Protocol):
     """Each member's alerts of the last day, according to `domain/push/frequency_cap`. Blocking."""
 
-    def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
+    def spend(self, burst: BurstKey, tweet: str, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         """Return the ruling for each member, up to a few thousand of one shard, and count new alerts in the same step.
 
-        The call takes a few round trips. Idempotent: for a member whose alert was new, a repeat returns AGAIN.
-        Concurrent calls for different bursts of one member both count. Not durable: a lost alert counts as never sent.
-        Raises CacheUnavailable; then some members may have been counted.
+        A member gets no second alert about the same `tweet`. The call takes a few round trips. Idempotent: for a
+        member whose alert was new, a repeat returns AGAIN. Concurrent calls for different bursts of one member both
+        count. Not durable: a lost alert counts as never sent. Raises CacheUnavailable; then some members may have been
+        counted.
         """
         ...
 
@@ -177,7 +178,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoReply:
-    """No response."""
+    """Why a request has no response."""
 
     reason: str
     may_have_arrived: bool
@@ -228,7 +229,7 @@ class Devices(Protocol):
         """Return all devices of each member, ordered by platform and ID; members without devices are missing."""
         ...
 
-    def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
+    def iter_devices(self, platform: Platform, shard: int, members: Bits) -> Iterator[Device]:
         """Yield the devices of the shard's members in the bitmap, in member order.
 
         Several blocks of members are read at once, never single members. A few blocks are in memory at a time.

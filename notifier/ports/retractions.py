@@ -1,4 +1,4 @@
-"""Ports of retractions, erasure, held mentions and the reach of mentioners."""
+"""Ports of retractions, erasure, held mentions and reach limits."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,12 +48,12 @@ class Retractions(Protocol):
         """
         ...
 
-    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
-        """Return the mentions stored at these locations, including retracted ones."""
+    def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+        """Return the mentions stored at these locations, as they were last written. Retracted ones are included."""
         ...
 
     def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
-        """Yield all mentions of a burst, as `read` returns them. They are read lazily."""
+        """Yield all mentions of a burst, as `read_mentions` returns them. They are read lazily."""
         ...
 
 
@@ -87,9 +87,9 @@ class ErasureTargets(Protocol):
 
 
 class HeldMentions(Protocol):
-    """Durable. A held mention is kept as long as its event may be queried; its text as long as it may wait. Blocking.
+    """Held mentions by event. A mention's text is kept as long as it may wait, the rest as long as the event's status.
 
-    Raises StoreUnavailable, and DiskFull for writes.
+    Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes.
     """
 
     def put(self, held_mentions: Collection[HeldMention]) -> None:
@@ -97,11 +97,14 @@ class HeldMentions(Protocol):
         ...
 
     def waiting(self) -> Iterator[HeldMention]:
-        """Yield the undecided mentions, unordered. They are read lazily; one decided meanwhile may be missing."""
+        """Yield the mentions that wait: undecided and not expired. The order is arbitrary. They are read lazily.
+
+        A mention that is decided meanwhile may be missing.
+        """
         ...
 
     def count(self) -> int:
-        """Return the number of undecided mentions."""
+        """Return the number of mentions that wait."""
         ...
 
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
@@ -119,11 +122,11 @@ class HeldMentions(Protocol):
         ...
 
 
-# Reach limits that operators set for mentioners, with operator, reason and time.
+# Reach limits: the verdicts that operators set for authors, with operator, reason and time.
 
 
 class ReachLimits(Protocol):
-    """Reach limits by mentioner. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
+    """Reach limits by author. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def put(self, limit: ReachLimit) -> None:
         """Store the limit unless the account's current one is newer, and write it to the audit log in the same step."""

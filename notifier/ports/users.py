@@ -16,7 +16,7 @@ from notifier.domain.users.visibility import Mark, Viewer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxContext:
-    """Facts that are needed to open an inbox."""
+    """A user's member number and viewer facts."""
 
     member: Member
     viewer: Viewer
@@ -66,7 +66,7 @@ class People(Protocol):
 
 
 class UserBlocks(Protocol):
-    """User blocks, in one row for each side. Durable and idempotent. Blocking. Raises StoreUnavailable."""
+    """User blocks, in one row for each side. Durable and idempotent. Blocking. Raises StoreUnavailable or DiskFull."""
 
     def write(self, blocks: Collection[UserBlock]) -> None:
         """Store each user block on both sides, unless the stored one of its pair has a higher sequence.
@@ -82,7 +82,7 @@ Pair = tuple[Subject, Member]
 
 
 class SubjectPreferences(Protocol):
-    """Subject preferences. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
+    """Subject preferences. Durable and idempotent. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def write(self, changes: Collection[PreferenceChange]) -> None:
         """Apply each change; for each field of a pair the latest change wins, in whatever order the calls come."""
@@ -108,7 +108,7 @@ class SubjectPreferences(Protocol):
 
 
 class AccountPreferencesStore(Protocol):
-    """Account preferences. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
+    """Account preferences. Durable and idempotent. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
     def write(self, changes: Collection[AccountPreferencesChange]) -> None:
         """Apply each change; for each field the latest change wins, in whatever order the calls come."""

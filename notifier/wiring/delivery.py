@@ -19,7 +19,7 @@ DISPATCHER_TERM, RECONCILER_TERM = timedelta(seconds=5), timedelta(seconds=10)
 
 
 def build_dispatcher(system: System) -> Dispatcher:
-    """Build the dispatcher, which queues the slices of open bursts."""
+    """Build the dispatcher, which queues the slices of unfinished bursts."""
     ports = system.ports
     return Dispatcher(
         ledger=ports.ledger,
@@ -38,7 +38,7 @@ def build_slice_worker(
 ) -> SliceWorker:
     """Build the worker that runs slices of rows and of alerts.
 
-    It calls `on_progress` while a slice makes progress, and hands the slice back once `is_stopping` returns True.
+    It calls `on_progress` while a slice makes progress. Once `is_stopping` returns True, it hands its slice back.
     """
     ports = system.ports
     return SliceWorker(
@@ -71,7 +71,7 @@ def build_row_writer(system: System) -> RowWriter:
 
 
 def build_reconciler(system: System) -> Reconciler:
-    """Build the periodic job that finishes what a crash left half done."""
+    """Build the periodic job that publishes what crashed processes left, and repairs the pull index."""
     ports = system.ports
     return Reconciler(
         publisher=build_publisher(system),

@@ -20,8 +20,8 @@ from notifier.metrics import CacheCounters, Metrics
 from notifier.ports.all_ports import ReadPorts
 
 MEGABYTE = 1_000_000
-VIEWER_SHARE = 0.5
-"""Share of the caches' memory for viewers' facts and pages. The rest is for bursts, which many viewers share."""
+VIEWER_MEMORY_SHARE = 0.5
+"""Share of the caches' memory for the facts and pages of viewers. The rest is for bursts, which many viewers share."""
 
 
 def build_uncached_inbox(ports: ReadPorts, observers: Sequence[AnswerObserver] = ()) -> UncachedInbox:
@@ -49,11 +49,11 @@ def build_inbox(
 ) -> Inbox:
     """Build the inbox with its caches. Build one per process.
 
-    Each cache shares its loads among concurrent requests through an object that `new_shared_loads` creates. If
+    Concurrent requests for the same data share one load. `new_shared_loads` creates the objects that see to this. If
     `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
     for a shared check at most that long.
     """
-    viewer_bytes = int(megabytes * MEGABYTE * VIEWER_SHARE)
+    viewer_bytes = int(megabytes * MEGABYTE * VIEWER_MEMORY_SHARE)
     subjects = SubjectCache(
         timeline=ports.timeline,
         pull=ports.pull,

@@ -61,7 +61,7 @@ def build_device_indexer(system: System, owns_records: Callable[[], bool]) -> De
 
 
 def build_device_registry(system: System) -> DeviceRegistry:
-    """Build the registry, through which devices are registered, listed and dropped."""
+    """Build the registry, which registers, lists and removes devices."""
     ports = system.ports
     return DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
 
@@ -73,7 +73,7 @@ def build_activity_indexer(system: System) -> ActivityIndexer:
 
 
 def build_activity_roll_up(system: System) -> RollUp:
-    """Build the periodic job that joins hours of activity into active sets."""
+    """Build the periodic job that merges the hours of activity into the active sets."""
     ports, settings = system.ports, system.settings
     return RollUp(
         directory=ports.directory,

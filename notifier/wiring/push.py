@@ -33,7 +33,7 @@ def build_push_pipeline(system: System) -> PushPipeline:
         send_log=ports.send_log,
         catch_up=catch_up,
         selection=Selection(devices=ports.devices),
-        caps=FrequencyCaps(caps=ports.caps, metrics=system.metrics, limits=settings.push.caps),
+        caps=FrequencyCaps(store=ports.caps, metrics=system.metrics, limits=settings.push.caps),
         breakers=breakers,
         rate_limiters=rate_limiters,
         sender=build_alert_sender(system, breakers, rate_limiters),
@@ -44,7 +44,7 @@ def build_push_pipeline(system: System) -> PushPipeline:
 def build_alert_sender(
     system: System, breakers: CircuitBreakers, rate_limiters: Mapping[Platform, RateLimiter]
 ) -> AlertSender:
-    """Build the sender, which passes alerts to the push providers and returns their answers."""
+    """Build the sender, which passes alerts to the providers and returns the failed attempts."""
     ports = system.ports
     return AlertSender(
         providers=ports.providers,
@@ -58,7 +58,7 @@ def build_alert_sender(
 
 
 def build_rate_limiters(system: System) -> Mapping[Platform, RateLimiter]:
-    """Build one rate limiter per push platform. All slow down together while inbox pages or the store are slow."""
+    """Build one rate limiter per provider. All slow down together while inbox pages or the store are slow."""
     ports = system.ports
     slowdown = Slowdown(inbox_latency=ports.inbox_latency, backpressure=ports.backpressure, metrics=system.metrics)
     return {

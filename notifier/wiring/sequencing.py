@@ -18,8 +18,8 @@ def build_coordinator(system: System) -> Coordinator:
         publisher=build_publisher(system),
         clock=ports.clock,
         nonces=ports.nonces,
-        collapse=system.settings.collapse,
-        refill=system.settings.refill,
+        collapse_window=system.settings.collapse,
+        budget_refill=system.settings.refill,
     )
 
 

@@ -14,7 +14,7 @@ from notifier.devkit.fixture.world import ACTIVE_30D, World, user
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.domain.ids import Member
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 
 WORLD = World(universe=1_000, followers=1_000, celebrities=2, seed=52)
 VIPS = range(2, 1_000, 10)
@@ -46,7 +46,7 @@ def test_thousand_followers_are_alerted_in_time_or_find_it_in_inbox(
     m = np.arange(WORLD.universe, dtype=np.int64)
     inactive = m[(WORLD.idleness(m) >= ACTIVE_30D) & ~WORLD.mutes(0, m) & ~WORLD.follows(1, m)].tolist()
     with staged(tmp_path, WORLD, tell=lambda _: None, threshold=1_000, push_fakes="on") as stage:
-        vips = ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets(VIPS))
+        vips = ShardBitmap(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets(VIPS))
         stage.ports.sets.put([vips])
         arrivals = ArrivedAlerts(stage=stage, tiers=[Tier.P0, Tier.P1])
         arrivals.mention(WORLD.names[1])  # a process that was just started takes its first mention slowly

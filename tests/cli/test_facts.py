@@ -118,7 +118,7 @@ def age(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
     files = Files.at(folder)
     ledger = SqliteLedger(files.core)
     plan = ledger.read([burst])[burst].plan
-    ledger.close([burst])
+    ledger.unlist([burst])
     with files.core.write() as c:
         c.execute("DELETE FROM plans WHERE subject = ? AND seq = ?", (str(burst.subject), burst.seq))
     ledger.store_plans([replace(plan, opened_at=plan.opened_at - by)])

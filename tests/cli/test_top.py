@@ -157,7 +157,7 @@ def test_ctrl_c_exits_cleanly(half_done: Path) -> None:
 
 def test_json_has_the_facts_of_the_text(half_done: Path) -> None:
     current = read_half_done(half_done)
-    assert view_facts(current)["open_bursts"] == current.snapshot.open_bursts > 0
+    assert view_facts(current)["open_bursts"] == current.snapshot.unfinished_bursts > 0
     assert without_control_characters("a\x1b[0m") == "a\ufffd[0m"
 
 

@@ -14,7 +14,7 @@ from notifier.adapters.redis.pull_reader import RedisPullReader
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.ports.pull_index import PulledPositions, PullIndex
+from notifier.ports.pull_index import NewestPositions, PullIndex
 from tests.contracts.valkey_fixture import Valkey
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.pull_index import MemoryPullIndex
@@ -30,7 +30,7 @@ FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 class Backend:
     index: PullIndex
     wipe: Callable[[], None]
-    look: Callable[[Collection[Subject]], PulledPositions]
+    look: Callable[[Collection[Subject]], NewestPositions]
 
     clock: ManualClock
 
@@ -55,7 +55,7 @@ def memory() -> Backend:
 def on_valkey(valkey: Valkey) -> Backend:
     clock = ManualClock(NOON)
 
-    async def look(subjects: Collection[Subject]) -> PulledPositions:
+    async def look(subjects: Collection[Subject]) -> NewestPositions:
         async with connect_async(valkey.patient) as client:
             return await RedisPullReader(client, clock).read_newest(subjects)
 
@@ -103,5 +103,5 @@ def burst(seq: int, subject: Subject = NOVA, *, opened_at: datetime | None = Non
     )
 
 
-def seqs(pulled: PulledPositions) -> list[int]:
+def seqs(pulled: NewestPositions) -> list[int]:
     return [place.burst.seq for place in pulled.positions]

@@ -59,7 +59,7 @@ def test_archived_accounts_equal_the_ledger(backend: Backend) -> None:
     keys = [BurstKey(NOVA, seq) for seq in range(1, 301)]
     backend.ledger.store_plans([plan(key) for key in keys])
     backend.ledger.record([LedgerEntry(slice=slice_of(keys[7]), fact=Fact.DONE, at=START, people=5)])
-    backend.ledger.close(keys[:10])
+    backend.ledger.unlist(keys[:10])
     accounts = sorted(backend.archive.burst_progress(), key=lambda account: account.plan.burst)
     assert [account.plan.burst for account in accounts] == keys
     assert accounts[7] == backend.ledger.read(keys)[keys[7]]

@@ -41,7 +41,7 @@ def test_part_of_snapshot_equals_the_whole(store: Store) -> None:
     for tier in TIERS:
         parts, alerted = (
             store.audience_snapshots.read_tier(KEY, shards, tier),
-            store.audience_snapshots.read_alerted(KEY, shards, tier),
+            store.audience_snapshots.read_to_alert(KEY, shards, tier),
         )
         assert parts.keys() == alerted.keys() == {snapshot.shard for snapshot in snapshots}
         for snapshot in snapshots:
@@ -63,7 +63,7 @@ def test_dormant_alerted_members_belong_to_no_tier(store: Store) -> None:
     store.audience_snapshots.insert(
         KEY, [audience_snapshot(9, p0=from_offsets([5]), push=push), audience_snapshot(1, push=no_members())]
     )
-    alerted = store.audience_snapshots.read_alerted(KEY, [1, 2, 9], Tier.DORMANT)
+    alerted = store.audience_snapshots.read_to_alert(KEY, [1, 2, 9], Tier.DORMANT)
     assert {shard: offsets(bits).tolist() for shard, bits in alerted.items()} == {1: [], 9: [8, 100_000]}
     assert [store.audience_snapshots.read_tier(KEY, [9], tier)[9].alert_count for tier in TIERS] == [1, 0, 3]
 
@@ -95,7 +95,7 @@ def test_snapshots_of_adjacent_shards_are_both_stored(store: Store) -> None:
     for tier in TIERS:
         parts, alerted = (
             store.audience_snapshots.read_tier(KEY, [3, 5], tier),
-            store.audience_snapshots.read_alerted(KEY, [3, 5], tier),
+            store.audience_snapshots.read_to_alert(KEY, [3, 5], tier),
         )
         for snapshot in (first, second):
             assert np.array_equal(parts[snapshot.shard].members, snapshot.tiers[tier])

@@ -22,8 +22,8 @@ def test_deferred_burst_is_open_again_when_its_time_comes(store: Store) -> None:
     store.deferred_bursts.defer([deferred()], START)
     with reopened(store) as other_process:
         assert (
-            list(other_process.ledger.open_bursts()),
-            list(other_process.ledger.open_bursts(START)),
+            list(other_process.ledger.unfinished_bursts()),
+            list(other_process.ledger.unfinished_bursts(START)),
             other_process.deferred_bursts.count(),
         ) == (
             [OTHER],
@@ -33,8 +33,8 @@ def test_deferred_burst_is_open_again_when_its_time_comes(store: Store) -> None:
         assert list(other_process.deferred_bursts.wake_due(START + HOUR - timedelta(milliseconds=1), MANY)) == []
         assert list(other_process.deferred_bursts.wake_due(START + HOUR, MANY)) == [KEY]
         assert (
-            list(other_process.ledger.open_bursts()),
-            list(other_process.ledger.open_bursts(START)),
+            list(other_process.ledger.unfinished_bursts()),
+            list(other_process.ledger.unfinished_bursts(START)),
             other_process.deferred_bursts.count(),
         ) == (
             [KEY, OTHER],
@@ -49,12 +49,12 @@ def test_burst_can_be_deferred_repeatedly_until_closed(store: Store) -> None:
     for n in range(3):
         now = START + n * HOUR
         store.deferred_bursts.defer([deferred(until=now + HOUR)], now)
-        assert list(store.ledger.open_bursts()) == []
+        assert list(store.ledger.unfinished_bursts()) == []
         store.clock.advance(HOUR)
         assert list(store.deferred_bursts.wake_due(store.clock.now(), MANY)) == [KEY]
-        assert list(store.ledger.open_bursts()) == [KEY]
-    store.ledger.close([KEY])
-    assert (list(store.ledger.open_bursts()), store.deferred_bursts.count()) == ([], 0)
+        assert list(store.ledger.unfinished_bursts()) == [KEY]
+    store.ledger.unlist([KEY])
+    assert (list(store.ledger.unfinished_bursts()), store.deferred_bursts.count()) == ([], 0)
 
 
 def test_many_deferred_bursts_wake_in_batches(store: Store) -> None:
@@ -66,7 +66,7 @@ def test_many_deferred_bursts_wake_in_batches(store: Store) -> None:
     while batch := store.deferred_bursts.wake_due(START + 2 * HOUR, 25):
         assert len(batch) <= 25
         woken += batch
-    assert sorted(woken) == sorted(keys) == sorted(store.ledger.open_bursts())
+    assert sorted(woken) == sorted(keys) == sorted(store.ledger.unfinished_bursts())
     assert store.deferred_bursts.count() == 0
 
 
@@ -75,9 +75,9 @@ def test_repeated_deferral_wakes_once_at_earliest_time(store: Store) -> None:
     store.deferred_bursts.defer([deferred()], START)
     store.deferred_bursts.defer([deferred(), deferred(OTHER, START + 2 * HOUR)], START)
     store.deferred_bursts.defer([deferred(OTHER)], START)
-    assert (list(store.ledger.open_bursts()), store.deferred_bursts.count()) == ([], 2)
+    assert (list(store.ledger.unfinished_bursts()), store.deferred_bursts.count()) == ([], 2)
     assert sorted(store.deferred_bursts.wake_due(START + HOUR, MANY)) == [KEY, OTHER]
-    assert list(store.ledger.open_bursts()) == [KEY, OTHER]
+    assert list(store.ledger.unfinished_bursts()) == [KEY, OTHER]
 
 
 def test_late_deferral_of_woken_burst_does_not_lose_it(store: Store) -> None:
@@ -86,7 +86,7 @@ def test_late_deferral_of_woken_burst_does_not_lose_it(store: Store) -> None:
     store.deferred_bursts.wake_due(START + HOUR, MANY)
     store.deferred_bursts.defer([deferred()], START)  # by a dispatcher that stalled after its decision
     store.deferred_bursts.wake_due(START + HOUR, MANY)
-    assert list(store.ledger.open_bursts()) == [KEY]
+    assert list(store.ledger.unfinished_bursts()) == [KEY]
 
 
 def test_burst_deferred_after_its_time_wakes(store: Store) -> None:
@@ -96,14 +96,14 @@ def test_burst_deferred_after_its_time_wakes(store: Store) -> None:
     store.deferred_bursts.defer([deferred()], START)
     with reopened(store) as other_process:
         other_process.deferred_bursts.wake_due(START + 3 * HOUR, MANY)
-        assert list(other_process.ledger.open_bursts()) == [KEY]
+        assert list(other_process.ledger.unfinished_bursts()) == [KEY]
 
 
 def test_burst_closed_while_deferred_wakes_and_is_closed_again(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
     store.deferred_bursts.defer([deferred()], START)
-    store.ledger.close([KEY])
+    store.ledger.unlist([KEY])
     store.clock.advance(HOUR)
     assert list(store.deferred_bursts.wake_due(store.clock.now(), MANY)) == [KEY]
-    store.ledger.close([KEY])
-    assert (list(store.ledger.open_bursts()), store.deferred_bursts.count()) == ([], 0)
+    store.ledger.unlist([KEY])
+    assert (list(store.ledger.unfinished_bursts()), store.deferred_bursts.count()) == ([], 0)

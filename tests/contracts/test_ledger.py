@@ -36,23 +36,23 @@ def test_plan_is_written_once(store: Store) -> None:
 def test_open_bursts_are_listed_oldest_first(store: Store) -> None:
     newest, same = BurstKey(NOVA, 2), BurstKey(NOVA, 10)
     store.ledger.store_plans([plan(same, opened_at=LATER), plan(newest, opened_at=LATER), plan(OTHER), plan(KEY)])
-    assert list(store.ledger.open_bursts()) == [KEY, OTHER, newest, same]
+    assert list(store.ledger.unfinished_bursts()) == [KEY, OTHER, newest, same]
 
 
 def test_open_bursts_can_be_listed_from_a_time(store: Store) -> None:
     late = BurstKey(NOVA, 2)
     store.ledger.store_plans([plan(late, opened_at=LATER), plan(KEY)])
-    assert list(store.ledger.open_bursts(START)) == [KEY, late]
-    assert list(store.ledger.open_bursts(LATER)) == [late]
-    store.ledger.close([late])
-    assert list(store.ledger.open_bursts(LATER)) == []
+    assert list(store.ledger.unfinished_bursts(START)) == [KEY, late]
+    assert list(store.ledger.unfinished_bursts(LATER)) == [late]
+    store.ledger.unlist([late])
+    assert list(store.ledger.unfinished_bursts(LATER)) == []
 
 
 def test_closed_burst_keeps_progress_and_is_not_reopened(store: Store) -> None:
     store.ledger.store_plans([plan(KEY), plan(OTHER)])
-    store.ledger.close([KEY])
+    store.ledger.unlist([KEY])
     store.ledger.store_plans([plan(KEY)])
-    assert list(store.ledger.open_bursts()) == [OTHER]
+    assert list(store.ledger.unfinished_bursts()) == [OTHER]
     assert store.ledger.read([KEY])[KEY].plan == plan(KEY)
 
 

@@ -13,7 +13,7 @@ from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.errors import Poison
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.backends import Backend, in_memory
 
@@ -22,7 +22,7 @@ ADA = Subject(Kind.MENTION, UserId("ada"))
 
 
 def put(backend: Backend, kind: SetKind, owner: Subject | None, *offsets: int, shard: int = 0) -> None:
-    backend.sets.put([ShardBlob(kind=kind, owner=owner, shard=shard, bits=from_offsets(offsets))])
+    backend.sets.put([ShardBitmap(kind=kind, owner=owner, shard=shard, bits=from_offsets(offsets))])
 
 
 def members_by_kind(live: ShardSets) -> dict[SetKind, list[Member]]:
@@ -56,7 +56,7 @@ def test_put_replaces_shard(backend: Backend) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
 def test_set_of_any_density_is_read_as_written(backend: Backend, share: float) -> None:
     bits = from_flags(np.random.default_rng(7).random(SHARD_MEMBERS) < share)
-    backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=5, bits=bits)])
+    backend.sets.put([ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=5, bits=bits)])
     assert np.array_equal(backend.sets.live(NOVA, [5])[0][SetKind.FOLLOWERS], bits)
 
 
@@ -93,7 +93,7 @@ def test_unrestricted_burst_has_no_author_followers(backend: Backend) -> None:
 def test_personal_subject_has_only_its_owner_as_follower(backend: Backend) -> None:
     own = Subject(Kind.SELF, UserId("u5"))
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10, first_member=Member(2 * SHARD_MEMBERS)))
-    backend.sets.put([ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=2, bits=all_members())])
+    backend.sets.put([ShardBitmap(kind=SetKind.WITH_DEVICE, owner=None, shard=2, bits=all_members())])
     put(backend, SetKind.NO_PUSH, None, 7, shard=2)
     put(backend, SetKind.PUSH_OPT_IN, None, 6, shard=2)
     put(backend, SetKind.OVERALL_OFF, None, 5, shard=2)
@@ -136,7 +136,9 @@ def test_subject_without_head_has_no_followers(backend: Backend) -> None:
 def test_newer_fencing_token_wins(backend: Backend) -> None:
     old, new = fencing_token(1), fencing_token(2)
     for stamp_, offset in ((new, 2), (old, 1)):
-        backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([offset]))], stamp_)
+        backend.sets.put(
+            [ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([offset]))], stamp_
+        )
         backend.sets.put_follower_counts({NOVA: FollowerCounts(total=offset, by_shard=(offset,))}, stamp_)
     assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
     assert backend.sets.follower_counts(NOVA).total == 2
@@ -145,7 +147,9 @@ def test_newer_fencing_token_wins(backend: Backend) -> None:
 def test_fenced_write_beats_import(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1)
     backend.sets.put_follower_counts({NOVA: FollowerCounts(total=1, by_shard=(1,))})
-    backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], fencing_token(0))
+    backend.sets.put(
+        [ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], fencing_token(0)
+    )
     backend.sets.put_follower_counts({NOVA: FollowerCounts(total=2, by_shard=(2,))}, fencing_token(0))
     put(backend, SetKind.FOLLOWERS, NOVA, 3)
     backend.sets.put_follower_counts({NOVA: FollowerCounts(total=3, by_shard=(3,))})
@@ -166,7 +170,7 @@ def test_set_is_read_from_shards_that_have_it(backend: Backend) -> None:
 
 def test_import_of_many_shards_is_complete(backend: Backend) -> None:
     bits: Bits = from_offsets([1])
-    backend.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=bits) for shard in range(600))
+    backend.sets.put(ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=bits) for shard in range(600))
     shard_sets = backend.sets.live(NOVA, range(600))
     assert all(members(shard_set[SetKind.FOLLOWERS], 0) == [1] for shard_set in shard_sets)
     assert len(shard_sets) == 600
@@ -183,6 +187,6 @@ def test_unreadable_bitmap_is_poison(sqlite: Backend, files: Files) -> None:
 def test_in_memory_set_is_a_copy(first: set[int], second: set[int]) -> None:
     backend = in_memory()
     bits = from_offsets(first).copy()
-    backend.sets.put([ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=bits)])
+    backend.sets.put([ShardBitmap(kind=SetKind.VIP, owner=None, shard=0, bits=bits)])
     bits[:] = from_offsets(second)
     assert set(members(backend.sets.live(NOVA, [0])[0][SetKind.VIP], 0)) == first

@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import LEASE_SIZE, DirectoryEntry
+from notifier.ports.directory import MIN_LEASED_NUMBERS, DirectoryEntry
 from tests.contracts.backends import Backend
 
 USERS = [UserId(f"person {n}") for n in range(3_000)]
@@ -52,7 +52,7 @@ def test_numbers_of_many_users_are_consecutive(backend: Backend) -> None:
     backend.directory.assign_numbers([UserId("ada")])
     numbers = sorted(backend.directory.assign_numbers(USERS).values())
     assert all(next_number - number == 1 for number, next_number in pairwise(numbers))
-    assert numbers[0] <= LEASE_SIZE
+    assert numbers[0] <= MIN_LEASED_NUMBERS
     assert len(backend.directory.accounts(USERS)) == len(backend.directory.users(numbers)) == len(USERS)
 
 
@@ -141,7 +141,7 @@ def test_batches_leave_few_numbers_unused(backend: Backend) -> None:
     batches = [backend.directory.assign_numbers(USERS[n * 600 : n * 600 + 600]) for n in range(5)]
     numbers = {member for batch in batches for member in batch.values()}
     assert len(numbers) == len(USERS)
-    assert max(numbers) - min(numbers) < len(USERS) + LEASE_SIZE
+    assert max(numbers) - min(numbers) < len(USERS) + MIN_LEASED_NUMBERS
 
 
 def test_leased_numbers_are_not_assigned(backend: Backend) -> None:

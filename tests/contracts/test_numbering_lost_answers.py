@@ -9,7 +9,7 @@ from notifier.adapters.cassandra import Cluster
 from notifier.adapters.cassandra.stores.directory import CassandraDirectory
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import LEASE_SIZE
+from notifier.ports.directory import MIN_LEASED_NUMBERS
 
 ADA, BEA = UserId("ada"), UserId("bea")
 
@@ -37,7 +37,7 @@ def test_lease_with_lost_answer_is_never_reused(
         patch.setattr(cluster, "compare_and_set", failing(cluster.compare_and_set, effect=effect))
         with pytest.raises(StoreUnavailable):
             directory.lease(10)
-    assert directory.lease(10) == before + LEASE_SIZE + (10 if effect else 0)
+    assert directory.lease(10) == before + MIN_LEASED_NUMBERS + (10 if effect else 0)
 
 
 @pytest.mark.parametrize("effect", [False, True])
@@ -51,20 +51,20 @@ def test_number_assigned_before_lost_answer_is_kept(
             directory.assign_numbers([ADA, BEA])
     numbers = CassandraDirectory(cluster).assign_numbers([ADA, BEA])
     assert numbers == directory.assign_numbers([BEA, ADA])
-    assert (numbers[ADA] < LEASE_SIZE) is effect
+    assert (numbers[ADA] < MIN_LEASED_NUMBERS) is effect
     assert directory.users(list(numbers.values())) == {member: user for user, member in numbers.items()}
 
 
 def test_new_process_uses_no_numbers_of_previous_lease(cluster: Cluster) -> None:
     first = CassandraDirectory(cluster).assign_numbers([ADA])[ADA]
     second = CassandraDirectory(cluster).assign_numbers([BEA])[BEA]
-    assert (first, second) == (Member(0), Member(LEASE_SIZE))
+    assert (first, second) == (Member(0), Member(MIN_LEASED_NUMBERS))
 
 
 def test_exhausted_lease_is_followed_by_another(cluster: Cluster) -> None:
     directory, other_directory = CassandraDirectory(cluster), CassandraDirectory(cluster)
-    users = [UserId(f"person {n}") for n in range(LEASE_SIZE)]
-    directory.assign_numbers(users[: LEASE_SIZE - 1])
+    users = [UserId(f"person {n}") for n in range(MIN_LEASED_NUMBERS)]
+    directory.assign_numbers(users[: MIN_LEASED_NUMBERS - 1])
     other_directory.assign_numbers([ADA])
-    assert directory.assign_numbers([users[-1]])[users[-1]] == LEASE_SIZE - 1
-    assert directory.assign_numbers([BEA])[BEA] == 2 * LEASE_SIZE
+    assert directory.assign_numbers([users[-1]])[users[-1]] == MIN_LEASED_NUMBERS - 1
+    assert directory.assign_numbers([BEA])[BEA] == 2 * MIN_LEASED_NUMBERS

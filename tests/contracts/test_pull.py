@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from notifier.adapters.redis.pull_reader import MAX_LIST_LENGTH
 from notifier.domain.ids import BurstKey
-from notifier.ports.pull_index import PulledPositions
+from notifier.ports.pull_index import NewestPositions
 from tests.contracts.pull_backends import ADA, BEFORE, BO, FOR_EVER, NOON, NOVA, SUBJECTS, Backend, backend, burst, seqs
 from tests.contracts.valkey_fixture import valkey, valkey_server
 
@@ -12,7 +12,7 @@ __all__ = ["backend", "valkey", "valkey_server"]
 
 
 def test_empty_index_claims_nothing(backend: Backend) -> None:
-    assert backend.look([NOVA]) == PulledPositions(positions=(), complete_since=None)
+    assert backend.look([NOVA]) == NewestPositions(positions=(), complete_since=None)
     assert backend.index.generation() is None
 
 
@@ -30,7 +30,7 @@ def test_rebuilt_index_lists_bursts_newest_first(backend: Backend) -> None:
 
 def test_rebuilt_index_is_complete_for_quiet_subject(backend: Backend) -> None:
     backend.rebuild([])
-    assert backend.look([BO]) == PulledPositions(positions=(), complete_since=BEFORE, as_of=NOON)
+    assert backend.look([BO]) == NewestPositions(positions=(), complete_since=BEFORE, as_of=NOON)
 
 
 def test_rebuilt_index_has_generation_until_wipe(backend: Backend) -> None:
@@ -100,7 +100,7 @@ def test_horizon_of_many_subjects_is_the_latest(backend: Backend) -> None:
 def test_rebuild_sweeps_older_bursts(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.rebuild([], since=NOON + timedelta(hours=1))
-    assert backend.look([NOVA]) == PulledPositions(positions=(), complete_since=NOON + timedelta(hours=1), as_of=NOON)
+    assert backend.look([NOVA]) == NewestPositions(positions=(), complete_since=NOON + timedelta(hours=1), as_of=NOON)
     backend.index.announce([burst(4)])
     assert backend.look([NOVA]).positions == ()
     backend.index.announce([burst(5, opened_at=NOON + timedelta(hours=2))])

@@ -17,7 +17,7 @@ from notifier.adapters.redis.pull_reader import PART_COUNT, part_key
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
-from notifier.ports.pull_index import MAX_COMPARISON_AGE, PulledPositions
+from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions
 from tests.contracts.pull_backends import ADA, BEFORE, NOON, NOVA, SUBJECTS, Backend, backend, burst, on_valkey, seqs
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import CountedNonces
@@ -219,7 +219,7 @@ def test_expired_lists_are_swept_without_rebuild(valkey: Valkey) -> None:
     for _ in range(COMPARISONS_PER_SWEEP * PART_COUNT):
         backend.index.record_comparison(since, since)
     backend.clock.advance(timedelta(hours=1))
-    assert backend.look([NOVA]) == PulledPositions(positions=(), complete_since=since, as_of=since)
+    assert backend.look([NOVA]) == NewestPositions(positions=(), complete_since=since, as_of=since)
     assert backend.look([ADA]).complete_since == BEFORE
     assert seqs(backend.look(SUBJECTS)) == [5]
     assert sum(valkey.client.hexists(part_key(part), str(NOVA)) for part in range(PART_COUNT)) == 0

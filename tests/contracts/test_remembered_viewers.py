@@ -6,7 +6,7 @@ import pytest
 
 from notifier.adapters.redis.viewer_versions import viewer_key
 from notifier.domain.ids import UserId
-from notifier.ports.inbox_versions import REMEMBERED_TTL, RememberedViewer, VersionLookup, ViewerVersionReader
+from notifier.ports.inbox_versions import REMEMBERED_VIEWER_TTL, RememberedViewer, VersionLookup, ViewerVersionReader
 from tests.contracts.garbage import STRINGS, replacements
 from tests.contracts.remembered_viewer import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -52,7 +52,7 @@ def test_wiped_cache_has_no_remembered_viewers(versions: Versions) -> None:
 def test_remembered_viewer_expires(valkey: Valkey) -> None:
     remember(on_valkey(valkey))
     ttl_ms = valkey.client.pttl(viewer_key(KIM))
-    assert 0 < ttl_ms <= REMEMBERED_TTL.total_seconds() * 1_000
+    assert 0 < ttl_ms <= REMEMBERED_VIEWER_TTL.total_seconds() * 1_000
 
 
 @pytest.mark.parametrize("garbage", STRINGS)

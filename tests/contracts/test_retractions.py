@@ -130,7 +130,7 @@ def test_changed_mention_is_read_in_its_new_state(store: Store) -> None:
     store.bursts.write([burst(version=2)], [], [retracted(first)])
     locations = [MentionLocation(BurstKey(NOVA, 1), event(n)) for n in (1, 2, 3)]
     with reopened(store) as other_process:
-        assert other_process.retractions.read(locations) == {
+        assert other_process.retractions.read_mentions(locations) == {
             locations[0]: retracted(first).mention,
             locations[1]: second.mention,
         }
@@ -150,7 +150,7 @@ def test_change_of_higher_version_wins_over_late_first_write(store: Store) -> No
     store.bursts.write([burst(version=5)], [], [retracted(mention_)])
     store.bursts.write([burst(version=4)], [], [edited])
     store.bursts.write([burst()], [mention_])
-    assert store.retractions.read([location]) == {location: retracted(mention_).mention}
+    assert store.retractions.read_mentions([location]) == {location: retracted(mention_).mention}
     assert store.bursts.read([location.burst])[location.burst].version == 5
 
 

@@ -15,7 +15,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.flow.indexing.activity import RollUp
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
-from notifier.ports.audience import ActiveSetEntry, ShardBlob
+from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 from notifier.ports.directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryActivity, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
@@ -67,7 +67,7 @@ class World:
     def import_active(self, kind: SetKind, *places: int) -> None:
         """Store active members for good, like an import of the fixture does."""
         self.active_sets.put([ActiveSetEntry(kind=kind, last_hour=FOREVER, shard=0, bits=from_offsets(places))])
-        self.sets.put([ShardBlob(kind=kind, owner=None, shard=0, bits=from_offsets(places))])
+        self.sets.put([ShardBitmap(kind=kind, owner=None, shard=0, bits=from_offsets(places))])
 
     def counted(self, metric: str) -> float:
         return self.metrics.registry.get_sample_value(f"notifier_{metric}_total") or 0
@@ -120,8 +120,8 @@ class RejectsWrites:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def put(self, blobs: list[object], *_: object) -> None:
-        assert blobs == []
+    def put(self, bitmaps: list[object], *_: object) -> None:
+        assert bitmaps == []
 
 
 @dataclass

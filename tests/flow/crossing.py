@@ -123,7 +123,7 @@ class Crossing:
 
     def deliver(self) -> None:
         work = build_slice_worker(self.system("worker"))
-        for progress in self.ports.ledger.read(self.ports.ledger.open_bursts()).values():
+        for progress in self.ports.ledger.read(self.ports.ledger.unfinished_bursts()).values():
             for slice_ in progress.plan.slices():
                 work(slice_)
 

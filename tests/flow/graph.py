@@ -28,7 +28,7 @@ from notifier.flow.inbox.preferences import account_preferences_record
 from notifier.flow.indexing.bitmaps import Bitmaps
 from notifier.flow.indexing.graph_indexer import GraphIndexer
 from notifier.metrics import Metrics
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import ImportBatch
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
@@ -235,9 +235,9 @@ class StallsBeforeWrite:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.sets, name)
 
-    def put(self, blobs: Iterable[ShardBlob], *args: Any) -> None:
+    def put(self, bitmaps: Iterable[ShardBitmap], *args: Any) -> None:
         self.meanwhile()
-        self.sets.put(blobs, *args)
+        self.sets.put(bitmaps, *args)
 
 
 def import_with_crashes(

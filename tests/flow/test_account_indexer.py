@@ -14,7 +14,7 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import FirebaseToken
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from tests.flow.accounts import Registry
 from tests.flow.graph import Corrupt, Fuse
 from tests.flow.stalling import Stalling
@@ -57,7 +57,7 @@ def test_unreadable_bitmap_is_rebuilt_from_the_rows() -> None:
 def test_bitmap_is_rebuilt_on_request() -> None:
     registry = Registry()
     registry.account_indexer()([registry.change("ada", vip=True), registry.change("bea", vip=True)])
-    corrupt = ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets([1, 7, 9]))
+    corrupt = ShardBitmap(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets([1, 7, 9]))
     registry.sets.put([corrupt], fencing_token(1))
     registry.account_indexer()([registry.rebuild(0), registry.change("cleo", vip=True)])
     assert registry.vips() == {"ada", "bea", "cleo"}

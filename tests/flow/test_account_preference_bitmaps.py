@@ -9,7 +9,7 @@ from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.subject_preferences import Volume
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from tests.flow.graph import Corrupt, Fuse, Graph, StallsBeforeWrite
 
 
@@ -44,7 +44,7 @@ def test_account_bitmaps_are_rebuilt_like_those_of_a_subject() -> None:
     graph.indexer()([graph.change_account_preferences("ada", volume=Volume.OFF)])
     graph.indexer(sets=Corrupt(graph.sets))([graph.change_account_preferences("bea", push=False)])
     assert graph.account_bitmaps() == {"overall_off": {"ada"}, "no_push": {"bea"}}
-    corrupt = ShardBlob(kind=SetKind.OVERALL_FIRST, owner=None, shard=0, bits=from_offsets([1, 7, 9]))
+    corrupt = ShardBitmap(kind=SetKind.OVERALL_FIRST, owner=None, shard=0, bits=from_offsets([1, 7, 9]))
     graph.sets.force(corrupt)
     drift_before = graph.counted("drift")
     graph.indexer()([graph.rebuild_account_preferences(0)])

@@ -115,7 +115,7 @@ def test_wrong_key_stops_alerts_until_it_is_fixed() -> None:
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    assert not stage.state.ledger.open_bursts()
+    assert not stage.state.ledger.unfinished_bursts()
     assert {alert_count(stage, name) for name in ("kim", "lee", "roy")} == {1}
 
 

@@ -31,9 +31,9 @@ class Counted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.ledger, name)
 
-    def open_bursts(self, since: datetime | None = None) -> Any:
+    def unfinished_bursts(self, since: datetime | None = None) -> Any:
         self.open_since.append(since)
-        return self.ledger.open_bursts(since)
+        return self.ledger.unfinished_bursts(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         self.read_sizes.append(len(bursts))
@@ -79,7 +79,7 @@ def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
     new_dispatcher.max_read_per_round = 2
     new_dispatcher()
     assert stage.bursts(NOVA)[-1] in new_dispatcher.backlog.progress
-    assert len(new_dispatcher.backlog.progress) < len(stage.state.ledger.open_bursts())
+    assert len(new_dispatcher.backlog.progress) < len(stage.state.ledger.unfinished_bursts())
     assert stage.work(Pool.P0)
 
 
@@ -171,7 +171,7 @@ def test_unreadable_plan_does_not_block_others() -> None:
         dispatcher()
         stage.work()
         stage.pass_time(seconds=1)
-    assert stage.state.ledger.open_bursts() == [bad]
+    assert stage.state.ledger.unfinished_bursts() == [bad]
     assert system.metrics.dead_letters.labels("dispatcher")._value.get() == 1
 
 

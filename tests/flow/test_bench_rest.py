@@ -41,7 +41,7 @@ def test_bench_does_not_rest_while_a_readable_burst_has_no_plan() -> None:
     with pytest.raises(StoreUnavailable):
         step(stage, topics.MENTIONS_CELEBRITY, ledger=FailingPlans(stage.state.ledger))
     assert stage.bursts() != []
-    assert list(stage.state.ledger.open_bursts()) == []
+    assert list(stage.state.ledger.unfinished_bursts()) == []
     assert not is_at_rest(stage.ports)
 
 

@@ -44,9 +44,9 @@ def delivered(stage: Stage, seconds: int = 1) -> set[int]:
         stage.work()
         stage.sequence()
         stage.pass_time(seconds=seconds)
-        if not stage.state.ledger.open_bursts():
+        if not stage.state.ledger.unfinished_bursts():
             return stage.reached()
-    raise AssertionError(stage.state.ledger.open_bursts())
+    raise AssertionError(stage.state.ledger.unfinished_bursts())
 
 
 @pytest.mark.parametrize(

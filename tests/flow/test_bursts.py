@@ -100,7 +100,7 @@ def test_pull_only_burst_is_settled_at_once_and_balanced() -> None:
         stage.mention("nova", author="eve", protected=True)
     last = stage.bursts()[-1]
     stage.dispatch()
-    assert last not in stage.state.ledger.open_bursts()
+    assert last not in stage.state.ledger.unfinished_bursts()
     [sums] = build_reconciler(stage.system()).totals([last])
     assert (sums.is_balanced, sums.expected, sums.in_flight) == (True, 0, 0)
 

@@ -89,11 +89,11 @@ def test_stalled_publisher_keeps_the_planned_opening_time() -> None:
 
     def meanwhile() -> None:
         with pytest.raises(StoreUnavailable):
-            build_publisher(stage.system(heads=FailingHeads(stage.state.heads))).finish([NOVA])
+            build_publisher(stage.system(heads=FailingHeads(stage.state.heads))).finish_publishing([NOVA])
         stage.pass_time(hours=1)
 
     stalling = Stalling(stage.state.clock, "now", meanwhile)
-    build_publisher(stage.system(clock=stalling)).finish([NOVA])
+    build_publisher(stage.system(clock=stalling)).finish_publishing([NOVA])
     [burst] = stage.state.bursts.by_key.values()
     assert burst.opened_at == decided.opened_at == stage.state.ledger.read([burst.key])[burst.key].plan.opened_at
     assert stage.state.heads.unpublished(9) == []

@@ -72,20 +72,20 @@ def test_circuit_is_not_reported_as_open_during_probes() -> None:
     for _ in range(3):
         assert lines.breakers.allow("apns")
         lines.breakers.record("apns", Accepted())
-    assert lines.breakers.reported == {}
+    assert lines.breakers.reported_at == {}
 
 
 def test_device_error_closes_the_circuit_like_a_success() -> None:
     lines, device_error = ProviderLines(), RetryAt(at=START, reason="TooManyRequests", is_device_only=True)
     for _ in range(50):
         lines.breakers.record("apns", device_error)
-    assert lines.breakers.lines == {}
+    assert lines.breakers.breakers_by_line == {}
     lines.breakers.record("apns", WRONG)
     lines.clock.advance(WAIT)
     for _ in range(3):
         assert lines.breakers.allow("apns")
         lines.breakers.record("apns", device_error)
-    assert lines.breakers.lines == {}
+    assert lines.breakers.breakers_by_line == {}
 
 
 def test_partial_config_error_is_reported_without_opening_the_circuit() -> None:
@@ -93,7 +93,7 @@ def test_partial_config_error_is_reported_without_opening_the_circuit() -> None:
     partial_error = ConfigError(reason=reason, device_group="third-party")
     for _ in range(50):
         lines.breakers.record("fcm", partial_error)
-    assert (lines.breakers.lines, lines.breakers.retry_at("fcm")) == ({}, None)
+    assert (lines.breakers.breakers_by_line, lines.breakers.retry_at("fcm")) == ({}, None)
     assert lines.report.read() == {"fcm third-party": OpenCircuit(until=START + WAIT, reason=reason)}
     assert opened(lines) == 1
     lines.clock.advance(WAIT)

@@ -45,7 +45,7 @@ def rounds(stage: Stage, dispatcher: Dispatcher, number: int, seconds: float = 1
 
 def test_deferred_bursts_are_neither_open_nor_in_memory() -> None:
     stage = stage_with_deferred_bursts()
-    assert list(stage.state.ledger.open_bursts()) == []
+    assert list(stage.state.ledger.unfinished_bursts()) == []
     assert stage.state.deferred_bursts.count() == 3
     ledger = Counted(stage.state.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
@@ -89,9 +89,9 @@ def test_burst_that_resumes_soon_is_not_deferred() -> None:
     stage.state.clock.advance(NIGHT - MIN_DEFERRAL)
     stage.mention("nova")
     stage.deliver_others()
-    [key] = [key for key in stage.state.ledger.open_bursts() if key.subject == NOVA]
+    [key] = [key for key in stage.state.ledger.unfinished_bursts() if key.subject == NOVA]
     assert stage.state.deferred_bursts.count() == 0
-    assert key in stage.state.ledger.open_bursts()
+    assert key in stage.state.ledger.unfinished_bursts()
     stage.deliver(rounds=90)
     assert alerts_of(stage, "kim") == [0]
 
@@ -103,7 +103,7 @@ def test_burst_with_other_work_is_not_deferred() -> None:
     stage.mention("nova")
     stage.deliver_others()
     assert stage.state.deferred_bursts.count() == 0
-    assert any(key.subject == NOVA for key in stage.state.ledger.open_bursts())
+    assert any(key.subject == NOVA for key in stage.state.ledger.unfinished_bursts())
 
 
 def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]:
@@ -187,7 +187,7 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
 
     stage.mention("nova")
     run_rounds(10)
-    assert list(stage.state.ledger.open_bursts()) == []
+    assert list(stage.state.ledger.unfinished_bursts()) == []
     stage.state.clock.advance(morning - stage.state.clock.now())
     run_rounds(80)
     assert (crashing_store.crashes, alerts_of(stage, "kim")) == ([at], [0])
@@ -252,7 +252,7 @@ def test_overview_counts_deferred_bursts_separately() -> None:
     stage = stage_with_deferred_bursts()
     overview = build_overview(stage.system())
     snapshot = overview.read()
-    assert (snapshot.open_bursts, snapshot.deferred_bursts) == (0, 3)
+    assert (snapshot.unfinished_bursts, snapshot.deferred_bursts) == (0, 3)
     assert snapshot.shown_burst is not None
     assert snapshot.shown_burst.deferred_until is not None
-    assert overview.watched == frozenset()
+    assert overview.watched_bursts == frozenset()

@@ -180,7 +180,7 @@ def test_process_without_the_lease_repairs_its_index_entries() -> None:
 def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
     stage = Stage()
     stage.mention("nova")
-    ledger = RefusesFirstClose(stage.state.ledger)
+    ledger = RefusesFirstUnlisting(stage.state.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
     refused = 0
     for _ in range(10):
@@ -191,7 +191,7 @@ def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
         stage.work()
         stage.pass_time(seconds=1)
     assert refused == 1
-    assert stage.state.ledger.open_bursts() == []
+    assert stage.state.ledger.unfinished_bursts() == []
 
 
 @pytest.mark.parametrize("outage", [StoreUnavailable, DiskFull, SchemaOlder])
@@ -203,13 +203,13 @@ def test_outage_does_not_consume_attempts_of_a_slice(outage: type[NotifierError]
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=61)
-    assert stage.state.ledger.open_bursts() != []
+    assert stage.state.ledger.unfinished_bursts() != []
     stage.deliver()
     assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
 
 
-class RefusesFirstClose:
-    """A ledger that refuses the first `close`."""
+class RefusesFirstUnlisting:
+    """A ledger that refuses the first `unlist`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -218,11 +218,11 @@ class RefusesFirstClose:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
         if not self._refused:
             self._refused = True
             raise StoreUnavailable("for a test")
-        self._ledger.close(bursts)
+        self._ledger.unlist(bursts)
 
 
 class HeldElsewhere:

@@ -14,7 +14,7 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import MAX_DEVICES
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from notifier.ports.directory import DirectoryEntry
 from tests.flow.device_world import PEOPLE, DeviceWorld
 from tests.flow.graph import Corrupt, Fuse
@@ -53,7 +53,7 @@ def test_rows_are_rebuilt_from_the_log() -> None:
 def test_member_in_the_bitmap_without_rows_stays() -> None:
     """A fixture or demo may load such members; the indexer only reads members with records."""
     world = DeviceWorld()
-    imported = ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([PEOPLE["bea"]]))
+    imported = ShardBitmap(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([PEOPLE["bea"]]))
     world.sets.put([imported])
     world.register("ada")
     world.index_all()
@@ -74,7 +74,7 @@ def test_bitmap_is_rebuilt_on_request() -> None:
     world = DeviceWorld()
     world.register("ada")
     world.index_all()
-    corrupt = ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([1, PEOPLE["bea"]]))
+    corrupt = ShardBitmap(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([1, PEOPLE["bea"]]))
     world.sets.put([corrupt], fencing_token(1))
     world.indexer()([*world.device_records(), world.rebuild_order(0)])
     assert world.alertable() == {"ada"}
@@ -93,7 +93,9 @@ def test_refresh_writes_a_bitmap_only_if_it_is_wrong() -> None:
 
     refresh = world.device_records()[-1:]
     world.indexer(sets=FailsAtPut())(refresh)
-    world.sets.put([ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([]))], fencing_token(9))
+    world.sets.put(
+        [ShardBitmap(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([]))], fencing_token(9)
+    )
     world.epochs.begin("device_indexer")
     with pytest.raises(StoreUnavailable):
         world.indexer(sets=FailsAtPut())(refresh)

@@ -17,7 +17,7 @@ from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.graph_changes import FollowAction
 from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS, PreferencePatch
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Fuse, Graph
 from tests.support.fakes.audience import MemoryMemberSets
 
@@ -63,7 +63,7 @@ def test_bitmap_is_rebuilt_from_the_rows_on_request() -> None:
     [ada] = graph.directory.assign_numbers(
         [UserId("ada")]
     ).values()  # drift: bea and cleo are missing, and two bits belong to no member
-    corrupt = ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=0, bits=from_offsets([ada, 107, 109]))
+    corrupt = ShardBitmap(kind=SetKind.FOLLOWERS, owner=subject, shard=0, bits=from_offsets([ada, 107, 109]))
     graph.sets.put([corrupt], fencing_token(0))
     graph.indexer()([graph.rebuild(0), graph.change_follow("cleo"), graph.change_follow("dan", of=LYRA)])
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada", "bea", "cleo"}, {"dan"})
@@ -207,5 +207,5 @@ class StallsBeforeHeads:
         self.meanwhile()
         self.port.put_follower_counts(*args)
 
-    def put(self, blobs: Sequence[ShardBlob], *args: Any) -> None:
-        self.port.put(blobs, *args)
+    def put(self, bitmaps: Sequence[ShardBitmap], *args: Any) -> None:
+        self.port.put(bitmaps, *args)

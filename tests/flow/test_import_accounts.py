@@ -36,7 +36,7 @@ def importer(
 ) -> Import[ImportBatch[AccountRow]]:
     on = fuse.on if fuse else lambda port: port
     accounts = AccountImport(
-        directory=on(registry.directory), flags=on(registry.flags), log=on(Stream(registry)), as_ranges=ranges
+        directory=on(registry.directory), flags=on(registry.flags), log=on(Stream(registry)), enrols_ranges=ranges
     )
     return Import(kind=accounts, key_sort=on(edges))
 

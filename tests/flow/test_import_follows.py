@@ -38,7 +38,7 @@ def importer(
 ) -> Import[FollowEdges | NumberedFollowEdges]:
     on = fuse.on if fuse else lambda port: port
     followers = FollowerImport(
-        directory=on(graph.directory), follows=on(graph.follows), log=on(IndexedLog(graph)), since=ALWAYS
+        directory=on(graph.directory), follows=on(graph.follows), log=on(IndexedLog(graph)), visible_from=ALWAYS
     )
     return Import(kind=followers, key_sort=on(edges))
 

@@ -16,5 +16,5 @@ def test_stream_badge_drops_a_retraction_lost_by_the_bus() -> None:
     assert len(live.unread(KIM)) == 1
     stage.say(DELETED_TYPE, tweet="t1", author="ada")
     live.lose_connection()
-    run_sync(live.hub.refresh_old())
+    run_sync(live.hub.refresh_outdated())
     assert live.unread(KIM) == set()

@@ -162,7 +162,7 @@ def test_claim_is_renewed_during_slow_reads() -> None:
     slice_ = Slice(key, Step.FCM, Tier.P0, 0, 4)
 
     class AlertedEverywhere:
-        def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        def read_to_alert(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
             return {shard: from_offsets([1]) for shard in shards}
 
     class Slow:

@@ -16,7 +16,7 @@ from notifier.flow.delivery.row_writer import RowWriter
 from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.flow.indexing.bitmaps import SelfRepairingSets
 from notifier.metrics import Metrics
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
@@ -43,7 +43,7 @@ class OneShard:
         self.ledger, self.audience_snapshots = MemoryLedger(self.claims), MemoryAudienceSnapshots(self.clock)
         sets = MemoryMemberSets(MemoryDirectory())
         for kind, places in {**SETS, **{SetKind(name): members_ for name, members_ in devices.items()}}.items():
-            sets.put([ShardBlob(kind=kind, owner=_owner(kind), shard=0, bits=from_offsets(places))])
+            sets.put([ShardBitmap(kind=kind, owner=_owner(kind), shard=0, bits=from_offsets(places))])
         self.burst = replace(burst(), opened_at=self.clock.now())
         self.ledger.store_plans([make_plan(self.burst, FollowerCounts(total=4, by_shard=(4,)))])
         self.delivery = RowWriter(

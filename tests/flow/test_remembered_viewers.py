@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.visibility import Mark
-from notifier.ports.inbox_versions import REMEMBERED_TTL
+from notifier.ports.inbox_versions import REMEMBERED_VIEWER_TTL
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
@@ -104,5 +104,5 @@ def test_new_connection_distrusts_stored_facts(processes: Processes) -> None:
 
 
 def test_stored_facts_expire(processes: Processes) -> None:
-    processes.stage.pass_time(seconds=(REMEMBERED_TTL + timedelta(seconds=1)).total_seconds())
+    processes.stage.pass_time(seconds=(REMEMBERED_VIEWER_TTL + timedelta(seconds=1)).total_seconds())
     assert calls_of_first_open(processes) == 3

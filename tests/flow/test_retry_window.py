@@ -81,7 +81,7 @@ def test_open_circuit_delays_only_the_devices_of_its_push_service() -> None:
         stage.state.phones.answers[device.id].clear()
     rounds(stage, work, 10, seconds=31)
     assert [times(stage, device) for device in [working_device, *blocked_devices]] == [1, 1, 1, 1]
-    assert not stage.state.ledger.open_bursts()
+    assert not stage.state.ledger.unfinished_bursts()
     assert counted(stage, work, "given_up") == 0
     assert counted(stage, work, "held") > 0
 
@@ -94,13 +94,13 @@ def test_user_behind_open_circuit_gets_one_summary_when_it_closes() -> None:
         stage.mention("nova", of=tweet)
         for _ in range(100):
             # As if another device had just been refused.
-            breakers(work).lines[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
+            breakers(work).breakers_by_line[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
             rounds(stage, work, 1, seconds=10)
     assert (len(stage.bursts()), sent_to(stage), times(stage, kims)) == (2, 0, 0)
     rounds(stage, work, 40, seconds=31)
     [alert] = [alert for alert, device in stage.state.phones.arrived if device.id == kims.id]
     assert alert.is_summary
-    assert not stage.state.ledger.open_bursts()
+    assert not stage.state.ledger.unfinished_bursts()
 
 
 def test_alert_is_given_up_after_all_tries() -> None:
@@ -129,7 +129,7 @@ def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
     stage.state.clock.advance(NIGHT)
     rounds(stage, work, 5)
     assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY, AlertOutcome.GIVEN_UP])
-    assert not stage.state.ledger.open_bursts()
+    assert not stage.state.ledger.unfinished_bursts()
     labels = {"platform": "fcm", "outcome": "given_up"}
     assert work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) == 1
 
@@ -186,7 +186,7 @@ def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, aft
     stage.work(Pool.P0, Pool.P1, Pool.P2)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    breakers(work).lines[f"web {DOWN}"] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
+    breakers(work).breakers_by_line[f"web {DOWN}"] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
     with pytest.raises(Killed):
         stage.work(Pool.WEB, by=work)
     assert sent_to(stage) == (0 if (method, after) == ("write_ahead", False) else 1)
@@ -221,7 +221,7 @@ def test_device_behind_open_circuit_does_not_take_a_turn_from_others() -> None:
     first, second = sorted(("kim", "roy"), key=lambda name: stage.population.people[name].member)
     blocked_device, working_device = browser(stage, first, DOWN), browser(stage, second, UP)
     breakers(work).settings = BreakerSettings(open_for=timedelta(hours=9))
-    breakers(work).lines[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
+    breakers(work).breakers_by_line[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
     stage.mention("nova")
     rounds(stage, work, 20)
     assert (times(stage, blocked_device), times(stage, working_device)) == (0, 1)

@@ -20,7 +20,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
-from notifier.ports.audience import ActiveSetEntry, ShardBlob
+from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 from notifier.ports.directory import DirectoryEntry
 from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
@@ -80,7 +80,7 @@ def world(tmp_path: Path, valkey: Valkey) -> Iterator[ValkeyWorld]:
     ports.directory.enrol(
         [DirectoryEntry(user=UserId(f"u{member}"), member=Member(member)) for member in (LOADED, IDLE)]
     )
-    ports.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([LOADED, IDLE]))])
+    ports.sets.put([ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([LOADED, IDLE]))])
     ports.active_sets.put(
         [ActiveSetEntry(kind=SetKind.ACTIVE_30D, last_hour=FOREVER, shard=0, bits=from_offsets([LOADED]))]
     )

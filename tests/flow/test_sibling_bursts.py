@@ -83,8 +83,8 @@ def test_retracted_sibling_is_returned_in_its_current_state() -> None:
 
 def test_memory_of_skipped_siblings_is_bounded() -> None:
     first, *between, last = bursts_by_minute(range(1, 201))
-    siblings = SiblingBursts(bursts=Counted(first, last, *map(silent, between)), max_remembered=40)
+    siblings = SiblingBursts(bursts=Counted(first, last, *map(silent, between)), max_bursts_without_alerts=40)
     for _ in range(3):
         assert seqs(siblings.newer(first)) == [200]
         assert seqs(siblings.older(last, NOON - DAY)) == [1]
-        assert len(siblings.without_alerts) <= 40 + 16 * FIRST_READ_SIZE
+        assert len(siblings.bursts_without_alerts) <= 40 + 16 * FIRST_READ_SIZE

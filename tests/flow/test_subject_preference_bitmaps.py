@@ -10,7 +10,7 @@ from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Subject
 from notifier.domain.upstream.graph_changes import FollowAction
 from notifier.domain.users.subject_preferences import ALWAYS, SUBJECT_PREFERENCE_SETS, PreferencePatch
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Graph, StallsBeforeWrite
 from tests.support.fakes.clock import START
 
@@ -64,7 +64,7 @@ def test_preference_bitmaps_are_rebuilt_like_follower_bitmaps() -> None:
     graph.indexer()([graph.change_preference("ada", MUTED), graph.change_preference("bea", OFF)])
     graph.indexer(sets=Corrupt(graph.sets))([graph.change_preference("cleo", MUTED)])
     assert graph.preference_bitmaps() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
-    corrupt = ShardBlob(kind=SetKind.FIRST, owner=Subject(Kind.MENTION, NOVA), shard=0, bits=from_offsets([1, 7, 9]))
+    corrupt = ShardBitmap(kind=SetKind.FIRST, owner=Subject(Kind.MENTION, NOVA), shard=0, bits=from_offsets([1, 7, 9]))
     graph.sets.put([corrupt], fencing_token(0))
     graph.indexer()([graph.rebuild(0)])
     assert graph.preference_bitmaps() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
@@ -90,8 +90,8 @@ def test_each_bitmap_is_written_once_a_batch() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(graph.sets, name)
 
-        def put(self, blobs: Iterable[ShardBlob], *args: Any) -> None:
-            listed = list(blobs)
+        def put(self, bitmaps: Iterable[ShardBitmap], *args: Any) -> None:
+            listed = list(bitmaps)
             put.extend((blob.kind, blob.shard) for blob in listed)
             graph.sets.put(listed, *args)
 
@@ -109,8 +109,8 @@ def test_rebuild_of_many_shards_holds_few_bitmaps_in_memory() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(graph.sets, name)
 
-        def put(self, blobs: Iterable[ShardBlob], *args: Any) -> None:
-            listed = list(blobs)
+        def put(self, bitmaps: Iterable[ShardBitmap], *args: Any) -> None:
+            listed = list(bitmaps)
             sizes.append(sum(blob.kind in SUBJECT_PREFERENCE_SETS for blob in listed))
             graph.sets.put(listed, *args)
 

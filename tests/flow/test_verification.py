@@ -11,7 +11,7 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.indexing.audience_verification import AudienceVerification, ShardComparison
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from tests.support.damaged_bitmaps import CorruptSets
 from tests.support.in_memory_system import Stage
 
@@ -47,7 +47,7 @@ def followed() -> Stage:
 def test_verification_finds_no_error_in_indexed_bitmaps() -> None:
     stage = followed()
     shards = compared(stage)
-    assert [(shard.shard, shard.followers, shard.counted, shard.has_differences) for shard in shards] == [
+    assert [(shard.shard, shard.followers, shard.counted_followers, shard.has_differences) for shard in shards] == [
         (0, 2, 2, False),
         (1, 1, 1, False),
     ]
@@ -56,7 +56,7 @@ def test_verification_finds_no_error_in_indexed_bitmaps() -> None:
 
 def test_missing_and_extra_followers_are_repaired() -> None:
     stage = followed()
-    corrupt = ShardBlob(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=0, bits=from_offsets([12, 99]))
+    corrupt = ShardBitmap(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=0, bits=from_offsets([12, 99]))
     stage.state.sets.force(corrupt)
     wrong, right = compared(stage)
     assert (wrong.missing, wrong.extra, wrong.has_differences, right.has_differences) == (1, 1, True, False)
@@ -91,7 +91,7 @@ def test_wrong_head_is_repaired() -> None:
     stage = followed()
     stage.state.sets.force(FollowerCounts(total=9, by_shard=(9,)), of=OF_BEA)
     shards = compared(stage)
-    assert [shard.counted for shard in shards] == [9, 0]
+    assert [shard.counted_followers for shard in shards] == [9, 0]
     assert verification(stage).repair(BEA, shards) == 2
     stage.sequence()
     assert stage.state.sets.follower_counts(OF_BEA) == FollowerCounts(total=3, by_shard=(2, 1))
@@ -106,8 +106,10 @@ def test_quick_check_finds_unreadable_bitmaps_and_wrong_heads() -> None:
     stage = followed()
     check = verification(stage)
     assert [shard.has_differences for shard in check.check_counts(BEA, [0, 1])] == [False, False]
-    stage.state.sets.force(ShardBlob(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=1, bits=from_offsets([1, 2, 3])))
-    assert [(shard.followers, shard.counted, shard.has_differences) for shard in check.check_counts(BEA, [0, 1])] == [
+    stage.state.sets.force(ShardBitmap(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=1, bits=from_offsets([1, 2, 3])))
+    assert [
+        (shard.followers, shard.counted_followers, shard.has_differences) for shard in check.check_counts(BEA, [0, 1])
+    ] == [
         (2, 2, False),
         (3, 1, True),
     ]

@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from notifier.ports.event_log import Record
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
@@ -116,7 +116,7 @@ def test_fanout_skips_members_by_account_preferences(edge: Edge) -> None:
     patch(edge, {"volume": "first", "push": False}, "u2")
     patch(edge, {"volume": "first"}, "u3")
     patch_subject(edge, {"volume": "all"}, "u3")
-    phones = ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([1, 2, 3]))
+    phones = ShardBitmap(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([1, 2, 3]))
     edge.backend.sets.put([phones])
     assert [in_set(edge, kind) for kind in (SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.NO_PUSH)] == [
         [1],

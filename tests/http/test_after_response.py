@@ -16,7 +16,7 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
-from notifier.ports.pull_index import PulledPositions, SubjectList, SubjectLists
+from notifier.ports.pull_index import NewestPositions, SubjectList, SubjectLists
 from tests.support.breakable_ports import BreakableActivity, PortErrors
 from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
@@ -31,8 +31,8 @@ class LyingPullIndex:
 
     since: datetime
 
-    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
-        return PulledPositions(positions=(), complete_since=self.since)
+    async def read_newest(self, subjects: Collection[Subject]) -> NewestPositions:
+        return NewestPositions(positions=(), complete_since=self.since)
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists:
         empty = SubjectList(complete_since=self.since, positions=())

@@ -255,7 +255,7 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
             deleted = {**event(f"d{remaining}"), "type": DELETED_TYPE, "data": retracted}
             accept(backend.system, deleted)
             assert [entry.event for entry in await stream.next_events()][:1] == ["reset"]
-            await live.hub.refresh_old()
+            await live.hub.refresh_outdated()
             await live.drain()
             stream.consumed = len(stream.events)
             page = await live.as_user("u1", "GET", "/v1/inbox")

@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Device, FirebaseToken
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from tests.support.example_event import event
 from tests.support.http_app import Edge, MemoryBackend
 
@@ -29,7 +29,7 @@ OPAQUE = re.compile(r"[\w-]{30,}|(?<=W/\")\w{24}")
 def system_with_devices() -> Iterator[Edge]:
     """Yield a system with phones; bob is protected, `u2` follows him, and `u1` is a stranger to him."""
     backend = MemoryBackend()
-    backend.sets.put([ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([1, 2, 3]))])
+    backend.sets.put([ShardBitmap(kind=SetKind.WITH_DEVICE, owner=None, shard=0, bits=from_offsets([1, 2, 3]))])
     backend.ports.devices.write([_phone(Member(n), backend.clock.now()) for n in (1, 2, 3)])
     backend.people.follow(UserId("u2"), BOB, backend.clock.now() - timedelta(days=1))
     with TestClient(backend.app(), raise_server_exceptions=False) as client:

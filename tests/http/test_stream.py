@@ -129,7 +129,7 @@ def test_mark_in_another_process_reaches_the_badge_in_time() -> None:
         token = (await peer.as_user("u1", "GET", "/v1/inbox"))["seen"]
         await peer.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": token})
         live.backend.clock.advance(MAX_FACTS_AGE)
-        await live.hub.refresh_old()
+        await live.hub.refresh_outdated()
         [count] = await stream.next_events()
         assert (count.event, count.data) == ("count", {"count": 0, "more": False})
         await peer.close()

@@ -142,7 +142,7 @@ def test_uncountable_badge_of_one_user_does_not_delay_others() -> None:
         backend.clock.advance(MAX_FACTS_AGE)
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
-                await live.hub.refresh_old()
+                await live.hub.refresh_outdated()
         assert event_types(await healthy.next_events(2)) == ["reset", "count"]
 
     run_live(scenario)

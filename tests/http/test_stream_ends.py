@@ -79,7 +79,7 @@ def test_stream_of_a_deleted_user_ends() -> None:
         [account] = live.backend.directory.accounts([U1]).values()
         live.backend.directory.enrol([replace(account, deleted=True)])
         live.backend.clock.advance(MAX_FACTS_AGE)
-        await live.hub.refresh_old()
+        await live.hub.refresh_outdated()
         await stream.wait_closed()
         assert stream.ended
 
@@ -91,7 +91,11 @@ def test_disconnected_client_leaves_no_state() -> None:
         stream = await live.listen("u1")
         await stream.disconnect()
         listeners = live.hub.registry
-        assert (listeners.listeners, dict(listeners.by_subject), live.hub.stream_counts.total()) == ({}, {}, 0)
+        assert (listeners.listeners, dict(listeners.listeners_by_subject), live.hub.stream_counts.total()) == (
+            {},
+            {},
+            0,
+        )
         assert live.hub.metrics.registry.get_sample_value("notifier_streams") == 0
 
     run_live(scenario)

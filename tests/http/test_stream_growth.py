@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from notifier.flow.sequencing.live_publisher import MAX_BUFFERED, LivePublisher
+from notifier.flow.sequencing.live_publisher import MAX_BUFFERED_UPDATES, LivePublisher
 from notifier.metrics import Metrics
 from notifier.wiring.system import build_system
 from tests.http.listening_client import LiveBackend, StreamEvent, event_types, run_live
@@ -75,7 +75,7 @@ def test_publisher_backlog_over_the_limit_is_a_reset() -> None:
         stream = await live.listen("u1")
         await stream.next_events()
         backend.bus.stalled = True
-        backend.system.live_publisher.publish(backend.bus.published[:1] * (MAX_BUFFERED + 1))
+        backend.system.live_publisher.publish(backend.bus.published[:1] * (MAX_BUFFERED_UPDATES + 1))
         backend.bus.stalled = False
         backend.system.live_publisher.flush()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]

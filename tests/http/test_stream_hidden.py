@@ -115,7 +115,7 @@ def test_block_in_another_process_resets_the_stream_in_time() -> None:
         await stream.next_events()
         live.backend.people.block(U1, UserId("ada"))
         live.backend.clock.advance(MAX_FACTS_AGE)
-        await live.hub.refresh_old()
+        await live.hub.refresh_outdated()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]
         await live.mention("ada")
         await live.drain()
@@ -132,7 +132,7 @@ def test_unblock_in_another_process_shows_later_bursts() -> None:
         await live.mention("ada")
         live.backend.clock.advance(BURST_WINDOW)
         people.unblock(nova, U1, live.backend.clock.now())
-        await live.hub.refresh_old()
+        await live.hub.refresh_outdated()
         assert event_types(await stream.next_events(3)) == ["count", "reset", "count"]
         await live.mention("ada")
         *_, row, count = await stream.next_events(2)
@@ -148,7 +148,7 @@ def test_stream_applies_follows_and_unfollows() -> None:
         live.backend.people.follow(U1, BOB, live.backend.clock.now())
         live.backend.people.unfollow(U1, NOVA)
         live.backend.clock.advance(MAX_FACTS_AGE)
-        await live.hub.refresh_old()
+        await live.hub.refresh_outdated()
         await stream.next_events(3)
         await live.mention("ada", "nova")
         await live.mention("ada", "bob")

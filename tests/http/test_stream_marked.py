@@ -45,7 +45,7 @@ def test_mark_in_another_process_arrives_in_time_while_redis_stalls() -> None:
         live.backend.bus.stalled = True
         await mark(live, await newest_burst(live), "read")
         await live.settle()
-        await peer.hub.refresh_old()
+        await peer.hub.refresh_outdated()
         assert event_types(await stream.next_events(2)) == ["marked", "count"]
         await peer.close()
 

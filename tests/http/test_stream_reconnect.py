@@ -76,7 +76,7 @@ def test_late_read_of_a_closed_stream_leaves_no_state() -> None:
         people = await disconnected_during_a_read(live)
         people.released.set()
         await live.drain()
-        assert not live.hub.registry.by_subject
+        assert not live.hub.registry.listeners_by_subject
 
     run_live(scenario)
 

@@ -75,7 +75,7 @@ class SubjectHistory:
         rows = [burst.key.seq for burst in self.head.outbox][:written]
         for pause in stalls:
             now += pause
-            self.head = with_late_bursts_restamped(self.head, written=rows, now=now, nonce="r")
+            self.head = with_late_bursts_restamped(self.head, planned=rows, now=now, nonce="r")
         self.bursts |= {burst.key.seq: burst for burst in self.head.outbox}
         self.placed += [(record.mention.event, record.seq) for record in self.head.sequenced]
         self.mentions_by_event |= {record.mention.event: record.mention for record in self.head.sequenced}
@@ -268,11 +268,11 @@ def test_restamping_delays_only_unwritten_bursts(mentions: list[Mention], writte
         collapse_override=timedelta(0),
     )
     now = NOON + milliseconds * MILLISECOND
-    restamped_head = with_late_bursts_restamped(head, written=written, now=now, nonce="r")
+    restamped_head = with_late_bursts_restamped(head, planned=written, now=now, nonce="r")
     times = [burst.opened_at for burst in restamped_head.outbox]
     assert len(set(times)) == len(times)
     for old, new in zip(head.outbox, restamped_head.outbox, strict=True):
         assert old.opened_at <= new.opened_at
         assert new.key.seq not in written or new == old
         assert new.key.seq in written or now <= new.opened_at + VISIBILITY_DEADLINE
-    assert with_late_bursts_restamped(restamped_head, written=written, now=now, nonce="r") is restamped_head
+    assert with_late_bursts_restamped(restamped_head, planned=written, now=now, nonce="r") is restamped_head

@@ -56,9 +56,9 @@ def test_crash_while_deferring_leaves_burst_open(cluster: Cluster, clock: Manual
     ledger.store_plans([plan(KEY)])
     with pytest.raises(StoreUnavailable):
         stores(CrashingCluster(cluster, statement), clock)[1].defer([DEFERRED], START)
-    assert list(ledger.open_bursts()) == [KEY]
+    assert list(ledger.unfinished_bursts()) == [KEY]
     deferred_bursts.defer([DEFERRED], START)
-    assert list(ledger.open_bursts()) == []
+    assert list(ledger.unfinished_bursts()) == []
 
 
 @pytest.mark.parametrize("statement", ["INTO open_slots", "INTO open_bursts", "DELETE FROM deferred_bursts"])
@@ -71,7 +71,7 @@ def test_crash_while_resuming_keeps_burst_deferred(cluster: Cluster, clock: Manu
         stores(CrashingCluster(cluster, statement), clock)[1].wake_due(clock.now(), MANY)
     assert deferred_bursts.count() == 1
     assert list(deferred_bursts.wake_due(clock.now(), MANY)) == [KEY]
-    assert (list(ledger.open_bursts()), deferred_bursts.count()) == ([KEY], 0)
+    assert (list(ledger.unfinished_bursts()), deferred_bursts.count()) == ([KEY], 0)
 
 
 def test_stall_while_deferring_keeps_burst_in_one_list(cluster: Cluster, clock: ManualClock) -> None:
@@ -84,7 +84,7 @@ def test_stall_while_deferring_keeps_burst_in_one_list(cluster: Cluster, clock: 
     deferred_bursts.wake_due(START + HOUR, MANY)
     stalled.crash_at = ""
     stalled_store.defer([DEFERRED], START)
-    assert list(ledger.open_bursts()) == [KEY]
+    assert list(ledger.unfinished_bursts()) == [KEY]
 
 
 def test_leader_with_slow_clock_loses_no_burst(cluster: Cluster, clock: ManualClock) -> None:
@@ -94,7 +94,7 @@ def test_leader_with_slow_clock_loses_no_burst(cluster: Cluster, clock: ManualCl
     deferred_bursts.wake_due(START + HOUR, MANY)
     deferred_bursts.defer([DEFERRED], START + HOUR / 2)
     deferred_bursts.wake_due(START + HOUR, MANY)
-    assert list(ledger.open_bursts()) == [KEY]
+    assert list(ledger.unfinished_bursts()) == [KEY]
 
 
 def test_wake_reads_a_week_once_and_a_day_every_hour(cluster: Cluster, clock: ManualClock) -> None:

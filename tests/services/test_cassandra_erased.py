@@ -38,7 +38,7 @@ def test_retracted_text_is_in_no_cell_after_a_late_write(cluster: Cluster, clock
     assert [cell for cell in cells(cluster) if b"words of bob" in cell] == []
     assert len([cell for cell in cells(cluster) if b"words of eve" in cell]) == 1
     retractions = CassandraRetractions(cluster)
-    mentions = retractions.read(
+    mentions = retractions.read_mentions(
         [*retractions.mention_locations([tweet_key(retracted.mention.author, retracted.mention.tweet)])]
     )
     assert sorted(mentions.values(), key=lambda stored: stored.event) == [erased.mention, kept.mention]

@@ -59,14 +59,14 @@ def test_burst_listed_before_a_crash_is_planned_by_next_process(cluster: Cluster
     with pytest.raises(StoreUnavailable):
         CassandraLedger(LossyCluster(cluster, LOST[0], done=False), clock).store_plans([plan(KEY)])
     ledger = CassandraLedger(cluster, clock)
-    assert (ledger.open_bursts(), ledger.read([KEY])) == ([KEY], {})
+    assert (ledger.unfinished_bursts(), ledger.read([KEY])) == ([KEY], {})
     restamped = plan(KEY, opened_at=START + timedelta(milliseconds=7))
     ledger.store_plans([restamped])
     assert ledger.read([KEY])[KEY].plan == restamped
-    assert set(ledger.open_bursts()) == {KEY}
-    ledger.close([KEY])
-    assert list(ledger.open_bursts()) == []
-    assert list(CassandraLedger(cluster, clock).open_bursts()) == []
+    assert set(ledger.unfinished_bursts()) == {KEY}
+    ledger.unlist([KEY])
+    assert list(ledger.unfinished_bursts()) == []
+    assert list(CassandraLedger(cluster, clock).unfinished_bursts()) == []
 
 
 def test_planned_burst_is_listed(cluster: Cluster, clock: ManualClock) -> None:
@@ -75,23 +75,23 @@ def test_planned_burst_is_listed(cluster: Cluster, clock: ManualClock) -> None:
     ledger = CassandraLedger(cluster, clock)
     assert ledger.read([KEY])[KEY].plan == plan(KEY)
     ledger.store_plans([plan(KEY)])
-    assert list(ledger.open_bursts()) == [KEY]
+    assert list(ledger.unfinished_bursts()) == [KEY]
 
 
 def test_bursts_of_other_process_are_found_at_any_opening_time(cluster: Cluster, clock: ManualClock) -> None:
     ledger, other_ledger = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
     early, old = BurstKey(ORION, 1), START - timedelta(days=5)
     ledger.store_plans([plan(KEY)])
-    assert list(ledger.open_bursts()) == [KEY]
+    assert list(ledger.unfinished_bursts()) == [KEY]
     clock.advance(timedelta(hours=2))
     newer = BurstKey(NOVA, 2)
     other_ledger.store_plans([plan(newer, opened_at=clock.now())])
-    assert list(ledger.open_bursts()) == [KEY, newer]
+    assert list(ledger.unfinished_bursts()) == [KEY, newer]
     other_ledger.store_plans([plan(early, opened_at=old)])
-    assert any(early in ledger.open_bursts() for _ in range(60))
-    assert list(ledger.open_bursts()) == [early, KEY, newer]
-    ledger.close([early, newer])
-    assert list(ledger.open_bursts()) == [KEY]
+    assert any(early in ledger.unfinished_bursts() for _ in range(60))
+    assert list(ledger.unfinished_bursts()) == [early, KEY, newer]
+    ledger.unlist([early, newer])
+    assert list(ledger.unfinished_bursts()) == [KEY]
 
 
 class CountingCluster(Cluster):
@@ -122,13 +122,13 @@ class CountingCluster(Cluster):
 
 def test_own_and_recent_bursts_are_found_by_next_read(cluster: Cluster, clock: ManualClock) -> None:
     ledger, other_ledger = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
-    assert list(ledger.open_bursts()) == []
+    assert list(ledger.unfinished_bursts()) == []
     other_ledger.store_plans([plan(KEY)])
     late, older = BurstKey(NOVA, 2), BurstKey(ORION, 1)
     other_ledger.store_plans([plan(late, opened_at=START - timedelta(seconds=30))])
-    assert list(ledger.open_bursts()) == [late, KEY]
+    assert list(ledger.unfinished_bursts()) == [late, KEY]
     ledger.store_plans([plan(older, opened_at=START - timedelta(days=7))])
-    assert list(ledger.open_bursts()) == [older, late, KEY]
+    assert list(ledger.unfinished_bursts()) == [older, late, KEY]
 
 
 WHOLE = 8 * 24 + 2
@@ -140,24 +140,24 @@ ROUND = WHOLE // RESCANNED_HOURS_PER_SCAN + 1
 def test_empty_list_is_read_by_hours_and_then_with_few_queries(cluster: Cluster, clock: ManualClock) -> None:
     counting = CountingCluster(cluster)
     ledger = CassandraLedger(counting, clock)
-    ledger.open_bursts()
+    ledger.unfinished_bursts()
     assert WHOLE - 2 <= counting.hours <= WHOLE
     before = counting.hours
     for _ in range(10):
-        ledger.open_bursts()
+        ledger.unfinished_bursts()
     assert counting.hours - before <= 10 * (RESCANNED_HOURS_PER_SCAN + 2)
     assert counting.slots == 0
-    ledger.open_bursts(START - timedelta(seconds=2))
+    ledger.unfinished_bursts(START - timedelta(seconds=2))
     assert counting.slots <= 2
 
 
 def test_past_slot_without_open_bursts_is_read_once_a_minute(cluster: Cluster, clock: ManualClock) -> None:
     CassandraLedger(cluster, clock).store_plans([plan(KEY, opened_at=START - timedelta(days=1))])
-    CassandraLedger(cluster, clock).close([KEY])
+    CassandraLedger(cluster, clock).unlist([KEY])
     counting = CountingCluster(cluster)
     ledger = CassandraLedger(counting, clock)
     for _ in range(ROUND):
-        assert list(ledger.open_bursts()) == []
+        assert list(ledger.unfinished_bursts()) == []
     assert counting.slots == 2
 
 
@@ -165,13 +165,13 @@ def test_late_burst_of_other_process_is_found_within_a_minute(cluster: Cluster, 
     ledger, other_ledger = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
     day_old, second = START - timedelta(days=1), BurstKey(NOVA, 2)
     other_ledger.store_plans([plan(KEY, opened_at=day_old)])
-    assert list(ledger.open_bursts()) == [KEY]
-    other_ledger.close([KEY])
-    assert list(ledger.open_bursts()) == []
+    assert list(ledger.unfinished_bursts()) == [KEY]
+    other_ledger.unlist([KEY])
+    assert list(ledger.unfinished_bursts()) == []
     other_ledger.store_plans(
         [plan(second, opened_at=day_old), plan(BurstKey(ORION, 1), opened_at=day_old + timedelta(hours=2))]
     )
-    reads = [list(ledger.open_bursts()) for _ in range(ROUND)]
+    reads = [list(ledger.unfinished_bursts()) for _ in range(ROUND)]
     assert reads[-1] == [second, BurstKey(ORION, 1)]
 
 
@@ -180,7 +180,7 @@ def test_burst_opened_by_a_fast_clock_is_found_among_latest(cluster: Cluster, cl
     for seconds in range(40):  # across the end of a slot
         key = BurstKey(NOVA, seconds + 1)
         ledger.store_plans([plan(key, opened_at=clock.now() + MAX_CLOCK_SKEW)])
-        assert key in ledger.open_bursts(clock.now() - timedelta(seconds=2))
+        assert key in ledger.unfinished_bursts(clock.now() - timedelta(seconds=2))
         clock.advance(timedelta(seconds=1))
 
 
@@ -190,10 +190,10 @@ def test_burst_is_listed_only_after_its_slot(cluster: Cluster, clock: ManualCloc
     ledger, other_ledger = CassandraLedger(failing, clock), CassandraLedger(cluster, clock)
     with pytest.raises(StoreUnavailable):
         ledger.store_plans([plan(KEY)])
-    assert (list(other_ledger.open_bursts()), list(other_ledger.open_bursts(START))) == ([], [])
+    assert (list(other_ledger.unfinished_bursts()), list(other_ledger.unfinished_bursts(START))) == ([], [])
     failing.refusing = ""
     ledger.store_plans([plan(KEY)])
-    assert (list(other_ledger.open_bursts()), list(other_ledger.open_bursts(START))) == ([KEY], [KEY])
+    assert (list(other_ledger.unfinished_bursts()), list(other_ledger.unfinished_bursts(START))) == ([KEY], [KEY])
 
 
 @pytest.mark.parametrize("failing_part", ["FROM open_slots", "FROM open_bursts"])

@@ -36,7 +36,7 @@ from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from notifier.ports.directory import DirectoryEntry
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
@@ -146,7 +146,7 @@ def test_viewer_is_read_across_pages_of_the_driver(cluster: Cluster, people: Cas
 
 def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people: CassandraPeople) -> None:
     sets, shards = CassandraMemberSets(cluster), range(40)
-    sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=all_members()) for shard in shards)
+    sets.put(ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=all_members()) for shard in shards)
     bitmap = b"\xff" * BLOCK_BYTES
     blocks = range(len(shards) * SHARD_BLOCKS)
     CassandraFollows(cluster).write_blocks(

@@ -89,7 +89,7 @@ class Service:
 
     def deliver(self) -> None:
         work, ledger = build_slice_worker(self.system("worker")), self.profile.ports().ledger
-        for account in ledger.read(ledger.open_bursts()).values():
+        for account in ledger.read(ledger.unfinished_bursts()).values():
             for slice_ in account.plan.slices():
                 work(slice_)
 

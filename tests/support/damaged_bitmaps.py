@@ -7,7 +7,7 @@ from typing import Any
 from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Subject, UserId
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.in_memory_system import NOVA
 
@@ -35,7 +35,7 @@ class CorruptSets:
             raise Poison("A bit is another.")
         return self.port.read(kind, owner, shards)
 
-    def put(self, blobs: Iterable[ShardBlob], stamp: Any = None) -> None:
-        written = list(blobs)
+    def put(self, bitmaps: Iterable[ShardBitmap], stamp: Any = None) -> None:
+        written = list(bitmaps)
         self.is_damaged &= not any((blob.kind, blob.owner) == (self.kind, self.owner) for blob in written)
         self.port.put(written, stamp)

@@ -28,7 +28,7 @@ from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 from notifier.ports.directory import DirectoryEntry
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from notifier.wiring.system import build_system
@@ -220,8 +220,8 @@ class MemoryBackend:
         """Deliver every burst."""
         work = build_slice_worker(self.system)
         ledger, queued, open_before = self.ports.ledger, 1, -1
-        while queued or len(ledger.open_bursts()) != open_before:
-            open_before = len(ledger.open_bursts())
+        while queued or len(ledger.unfinished_bursts()) != open_before:
+            open_before = len(ledger.unfinished_bursts())
             queued = build_dispatcher(
                 self.system
             )()  # a new one reads what the last has deferred, though no time passes
@@ -241,8 +241,8 @@ class MemoryBackend:
         self.people.arrange(UserId("shy"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
         nova = Subject(Kind.MENTION, UserId("nova"))
         followers = from_offsets([1, 2, 3])
-        self.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])
-        self.sets.put([ShardBlob(kind=SetKind.ACTIVE_24H, owner=None, shard=0, bits=followers)])
+        self.sets.put([ShardBitmap(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])
+        self.sets.put([ShardBitmap(kind=SetKind.ACTIVE_24H, owner=None, shard=0, bits=followers)])
         self.sets.put_follower_counts({nova: FollowerCounts(total=3, by_shard=(3,))})
         for user in ("u1", "u2", "u3"):
             self.people.follow(UserId(user), nova, self.clock.now() - timedelta(days=1))

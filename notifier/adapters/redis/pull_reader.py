@@ -15,7 +15,7 @@ from notifier.adapters.redis.keys import KeyKind, unwrap_fields
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
-from notifier.ports.pull_index import MAX_COMPARISON_AGE, PulledPositions, SubjectList, SubjectLists
+from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions, SubjectList, SubjectLists
 
 # Layout of the pull index in Redis: subjects are spread over parts, and each part is one hash.
 #
@@ -150,13 +150,13 @@ class RedisPullReader:
             return parts, None
         return parts, {part: values for part, (values, _) in unwrapped.items()}
 
-    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
+    async def read_newest(self, subjects: Collection[Subject]) -> NewestPositions:
         parts, fields_by_part = await self._read(subjects)
         if fields_by_part is None:
-            return PulledPositions(positions=(), complete_since=None)
+            return NewestPositions(positions=(), complete_since=None)
         now = self._clock.now()
         if not all(is_fresh(part[AS_OF], now) for part in fields_by_part.values()):
-            return PulledPositions(positions=(), complete_since=None)
+            return NewestPositions(positions=(), complete_since=None)
         merged = _merge(
             {subject: _list_or_since(fields_by_part[part], subject) for part in parts for subject in parts[part]}
         )
@@ -180,13 +180,13 @@ def _subject_list(subject: Subject, stored: StoredSubjectList | float) -> Subjec
     return SubjectList(complete_since=from_ms(since), positions=positions[::-1])
 
 
-def _merge(lists: StoredLists) -> PulledPositions:
+def _merge(lists: StoredLists) -> NewestPositions:
     """Merge the lists into one, which is complete since the latest `since` of all lists."""
     since = max(
         (stored.since if isinstance(stored, StoredSubjectList) else stored for stored in lists.values()), default=0.0
     )
     if isinf(since):
-        return PulledPositions(positions=(), complete_since=None)
+        return NewestPositions(positions=(), complete_since=None)
     # Sort by time only: comparing thousands of keys costs more than all other steps.
     newest = sorted(_positions_since(lists, since), key=itemgetter(0), reverse=True)
     if len(newest) > MAX_POSITIONS:
@@ -196,7 +196,7 @@ def _merge(lists: StoredLists) -> PulledPositions:
         for opened_at, subject, seq in newest[:MAX_POSITIONS]
         if opened_at >= since
     ]
-    return PulledPositions(positions=tuple(sorted(positions, reverse=True)), complete_since=from_ms(since))
+    return NewestPositions(positions=tuple(sorted(positions, reverse=True)), complete_since=from_ms(since))
 
 
 def _positions_since(lists: StoredLists, since: float) -> Iterator[tuple[float, Subject, int]]:

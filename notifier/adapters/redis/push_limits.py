@@ -63,7 +63,7 @@ class RedisFrequencyCaps:
         self._caps = caps or CapLimits()
         self._hashes = CasHashes(client, HISTORY_KEPT_FOR)
 
-    def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
+    def spend(self, burst: BurstKey, tweet: str, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         alert = AlertCause.of(burst, tweet)
 
         def rule(_: HashCell, stored: bytes) -> tuple[bytes | None, Ruling]:
@@ -73,7 +73,7 @@ class RedisFrequencyCaps:
                 return None, ruling
             return pack_history(with_alert(history, alert, now, self._caps)), ruling
 
-        cells = {member: _history_cell(member) for member in people}
+        cells = {member: _history_cell(member) for member in members}
         rulings = self._hashes.change(cells.values(), rule)
         return {member: rulings[cell] for member, cell in cells.items()}
 

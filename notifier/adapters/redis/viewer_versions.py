@@ -21,7 +21,7 @@ from notifier.domain.ids import UserId
 from notifier.ports.inbox_versions import (
     LOOKUP_TIMEOUT,
     PLACEHOLDER_TTL,
-    REMEMBERED_TTL,
+    REMEMBERED_VIEWER_TTL,
     VERSION_TTL,
     BurstStreamPosition,
     RememberedViewer,
@@ -131,7 +131,7 @@ class RedisViewerVersionReader:
             key, value, ttl = (
                 viewer_key(viewer.viewer.user),
                 _with_checksum(pack(viewer)),
-                REMEMBERED_TTL // _MILLISECOND,
+                REMEMBERED_VIEWER_TTL // _MILLISECOND,
             )
             if self._client.shared is not None:
                 [answer] = await self._client.shared.execute([("set", key, value, "px", ttl)])

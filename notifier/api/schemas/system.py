@@ -166,7 +166,7 @@ def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loading_percen
         mentions_per_second=round(snapshot.mentions_per_second, 1),
         rows_per_second=round(snapshot.rate.rows),
         deliveries_per_second=round(snapshot.rate.deliveries),
-        open_bursts=snapshot.open_bursts,
+        open_bursts=snapshot.unfinished_bursts,
         deferred_bursts=snapshot.deferred_bursts,
         running=_running_body(snapshot.shown_burst) if snapshot.shown_burst else None,
         backlog=_backlog_bodies(snapshot),

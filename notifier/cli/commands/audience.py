@@ -124,7 +124,7 @@ def drift_report(
         "missing": sum(shard.missing for shard in all_shards),
         "extra": sum(shard.extra for shard in all_shards),
         "unreadable": sum(shard.unreadable for shard in all_shards),
-        "wrong_counts": sum(shard.counted != shard.followers for shard in all_shards),
+        "wrong_counts": sum(shard.counted_followers != shard.followers for shard in all_shards),
         "repairs_requested": repairs_requested,
     }
 
@@ -186,7 +186,11 @@ def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
 
 def freshness_facts(fresh: AudienceFreshness) -> Mapping[str, object]:
     at = fresh.rolled_up_at
-    return {"activity": str(fresh.activity), "rolled_up_at": at and at.isoformat(), "waiting": dict(fresh.waiting)}
+    return {
+        "activity": str(fresh.activity),
+        "rolled_up_at": at and at.isoformat(),
+        "waiting": dict(fresh.unread_records),
+    }
 
 
 def _print_freshness(fresh: AudienceFreshness) -> None:
@@ -199,7 +203,7 @@ def _print_freshness(fresh: AudienceFreshness) -> None:
             print_sentence(f"Activity is current: {at}.")
         case ActiveSetFreshness.SNAPSHOT:
             print_sentence(f"Tiers use the last activity snapshot: {at}.")
-    if waiting := {stream: n for stream, n in fresh.waiting.items() if n}:
+    if waiting := {stream: n for stream, n in fresh.unread_records.items() if n}:
         backlog = ", ".join(
             f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} in {stream}" for stream, n in waiting.items()
         )

@@ -239,7 +239,7 @@ def is_drained(ledger: Ledger, deferred: DeferredBursts, outcomes: Bursts, waiti
             del waiting[tweet.id]
         # Read the open bursts last: until all plans exist, more bursts may open. Read them twice: a deferred burst may
         # wake between the reads.
-        return not (ledger.open_bursts() or deferred.count() or ledger.open_bursts())
+        return not (ledger.unfinished_bursts() or deferred.count() or ledger.unfinished_bursts())
     except StoreUnavailable:
         return False
 

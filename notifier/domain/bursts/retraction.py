@@ -71,8 +71,8 @@ class Retraction:
             return int(self.at.timestamp() * 1000)
         return self.sequence + _DELETION_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
-    def index_keys(self, now: datetime) -> Collection[RetractionKey]:
-        """Return the index keys of mentions that the retraction may affect, the latest day first."""
+    def mention_lookup_keys(self, now: datetime) -> Collection[RetractionKey]:
+        """Return the lookup keys of mentions that the retraction may affect, the latest day first."""
         if self.tweet:
             return [self.key]
         return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + MAX_CLOCK_SKEW)[::-1]
@@ -108,7 +108,7 @@ def erasure_key(author: UserId) -> RetractionKey:
 
 
 def day_keys(author: UserId, first: datetime, last: datetime) -> Sequence[RetractionKey]:
-    """Return the index keys of an author's mentions, one per day of acceptance, so that no partition grows forever."""
+    """Return the lookup keys of an author's mentions, one per day of acceptance, so that no partition grows forever."""
     days = (last.date() - first.date()).days
     return [RetractionKey(f"day/{first.date() + timedelta(days=n)}/{author}") for n in range(days + 1)]
 
@@ -118,8 +118,8 @@ def retraction_keys(mention: Mention) -> Collection[RetractionKey]:
     return tweet_key(mention.author, mention.tweet), erasure_key(mention.author), protection_key(mention.author)
 
 
-def index_keys(mention: Mention) -> Collection[RetractionKey]:
-    """Return the index keys under which the mention is found."""
+def mention_lookup_keys(mention: Mention) -> Collection[RetractionKey]:
+    """Return the keys under which the mention is found."""
     return tweet_key(mention.author, mention.tweet), *day_keys(mention.author, mention.accepted_at, mention.accepted_at)
 
 

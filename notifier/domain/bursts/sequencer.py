@@ -132,18 +132,19 @@ def advance(
     return head if after.applied == head.applied else after
 
 
-def with_late_bursts_restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
-    """Return the head with new opening times for unwritten bursts that are past VISIBILITY_DEADLINE.
+def with_late_bursts_restamped(head: Head, *, planned: Collection[int], now: datetime, nonce: str) -> Head:
+    """Return the head with new opening times for bursts that were not announced within VISIBILITY_DEADLINE.
 
-    Unwritten bursts after the first late one get new times too, so that times stay in the order of the numbers.
+    `planned` are the numbers of bursts that have a plan: they keep their times. Bursts without a plan that follow the
+    first late one get new times, too, so that times stay in the order of the numbers.
     """
-    unwritten = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in written]
-    late = [b.key.seq for b in unwritten if now > b.opened_at + VISIBILITY_DEADLINE]
+    unplanned = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in planned]
+    late = [b.key.seq for b in unplanned if now > b.opened_at + VISIBILITY_DEADLINE]
     if not late:
         return head
     version = head.version + 1
     outbox = _with_new_opening_times(
-        head.outbox, {b.key.seq for b in unwritten if b.key.seq >= late[0]}, now=now, version=version
+        head.outbox, {b.key.seq for b in unplanned if b.key.seq >= late[0]}, now=now, version=version
     )
     firsts = [_as_first_of_day(burst) for burst in outbox if burst.first_of_day]
     latest = max(burst.opened_at for burst in outbox)

@@ -19,7 +19,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.flow.devices.registry import DeviceRegistry
 from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.metrics import Metrics
-from notifier.ports.audience import MemberSets, ShardBlob
+from notifier.ports.audience import MemberSets, ShardBitmap
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import AccountFlags, Directory, DirectoryEntry
 from notifier.ports.event_log import Logged
@@ -30,14 +30,14 @@ DIRECTORY_FLAGS = (Flag.VERIFIED, Flag.DELETED)
 """Flags that are also fields of a directory entry."""
 
 
-def sync_directory_entries(directory: Directory, flags: AccountFlags, numbers: Mapping[UserId, Member]) -> None:
+def sync_directory_entries(directory: Directory, flags: AccountFlags, members: Mapping[UserId, Member]) -> None:
     """Update the directory entries until they match the flag rows.
 
     Entries carry no fencing token, so a stalled or concurrent writer may overwrite an entry with outdated flags. The
     loop therefore reads again after each write.
     """
-    flag_keys = [(flag, member) for flag in DIRECTORY_FLAGS for member in numbers.values()]
-    while corrected := _corrected_entries(directory.accounts(numbers), flags.read_current(flag_keys)):
+    flag_keys = [(flag, member) for flag in DIRECTORY_FLAGS for member in members.values()]
+    while corrected := _corrected_entries(directory.accounts(members), flags.read_current(flag_keys)):
         directory.enrol(corrected)
 
 
@@ -85,41 +85,42 @@ class AccountIndexer:
             raise LogUnavailable("Another consumer owns the partition.")
         account_records = [unpack(AccountRecord, logged.record.value) for logged in records]
         changes = [record.change for record in account_records if record.change]
-        numbers = self.directory.assign_numbers({change.user for change in changes})
-        self.flags.write([flag for change in changes for flag in change.flag_rows(numbers[change.user])])
-        sync_directory_entries(self.directory, self.flags, numbers)
-        self._remove_devices(changes, numbers)
+        members = self.directory.assign_numbers({change.user for change in changes})
+        self.flags.write([flag for change in changes for flag in change.flag_rows(members[change.user])])
+        sync_directory_entries(self.directory, self.flags, members)
+        self._remove_devices(changes, members)
         self._write_vip_bitmaps(
             changes,
-            numbers,
+            members,
             _shards_to_rebuild(account_records, imported=False),
             _shards_to_rebuild(account_records, imported=True),
             token,
         )
 
-    def _remove_devices(self, changes: Sequence[AccountChange], numbers: Mapping[UserId, Member]) -> None:
+    def _remove_devices(self, changes: Sequence[AccountChange], members: Mapping[UserId, Member]) -> None:
         """Remove the devices of deleted accounts.
 
         Call this after the directory entries are written: a registration that comes later then finds the account
         deleted.
         """
-        flag_keys = {(Flag.DELETED, numbers[change.user]) for change in changes if change.flags.get(Flag.DELETED)}
+        flag_keys = {(Flag.DELETED, members[change.user]) for change in changes if change.flags.get(Flag.DELETED)}
         if deleted := [member for (_, member), row in self.flags.read_current(flag_keys).items() if row.is_set]:
             self.device_registry.remove_registered(dict.fromkeys(deleted))
 
     def _write_vip_bitmaps(
         self,
         changes: Sequence[AccountChange],
-        numbers: Mapping[UserId, Member],
+        members: Mapping[UserId, Member],
         repaired_shards: Collection[int],
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
         """Write the VIP bitmaps of all shards that the records concern, including unchanged ones.
 
-        The write stores our token, so late writes of a replaced reader lose.
+        The write stores our token, so late writes of a replaced reader lose. Shards to repair or with imported rows are
+        rebuilt from the rows. In shards to repair, differences count as drift.
         """
-        flag_keys = {(Flag.VIP, numbers[change.user]) for change in changes if Flag.VIP in change.flags}
+        flag_keys = {(Flag.VIP, members[change.user]) for change in changes if Flag.VIP in change.flags}
         is_vip_by_shard = defaultdict[int, dict[int, bool]](dict)
         for (_, member), row in self.flags.read_current(flag_keys).items():
             is_vip_by_shard[shard_of(member)][member % SHARD_MEMBERS] = row.is_set
@@ -131,14 +132,16 @@ class AccountIndexer:
         }
         bitmaps |= {shard: self._rebuilt_vips(shard) for shard in repaired_shards}
         if bitmaps:
-            blobs = (ShardBlob(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
-            self.sets.put(blobs, token)
+            shard_bitmaps = (
+                ShardBitmap(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items()
+            )
+            self.sets.put(shard_bitmaps, token)
 
     def _updated_vips(self, shard: int, is_vip: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the bits of members, given by offset in the shard."""
+        """Return the shard's bitmap after setting or clearing the bits of members, by offset in the shard."""
         before = read_bitmap(self.sets, SetKind.VIP, None, shard)
-        # Rebuild an unreadable bitmap from the rows, which have the changes already. An empty bitmap would lose the
-        # other VIPs.
+        # Rebuild an unreadable bitmap from the rows, which have the changes already. Starting from an empty bitmap
+        # would lose the other VIPs.
         return self._rebuilt_vips(shard) if before is None else with_members(before, is_vip)
 
     def _rebuilt_vips(self, shard: int) -> Bits:

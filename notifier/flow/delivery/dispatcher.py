@@ -1,7 +1,7 @@
 """Dispatcher: fills each pool's queue from the ledger and re-queues lost slices.
 
-A lease lets one process dispatch at a time. The dispatcher's in-memory state can be rebuilt from the ledger; a new
-leader does that in its first rounds.
+A lease lets one process dispatch at a time. A new leader reads the state of the unfinished bursts from the ledger, in
+its first rounds.
 """
 
 import logging
@@ -27,18 +27,18 @@ from notifier.ports.ledger import DeferredBursts, Ledger
 
 LOGGER = logging.getLogger("notifier.dispatcher")
 
-READ_INTERVAL = timedelta(milliseconds=100)
-"""Interval between reads of the bursts in flight. A pool's credit lasts longer. New bursts are read every round."""
+IN_FLIGHT_READ_INTERVAL = timedelta(milliseconds=100)
+"""Interval between reads of the bursts in flight. The workers of a pool need longer than that for its full credit."""
 LIST_INTERVAL = timedelta(seconds=1)
-"""Interval for listing all open bursts. Other rounds list only recently opened ones."""
-RECENTLY_OPENED = timedelta(seconds=2)
-"""Age up to which each round lists bursts. Within it a burst gets its plan or a new opening time. A burst that gets its
-plan later is found when all open bursts are listed."""
+"""Interval for listing all unfinished bursts. Every round lists those that opened recently."""
+MAX_RECENT_AGE = timedelta(seconds=2)
+"""Greatest age of the bursts that every round lists. By this age a burst usually has its plan. If its plan comes later,
+the burst is found when all unfinished bursts are listed."""
 MAX_READ_PER_ROUND = 256
-"""Most bursts that one round reads from the list of all open bursts: a long list must not delay the newest bursts."""
+"""Most bursts of `unread_bursts` that one round reads. A long list must not delay the newest bursts."""
 MAX_WOKEN_PER_ROUND = 32
-"""Most deferred bursts woken per round. Bursts wake at quarter hours, so many may be due at once. Reading 32 of them
-delays new bursts by 30 ms."""
+"""Most deferred bursts that one round wakes. Bursts wake at quarter hours, so many may be due at once. Reading 32 of
+them delays new bursts by 30 ms."""
 WAKE_INTERVAL = timedelta(seconds=10)
 """Interval for waking bursts that an earlier leader deferred; this process wakes its own on time."""
 REPORT_INTERVAL = timedelta(seconds=1)
@@ -58,14 +58,14 @@ class Dispatcher:
     metrics: Metrics
     max_read_per_round: int = MAX_READ_PER_ROUND
     backlog: Backlog = field(default_factory=Backlog)
-    """Progress of open bursts. Bursts in flight are read again, because workers write their ledger entries. Only the
-    dispatcher writes entries of the others."""
-    unread: deque[BurstKey] = field(default_factory=deque)
-    """Bursts to read: those of the last list of all open bursts, and deferred bursts that have woken."""
-    unreadable: set[BurstKey] = field(default_factory=set)
+    """Progress of the unfinished bursts. Those in flight are read again, because workers write entries of them to the
+    ledger."""
+    unread_bursts: deque[BurstKey] = field(default_factory=deque)
+    """Bursts to read: those of the last list of all unfinished bursts, and deferred bursts that have woken."""
+    unreadable_bursts: set[BurstKey] = field(default_factory=set)
     """Bursts whose ledger entries can't be decoded. They are not read again until this process loses its lease."""
     wake_times: set[datetime] = field(default_factory=set)
-    """Wake-up times of bursts deferred by this process: few, because they are rounded to quarter hours."""
+    """Wake-up times of bursts deferred by this process. There are few, because most are quarter hours."""
     done_at: dict[str, datetime] = field(default_factory=dict)
     """When each periodic duty was last done."""
 
@@ -75,7 +75,7 @@ class Dispatcher:
         if not self.leadership.is_leader(now):
             self._forget()
             return 0
-        # Wake due bursts before deferring others: a burst that a failed round did not defer may be due by now.
+        # Wake bursts before any are deferred. A burst that a failed round could not defer may be due to wake by now.
         self.backlog.wake(now)
         self._refresh(now)
         self.rates.refresh(now)
@@ -87,8 +87,8 @@ class Dispatcher:
 
     def _forget(self) -> None:
         self.backlog.clear()
-        self.unread.clear()
-        self.unreadable.clear()
+        self.unread_bursts.clear()
+        self.unreadable_bursts.clear()
         self.wake_times.clear()
         self.done_at.clear()
 
@@ -104,19 +104,19 @@ class Dispatcher:
 
     def _refresh(self, now: datetime) -> None:
         if self._start_if_due("list", LIST_INTERVAL, now):
-            listed = self.ledger.open_bursts()
+            listed = self.ledger.unfinished_bursts()
             self.backlog.drop(self.backlog.progress.keys() - set(listed))
-            self.unread = deque(listed)
-        self.unread.extend(self._wake_due(now))
-        to_read = [key for key in self.ledger.open_bursts(now - RECENTLY_OPENED) if self._is_new(key)]
-        if self._start_if_due("read", READ_INTERVAL, now):
+            self.unread_bursts = deque(listed)
+        self.unread_bursts.extend(self._wake_due(now))
+        to_read = [key for key in self.ledger.unfinished_bursts(now - MAX_RECENT_AGE) if self._is_new(key)]
+        if self._start_if_due("read", IN_FLIGHT_READ_INTERVAL, now):
             to_read += self.backlog.in_flight
-        self.backlog.put(self._read(list(dict.fromkeys([*to_read, *self._next_listed()]))), now)
+        self.backlog.put(self._read(list(dict.fromkeys([*to_read, *self._next_unread()]))), now)
         if finished := list(self.backlog.finished):
-            self.ledger.close(finished)
+            self.ledger.unlist(finished)
             self.backlog.drop(finished)
         if deferred_bursts := self.backlog.deferred_bursts():
-            # A worker that lost its claim may still write entries of a deferred burst. They are read when it wakes.
+            # A worker that lost its claim may still write entries of a deferred burst: read them when it wakes.
             self.deferred_bursts.defer(deferred_bursts, now)
             self.backlog.drop([deferred.burst for deferred in deferred_bursts])
             self.wake_times.update(deferred.until for deferred in deferred_bursts)
@@ -132,19 +132,19 @@ class Dispatcher:
             self.wake_times = self.wake_times - due_times
         return woken
 
-    def _next_listed(self) -> Sequence[BurstKey]:
+    def _next_unread(self) -> Sequence[BurstKey]:
         keys: list[BurstKey] = []
-        while self.unread and len(keys) < self.max_read_per_round:
-            key = self.unread.popleft()
+        while self.unread_bursts and len(keys) < self.max_read_per_round:
+            key = self.unread_bursts.popleft()
             if self._is_new(key):
                 keys.append(key)
         return keys
 
     def _is_new(self, key: BurstKey) -> bool:
-        return key not in self.backlog.progress and key not in self.unreadable
+        return key not in self.backlog.progress and key not in self.unreadable_bursts
 
     def _read(self, keys: Sequence[BurstKey]) -> Sequence[BurstProgress]:
-        """Read the progress of the bursts. An unreadable burst blocks no other; it stays open until it is repaired."""
+        """Read the progress of the bursts. An unreadable burst blocks no other, and is not dispatched."""
         try:
             return list(self.ledger.read(keys).values())
         except Poison as cause:
@@ -152,11 +152,11 @@ class Dispatcher:
                 return [progress for key in keys for progress in self._read([key])]
             LOGGER.error("can't dispatch %s: %s", keys[0], cause)
             self.metrics.dead_letters.labels("dispatcher").inc()
-            self.unreadable.update(keys)
+            self.unreadable_bursts.update(keys)
             return ()
 
     def _start_if_due(self, duty: str, interval: timedelta, now: datetime) -> bool:
-        """Return whether the duty is due; if so, note that it is done now."""
+        """Return whether the duty is due. If it is, record that it was done now."""
         due_now = is_due(self.done_at.get(duty), interval, now)
         if due_now:
             self.done_at[duty] = now
@@ -167,42 +167,42 @@ class Dispatcher:
         for pool, pool_backlog in backlogs.items():
             self.metrics.waiting_slices.labels(pool).set(pool_backlog.slices)
             # Lane guards set this metric, too. But workers of a stopped pool get no slices, so they miss its resume.
-            self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped)
+            self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped_pools)
         with suppress(CacheUnavailable):  # fails open: without a report, the backpressure ignores the backlog
             self.backlog_report.publish(backlogs, REPORT_TTL)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
+        """Record the decision in the ledger, and queue the slices; return how many were queued."""
         parked = [self._parked_entry(slice_, throttle, now) for slice_, throttle in decision.park]
-        queued = [
+        dispatched = [
             self._dispatched_entry(slice_, now) for slice_ in self._without_repeats_for_full_pools(decision.queue)
         ]
-        if not parked and not queued:
+        if not parked and not dispatched:
             return 0
         # Record before queueing. A crash between the two leaves a slice that no worker claims; it is queued again after
         # its deadline. In the opposite order, a slice could be in the queue without an entry in the ledger.
-        are_new = self.ledger.record(parked + queued)
-        self.backlog.apply_entries(parked + queued, now)
-        # If the entry exists already, another leader has queued the slice.
-        to_enqueue = [entry.slice for entry, is_new in zip(queued, are_new[len(parked) :], strict=True) if is_new]
+        are_new = self.ledger.record(parked + dispatched)
+        self.backlog.apply_entries(parked + dispatched, now)
+        # If the entry of a slice exists already, another leader has queued the slice.
+        to_enqueue = [entry.slice for entry, is_new in zip(dispatched, are_new[len(parked) :], strict=True) if is_new]
         return self._enqueue(to_enqueue, now)
 
     def _without_repeats_for_full_pools(self, slices: Sequence[Slice]) -> Sequence[Slice]:
-        """Return the slices without those that were queued before and whose pool's queue is full.
+        """Leave out slices that were queued before, if the queue of their pool is full.
 
-        In a full queue the earlier task of the slice is still waiting, because the workers are stalled.
+        The queue is full because the workers are stalled. So the earlier task of the slice is still in it.
         """
-        repeats = {
+        repeated_slices = {
             slice_ for slice_ in slices if self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched
         }
-        full = {
-            pool for pool in dict.fromkeys(slice_.pool for slice_ in slices if slice_ in repeats) if self._is_full(pool)
-        }
-        return [slice_ for slice_ in slices if slice_ not in repeats or slice_.pool not in full]
+        pools = dict.fromkeys(slice_.pool for slice_ in slices if slice_ in repeated_slices)
+        full_pools = {pool for pool in pools if self._is_full(pool)}
+        return [slice_ for slice_ in slices if slice_ not in repeated_slices or slice_.pool not in full_pools]
 
     def _is_full(self, pool: Pool) -> bool:
         try:
             return self.queue.depth(pool) >= POOL_CREDITS[pool].slices
-        except QueueUnavailable:  # fails open: the following enqueue call fails too, and a later round repeats it
+        except QueueUnavailable:  # fails open: the enqueue call fails, too, and a later round queues the slice
             return False
 
     def _enqueue(self, slices: Sequence[Slice], now: datetime) -> int:

@@ -31,6 +31,7 @@ from notifier.ports.retractions import HeldMentions
 LOGGER = logging.getLogger("notifier.reconciler")
 
 HEADS_PER_ROUND = 100
+"""Most heads with a non-empty outbox that a round publishes."""
 SHARDS_PER_READ = 64
 EXPIRED_ROWS_PER_ROUND = 5_000
 LOG_RETENTION = timedelta(days=1)
@@ -45,7 +46,7 @@ COMPARISON_OVERLAP = timedelta(seconds=10)
 A burst becomes readable within a second of its opening time, or gets a new opening time. The other nine seconds cover
 a stalled machine.
 """
-COUNT_INTERVAL = timedelta(minutes=1)
+HELD_COUNT_INTERVAL = timedelta(minutes=1)
 """Interval for counting held mentions. Counting many takes long, and moderators need no newer number."""
 
 
@@ -63,20 +64,20 @@ class Reconciler:
     leadership: Leadership
     clock: Clock
     metrics: Metrics
-    previously_open: set[BurstKey] = field(default_factory=set)
-    """Bursts that were open in the last round. The next round checks those that were closed since."""
+    previously_unfinished: set[BurstKey] = field(default_factory=set)
+    """Unfinished bursts of the last round. The next round checks the totals of bursts that have left the list since."""
     generation: str | None = None
-    """Generation of the pull index after this process rebuilt it. An index with another generation must be rebuilt."""
+    """Generation of the pull index at the end of this process's rebuild. If it changes, the index is rebuilt again."""
     compared_at: datetime | None = None
     """Start of the last comparison. Every burst that was readable in the store at that time is in the index."""
-    counted_at: datetime | None = None
+    held_counted_at: datetime | None = None
     """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """Run one round. If the store or the log is unavailable, it ends at once.
+        """Run one round. An unavailable store or log ends the round at once.
 
-        After any other failure of a duty, the remaining duties still run. If a duty found the store full, DiskFull is
-        raised at the end.
+        After another failure of a duty, the remaining duties still run. If a duty found the store full, DiskFull is
+        raised after the last duty.
         """
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._run_duty("index", self._update_index)
@@ -84,7 +85,7 @@ class Reconciler:
         if not self.leadership.is_leader(now):
             return
         duties: dict[str, Callable[[], object]] = {
-            "heads": self._finish_heads,
+            "heads": self._publish_heads,
             "totals": self._check_totals,
             "held": partial(self._count_held, now),
             "sweep": partial(self.inbox.delete_expired, now, EXPIRED_ROWS_PER_ROUND),
@@ -94,7 +95,7 @@ class Reconciler:
         for name, duty in duties.items():
             try:
                 self._run_duty(name, duty)
-            except DiskFull as error:  # go on: the duties that free space come last
+            except DiskFull as error:  # continue: the last duties free space
                 full_error = error
         if full_error:
             raise full_error
@@ -112,8 +113,8 @@ class Reconciler:
     def _update_index(self) -> None:
         """Announce bursts that the index may lack, because a publisher crashed or could not write to Redis.
 
-        These are the bursts since the last comparison. At the start, and after Redis lost the index, these are all
-        bursts of the last REBUILD_WINDOW.
+        These are the bursts since the last comparison. In the first round, and after Redis lost the index, these are
+        all bursts of the last REBUILD_WINDOW.
         """
         generation = self.pull.generation()
         # Take the time before reading the store: the comparison may miss bursts that become readable after it.
@@ -128,31 +129,31 @@ class Reconciler:
             self.pull.record_comparison(oldest, now)
         self.compared_at = now
 
-    def _finish_heads(self) -> None:
-        self._finish_subjects(self.heads.unpublished(HEADS_PER_ROUND))
+    def _publish_heads(self) -> None:
+        self._publish_subjects(self.heads.unpublished(HEADS_PER_ROUND))
 
-    def _finish_subjects(self, subjects: Collection[Subject]) -> None:
+    def _publish_subjects(self, subjects: Collection[Subject]) -> None:
         """Publish the heads together, or one by one if that fails: an unreadable head must not block the others."""
         try:
-            self.publisher.finish(subjects)
+            self.publisher.finish_publishing(subjects)
         except OUTAGES:
             raise
         except Exception:
             for subject in subjects:
-                self._run_duty("heads", partial(self.publisher.finish, [subject]))
+                self._run_duty("heads", partial(self.publisher.finish_publishing, [subject]))
 
     def _check_totals(self) -> None:
-        """Check the totals of the bursts that were closed since the last round."""
-        open_now = set(self.ledger.open_bursts())
-        for burst in sorted(self.previously_open - open_now):
+        """Check the totals of the bursts that have left the list of unfinished bursts since the last round."""
+        unfinished = set(self.ledger.unfinished_bursts())
+        for burst in sorted(self.previously_unfinished - unfinished):
             self._run_duty("totals", partial(self._check_burst, burst))
-        self.previously_open.clear()
-        self.previously_open.update(open_now)
+        self.previously_unfinished.clear()
+        self.previously_unfinished.update(unfinished)
 
     def _count_held(self, now: datetime) -> None:
-        if self.counted_at is None or now >= self.counted_at + COUNT_INTERVAL:
+        if self.held_counted_at is None or now >= self.held_counted_at + HELD_COUNT_INTERVAL:
             self.metrics.held_mentions.set(self.held_mentions.count())
-            self.counted_at = now
+            self.held_counted_at = now
 
     def _check_burst(self, burst: BurstKey) -> None:
         for totals in self.totals([burst]):

@@ -20,9 +20,9 @@ from notifier.ports.inbox import AudienceSnapshots, InboxStore
 SHARDS_PER_WRITE = 64
 """Most shards per write. A large P1 or P2 slice takes one write of about 160 ms.
 
-SQLite splits a write into short transactions, each of a few shards of one database file. Larger writes have larger
-transactions, which cost less per shard. The worker renews its claim between the transactions, so it does not lose the
-claim while the store is slow.
+SQLite splits a write into transactions, each of a few shards of one database file. The more shards a write has, the
+more are in each transaction, and the less a shard costs. The worker renews its claim between the transactions, so it
+does not lose the claim while the store is slow.
 """
 
 
@@ -47,15 +47,15 @@ class RowWriter:
             alert_count += sum(snapshot.alert_count for snapshot in snapshots)
             if is_on_time:
                 rows += self._write(burst, slice_, snapshots, lease)
-                # Advance the checkpoint after the write: a crash before this line only repeats the write. An expired
-                # slice does not advance it. By the clock of the next worker the slice may not be expired, and then it
-                # needs the rows of all shards.
+                # Advance the checkpoint after the write: a crash before this line only repeats the write. A worker that
+                # finds the slice expired writes no rows. It does not advance the checkpoint, because the clock of the
+                # next worker may be behind, and that worker then writes all rows.
                 lease.advance(max(lease.claim.checkpoint, snapshots[-1].shard + 1))
         now = self.clock.now()
         if is_on_time:
             self.metrics.deliveries.labels(slice_.tier).inc(people)
             self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
-        # An expired slice takes its snapshots, too: the totals of the burst count its members as pulled.
+        # The snapshots of an expired slice are taken, too: the totals of the burst count their members as pulled.
         fact = Fact.DONE if is_on_time else Fact.PULLED
         return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, alert_count=alert_count)
 
@@ -103,6 +103,6 @@ class RowWriter:
         self.inbox.write(
             [shard_rows for shard_rows in rows if shard_rows.shard >= lease.claim.checkpoint], lease.renew_if_due
         )
-        written = sum(shard_rows.row_count for shard_rows in rows)
-        self.metrics.rows.labels(slice_.tier).inc(written)
-        return written
+        row_count = sum(shard_rows.row_count for shard_rows in rows)
+        self.metrics.rows.labels(slice_.tier).inc(row_count)
+        return row_count

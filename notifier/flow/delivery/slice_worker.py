@@ -16,7 +16,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter, DeadLetters
 from notifier.ports.ledger import Claims, Ledger
 
-COMPLETED = (Fact.DONE, Fact.PULLED)
+COMPLETED_FACTS = (Fact.DONE, Fact.PULLED)
 """Facts after which a duplicate task of the slice has nothing to do."""
 
 
@@ -30,7 +30,7 @@ class HandBack(Exception):
 
 @dataclass(slots=True)
 class SliceLease:
-    """A claim on a slice that renews itself while the work goes on."""
+    """A worker's claim on its slice. The slice handler calls it to renew the claim, or to hand the slice back."""
 
     claim: Claim
     claims: Claims
@@ -47,7 +47,7 @@ class SliceLease:
     def renew_or_hand_back(self) -> None:
         """Renew the claim if due, or end the attempt. Call this between effects. Raises ClaimLost or HandBack.
 
-        After an exception the next worker repeats the writes since the checkpoint.
+        After an exception the next worker repeats the effects since the checkpoint.
         """
         stopping = self.is_stopping is not None and self.is_stopping()
         if stopping or self.clock.now() >= self.claim.claimed_at + self.claim.slice.time_share:
@@ -64,8 +64,8 @@ class SliceLease:
     def renew_if_due(self) -> None:
         """Renew the claim if due, and never hand the slice back. Raises ClaimLost.
 
-        Call this inside an effect. A slow effect that is interrupted to hand the slice back would start again from its
-        beginning, and never complete.
+        Call this inside an effect, such as a long write. If a slow effect were interrupted to hand the slice back, the
+        next worker would begin it again, and it would never complete.
         """
         if self.on_progress is not None:
             self.on_progress()
@@ -117,7 +117,7 @@ class SliceWorker:
             if claim.attempt > 1 and self._is_completed(slice_):
                 return Retry(reason="the slice has ended")
             burst = self.bursts.read([slice_.burst])[slice_.burst]
-            return self._complete(self.handlers[slice_.step](burst, slice_, lease), lease)
+            return self._record_result(self.handlers[slice_.step](burst, slice_, lease), lease)
         except ClaimLost:
             return Retry(reason="the claim was lost")
         except HandBack:
@@ -130,8 +130,8 @@ class SliceWorker:
         except Exception as cause:
             return self._record_failure(slice_, lease, cause)
 
-    def _complete(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
-        # Rows are durable before the ledger entry. A crash in between writes the same rows again.
+    def _record_result(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
+        # The rows are durable already. After a crash before the entry is written, the same rows are written again.
         if entry.fact is Fact.DEFERRED:
             return self._defer(entry, lease)
         self.ledger.record([entry])
@@ -152,7 +152,7 @@ class SliceWorker:
 
     def _is_completed(self, slice_: Slice) -> bool:
         state = self._slice_states(slice_).get(slice_)
-        return bool(state and state.final_entry and state.final_entry.fact in COMPLETED)
+        return bool(state and state.final_entry and state.final_entry.fact in COMPLETED_FACTS)
 
     def _slice_states(self, slice_: Slice) -> Mapping[Slice, SliceState]:
         return self.ledger.read([slice_.burst])[slice_.burst].slice_states

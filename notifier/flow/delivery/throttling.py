@@ -1,4 +1,4 @@
-"""Credit and allowances under throttles, backpressure and stops; the monitor that sets the backpressure."""
+"""Credits of pools and allowances of throttled tiers, and the monitor that sets the backpressure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -19,39 +19,41 @@ from notifier.ports.coordination import Clock, Leases, Queue, Throttles
 from notifier.ports.event_log import DeadLetterTallies
 from notifier.ports.push import CircuitReport
 
-READ_INTERVAL = timedelta(seconds=1)
-"""Interval between reads of throttles, backpressure and stops."""
+LIMITS_READ_INTERVAL = timedelta(seconds=1)
+"""Interval between reads of throttles, backpressure and stopped pools."""
 NO_CREDIT = Credit(slices=0, shards=0)
-"""Credit of a pool stopped by its dead-letter limit. Its slices are not parked, since a stop has no end time."""
+"""Credit of a pool that its dead-letter limit has stopped. Its slices are not parked, since a stop has no end time."""
 MAX_SAVING_TIME = timedelta(seconds=1)
-"""Time for which a throttled tier may save up its rate while nothing is queued."""
+"""A throttled tier's allowance holds at most what the tier's rate allows in this time."""
 
 
 @dataclass(slots=True)
 class PoolRates:
-    """Credits of the pools, and limits and allowances of throttled tiers. One instance belongs to the dispatcher."""
+    """Credits of the pools, and limits and allowances of throttled tiers. The dispatcher has one instance."""
 
     throttles: Throttles
     backpressure: Backpressure
     lane_tallies: DeadLetterTallies
-    stopped: Collection[Pool] = ()
+    stopped_pools: Collection[Pool] = ()
     """Pools stopped by their dead-letter limit."""
     limits: Mapping[Tier, TierLimit] = field(default_factory=dict)
+    """Current limit of each tier, from its throttles."""
     backpressure_level: float = 0.0
     """Share of P2's credit that backpressure withholds, from 0 to 1."""
     allowances: dict[Tier, float] = field(default_factory=dict)
-    """Expected recipients of the slices that each throttled tier may queue now. They grow with the tier's rate."""
+    """Number of expected recipients whose slices may be queued now, by throttled tier. It grows at the tier's rate."""
     read_at: datetime | None = None
     allowances_at: datetime | None = None
-    """Time up to which `allowances` have grown."""
+    """Time up to which the growth is included in `allowances`."""
 
     def refresh(self, now: datetime) -> None:
-        if is_due(self.read_at, READ_INTERVAL, now):
+        """Read throttles, backpressure and stopped pools if that is due, and let the allowances grow."""
+        if is_due(self.read_at, LIMITS_READ_INTERVAL, now):
             throttles = self.throttles.since(now - RAMP)
             self.limits = {tier: tier_limit(throttles, tier, now) for tier in TIERS}
             self.backpressure_level = self._read_level()
             tallies = self.lane_tallies.read([str(pool) for pool in Pool])
-            self.stopped = {pool for pool in Pool if tallies[pool].stop is not None}
+            self.stopped_pools = {pool for pool in Pool if tallies[pool].stop is not None}
             self.read_at = now
         elapsed = max(0.0, (now - self.allowances_at).total_seconds()) if self.allowances_at else 0.0
         for tier, limit in self.limits.items():
@@ -74,13 +76,13 @@ class PoolRates:
 
     def credits(self) -> Mapping[Pool, Credit]:
         credits = POOL_CREDITS | {Pool.P2: POOL_CREDITS[Pool.P2].scaled(1.0 - self.backpressure_level)}
-        return credits | dict.fromkeys(self.stopped, NO_CREDIT)
+        return credits | dict.fromkeys(self.stopped_pools, NO_CREDIT)
 
 
 # Monitor: measures ledger, queues and store, and sets how much of P2's credit the dispatcher withholds.
 
 LEVEL_TTL = timedelta(seconds=30)
-"""Lifetime of a level: three rounds of the monitor. If the monitor crashes, its backpressure ends after this time."""
+"""Lifetime of a level: three rounds at the default interval. If the monitor crashes, the backpressure ends by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from notifier.domain.ids import Member
 from notifier.domain.push.device import Device, DeviceRecord, DeviceRemoval, removal_of, surplus_removals
 from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.metrics import Metrics
-from notifier.ports.audience import MemberSets, ShardBlob
+from notifier.ports.audience import MemberSets, ShardBitmap
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
@@ -36,8 +36,8 @@ class DepartedAccountDevices:
     def removals(self, devices: Collection[Device]) -> Sequence[DeviceRemoval]:
         """Return removals of the devices whose account is deleted or erased. Call this after writing their rows.
 
-        A deletion sets its flag before it reads the device rows, and an erasure stores its retraction before. So either
-        this call finds the deletion or erasure, or that process finds the device rows.
+        The process that deletes or erases an account first stores the flag or retraction, and then reads the account's
+        device rows. So either this call finds the flag or retraction, or that process finds the rows.
         """
         users = self.directory.users({device.member for device in devices})
         accounts = self.directory.accounts(users.values())
@@ -97,10 +97,10 @@ class DeviceIndexer:
     def _write_bitmaps(self, records: Collection[DeviceRecord], token: FencingToken) -> None:
         """Write the bitmaps of the shards that the records concern.
 
-        A bitmap is skipped if every record registers again a device that its member has already. This is the usual
-        case. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
-        replaced reader lose. A replaced reader may change a skipped bitmap, for a record that this reader gets, too.
-        This reader then writes the bitmap.
+        Usually every record of a shard registers again a device that its member has already. The bitmap is then
+        skipped. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
+        replaced reader lose. A replaced reader only writes bitmaps for records that it has not committed. This reader
+        gets the same records, and writes the same bitmaps.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder = dict(updates) | {member: False for member, is_known_holder in updates if not is_known_holder}
@@ -114,15 +114,20 @@ class DeviceIndexer:
             if shard not in bitmaps and (bits := self._updated_bitmap(shard, has_device, was_holder)) is not None:
                 bitmaps[shard] = bits
         if bitmaps:
-            blobs = (ShardBlob(kind=SetKind.WITH_DEVICE, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
-            self.sets.put(blobs, token)
+            shard_bitmaps = (
+                ShardBitmap(kind=SetKind.WITH_DEVICE, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items()
+            )
+            self.sets.put(shard_bitmaps, token)
 
     def _updated_bitmap(
         self, shard: int, has_device: Mapping[Member, bool], was_holder: Mapping[Member, bool]
     ) -> Bits | None:
-        """Return the shard's bitmap with the members' current state; None if it need not be written."""
+        """Return the shard's bitmap after setting or clearing the members' bits; None if it need not be written.
+
+        `was_holder` is True for members whose records all register again a device that the member has already.
+        """
         before = read_bitmap(self.sets, SetKind.WITH_DEVICE, None, shard)
-        if before is None:  # unreadable: an empty bitmap would lose the other members
+        if before is None:  # unreadable: starting from an empty bitmap would lose the other members
             return self._rebuilt_bitmap(shard)
         if all(was_holder[member] and contains(before, member) is has for member, has in has_device.items()):
             return None

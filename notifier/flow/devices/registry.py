@@ -82,8 +82,8 @@ class DeviceRegistry:
         )
         takeovers = list[DeviceRemoval]()
         if previous is not None and not previous.is_removed and previous.member != member:
-            # Append a removal with a record of its own: another reader may write the bitmap of the other member. Append
-            # it before the registration: afterwards a retry could not find out which member had the device.
+            # The removal is a record of its own, because another reader may write the bitmap of the other member. It is
+            # appended before the registration: after it, a retry could not find out which member had the device.
             takeovers = [removal_for_takeover(previous, id, device.registered_at)]
             self.log.append(log_records(takeovers))
         self._append_and_write(
@@ -116,13 +116,13 @@ class DeviceRegistry:
             removal for device, at in rejected.items() if (removal := removal_by_provider(device, at, now)) is not None
         ]
         ownerships = self.devices.read_current([removal.id for removal in removals])
-        current = [
+        current_removals = [
             replace(removal, member=ownerships[removal.id].member)
             for removal in removals
             if _is_newest(removal, ownerships.get(removal.id))
         ]
-        self._append_and_write(current)
-        return len(current)
+        self._append_and_write(current_removals)
+        return len(current_removals)
 
     def remove_registered(self, until: Mapping[Member, datetime | None]) -> int:
         """Remove the devices that each member registered up to the given time; None removes all its devices.

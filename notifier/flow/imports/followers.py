@@ -1,4 +1,4 @@
-"""Follower import: writes the rows of follow edges, by followed account, and requests their bitmaps."""
+"""Follower import: writes follow rows, and requests the bitmaps of the followed accounts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class FollowerImport:
     directory: Directory
     follows: Follows
     log: EventLog
-    since: datetime
+    visible_from: datetime
     """Imported followers see bursts that opened at or after this time."""
     id_ranges: list[IdRange] = field(default_factory=list)
     """Cached entries of the directory that map ranges of integer ids to members."""
@@ -50,7 +50,7 @@ class FollowerImport:
         return (partial(self._write, chunk) for chunk in cut_follow_rows(keys))
 
     def _resolve(self, ids: Ids) -> MemberArray:
-        """Return the members of the ids, with few look-ups for ids in ranges. Unknown ids get a member number."""
+        """Return the members of the ids. An id range takes at most two look-ups. Unknown ids get a member number."""
         resolved = ResolvedIds(ids)
         for id_range in self.id_ranges:
             resolved.resolve_range(id_range)
@@ -74,8 +74,8 @@ class FollowerImport:
         users = self.directory.users(shards_by_followed)
         self._write_block_rows(chunk, users)
         self._write_member_rows((users[followed], follower) for followed, follower in chunk.member_rows)
-        # Request the bitmaps after writing the rows, which the indexer reads. A crash before this line repeats the
-        # whole chunk.
+        # Request the bitmaps after writing the rows, because the indexer reads them. After a crash before this line,
+        # the whole chunk is repeated.
         self.log.append(
             [
                 _record(rebuild)
@@ -87,11 +87,11 @@ class FollowerImport:
     def _write_block_rows(self, chunk: FollowRowChunk, users: Mapping[Member, UserId]) -> None:
         """Store the block rows. If a block has a row from an earlier import, that row stays as it is.
 
-        Followers that the earlier row lacks get member rows, with the start time of this import.
+        Followers that the earlier row lacks get member rows.
         """
         rows = [
             BlockFollows(
-                subject=_mention_subject(users[followed]), block=block, visible_from=self.since, members=members
+                subject=_mention_subject(users[followed]), block=block, visible_from=self.visible_from, members=members
             )
             for followed, block, members in chunk.block_rows
         ]
@@ -107,7 +107,10 @@ class FollowerImport:
         self.follows.write(
             [
                 Follow(
-                    subject=_mention_subject(followed), member=member, visible_from=self.since, sequence=IMPORT_SEQUENCE
+                    subject=_mention_subject(followed),
+                    member=member,
+                    visible_from=self.visible_from,
+                    sequence=IMPORT_SEQUENCE,
                 )
                 for followed, member in pairs
             ]

@@ -1,8 +1,8 @@
 """Imports of accounts and preferences, and the class `Import` that runs and resumes every import.
 
-An import first reads all rows, and stores keys for the work that follows in sorted runs. Then it processes the sorted
-keys chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored
-position records how far the keys were processed. Every step is idempotent.
+An import first reads all rows. It stores keys for the remaining work, in sorted runs. Then it processes the sorted keys
+chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position
+records how far the keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -33,21 +33,22 @@ from notifier.domain.users.import_rows import (
 from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, SubjectPreference, Volume
 from notifier.flow.accounts.account_indexer import DIRECTORY_FLAGS, sync_directory_entries
 from notifier.ports.coordination import Clock
-from notifier.ports.directory import LEASE_SIZE, AccountFlags, Directory
+from notifier.ports.directory import MIN_LEASED_NUMBERS, AccountFlags, Directory
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import EdgeSort, ImportBatch, SourceBatch
+from notifier.ports.imports import ImportBatch, KeySort, SourceBatch
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 Advance = Callable[[int], object]
+"""Callback for progress, called with the number of rows or keys finished since the last call."""
 S = TypeVar("S", bound=SourceBatch)
 S_contra = TypeVar("S_contra", bound=SourceBatch, contravariant=True)
 
 
 class ImportKind(Protocol[S_contra]):
-    """Work of one kind of import. Both methods are idempotent, because an interruption may repeat them."""
+    """Work of one kind of import. Both methods are idempotent, because they are repeated after an interruption."""
 
     def read(self, rows: S_contra) -> ImportKeys:
-        """Process the rows; return keys for the work that must wait until all rows have been read."""
+        """Process the rows; return keys for the work that remains to be done after all rows have been read."""
         ...
 
     def steps(self, keys: ImportKeys) -> Iterable[Callable[[], None]]:
@@ -58,13 +59,13 @@ class ImportKind(Protocol[S_contra]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import(Generic[S]):
     kind: ImportKind[S]
-    key_sort: EdgeSort
+    key_sort: KeySort
     """Sorts the keys, and stores how far the import has come."""
     retry: Callable[[Callable[[], None]], None] | None = None
     """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
-        """Read the source. It must start after the rows that an earlier attempt has read."""
+        """Read the rows of the source, which must start after those that an earlier attempt has read."""
         for rows in source:
             self._attempt(partial(self._read, rows))
             advance(len(rows))
@@ -91,7 +92,7 @@ class Import(Generic[S]):
 # Account import: while reading, it writes member numbers, flags and directory entries. Then it requests VIP bitmaps.
 
 ACCOUNTS_PER_BATCH = 4_096
-"""Most accounts whose entries are updated in one transaction. Other writers get their turn between transactions."""
+"""Most accounts whose directory entries are updated in one transaction. Other writers write between transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ class AccountImport:
     directory: Directory
     flags: AccountFlags
     log: EventLog
-    as_ranges: bool
+    enrols_ranges: bool
     """Whether to store consecutive ids as one directory entry. No other process may number any of them meanwhile."""
 
     def read(self, rows: ImportBatch[AccountRow]) -> ImportKeys:
@@ -127,9 +128,11 @@ class AccountImport:
         )
 
     def _assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        if self.as_ranges:
-            known = self.directory.accounts(users)
-            for prefix, first, count in consecutive_runs((user for user in users if user not in known), LEASE_SIZE):
+        if self.enrols_ranges:
+            known_accounts = self.directory.accounts(users)
+            for prefix, first, count in consecutive_runs(
+                (user for user in users if user not in known_accounts), MIN_LEASED_NUMBERS
+            ):
                 # After a crash between the next two calls, the leased numbers stay unused.
                 first_member = self.directory.lease(count)
                 self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, first_member=first_member))
@@ -141,7 +144,7 @@ class AccountImport:
 T = TypeVar("T")
 
 PREFERENCES_PER_BATCH = 4_096
-"""Most changes written at once. Other writers get their turn between batches."""
+"""Most changes written at once. Other writers write between batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +166,7 @@ class PreferenceImport:
         account_changes = [
             account_change for row in rows.rows if (account_change := row.account_preferences_change(members[row.user]))
         ]
-        # A retry after a crash does not move `visible_from` again: it finds the preferences that were written before.
+        # A retry after a crash finds the preferences that were written before, and does not move `visible_from` again.
         for batch in _batches(changes):
             self.subject_preferences.write(self._as_if_changed_now(batch))
         for account_batch in _batches(account_changes):
@@ -173,7 +176,7 @@ class PreferenceImport:
         return rebuild_keys(chain(subject_shards, account_wide_shards))
 
     def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
-        """Return the changes. A change to or from DIGEST gets the `visible_from` of a change made now."""
+        """Return the changes. Those to or from DIGEST get the `visible_from` of a change made now by the user."""
         account_preferences = self.account_preferences.read_current(
             {change.member for change in changes if change.volume}
         )
@@ -182,17 +185,17 @@ class PreferenceImport:
             for change in changes
             if Volume.DIGEST in (change.volume, _preferences_of(account_preferences, change.member).volume)
         ]
-        before = {
+        current_preferences = {
             (change.subject, change.member): SubjectPreference(subject=change.subject, member=change.member, at=ALWAYS)
             for change in digest_changes
         }
-        before |= self.subject_preferences.read_current(before)
+        current_preferences |= self.subject_preferences.read_current(current_preferences)
         now = self.clock.now()
         return [
             subject_change_as_if_made_now(
-                change, before[pair], _preferences_of(account_preferences, change.member), now
+                change, current_preferences[pair], _preferences_of(account_preferences, change.member), now
             )
-            if (pair := (change.subject, change.member)) in before
+            if (pair := (change.subject, change.member)) in current_preferences
             else change
             for change in changes
         ]
@@ -200,7 +203,7 @@ class PreferenceImport:
     def _account_changes_as_if_now(
         self, changes: Sequence[AccountPreferencesChange]
     ) -> Sequence[AccountPreferencesChange]:
-        """Return the changes of account-wide volumes with the `visible_from` of a change made now."""
+        """Return the changes. Those of account-wide volumes get the `visible_from` of a change made now by the user."""
         before = self.account_preferences.read_current({change.member for change in changes if change.volume})
         now = self.clock.now()
         return [

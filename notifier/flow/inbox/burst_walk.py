@@ -10,7 +10,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import ListedItem
 from notifier.ports.inbox import InboxPosition, Timeline
-from notifier.ports.pull_index import PulledPositions, PullReader
+from notifier.ports.pull_index import NewestPositions, PullReader
 
 RUN_LENGTH = 64
 """Bursts per read, enough for three pages."""
@@ -77,7 +77,7 @@ class BurstWalk:
         self.after = min(self.after, horizon) if self.after else horizon
         return sorted(run, key=position_of, reverse=True)
 
-    async def _read_unlisted(self, pulled: PulledPositions) -> Sequence[Burst]:
+    async def _read_unlisted(self, pulled: NewestPositions) -> Sequence[Burst]:
         """Read the newest bursts from the store, as far back as the index may lack a burst.
 
         A burst that it lacks became readable after the index's last comparison, and opened at most VISIBILITY_DEADLINE
@@ -89,11 +89,11 @@ class BurstWalk:
             return ()
         return await self.timeline.older_than(self.subjects, self.after, RUN_LENGTH, self.authors, since)
 
-    async def _read_pull_index(self) -> PulledPositions:
+    async def _read_pull_index(self) -> NewestPositions:
         try:
             return await self.pull.read_newest(self.subjects)
         except CacheUnavailable:  # fails open: the store has every burst
-            return PulledPositions(positions=(), complete_since=None)
+            return NewestPositions(positions=(), complete_since=None)
 
     def _is_remaining(self, position: InboxPosition) -> bool:
         """Return whether the walk has not passed the position yet."""

@@ -12,7 +12,7 @@ from notifier.flow.inbox.subject_positions import CLOCK_SKEW, ChangeTimes
 from notifier.metrics import CacheCounters
 from notifier.ports.inbox_versions import (
     ALL_MEMBERS,
-    REMEMBERED_TTL,
+    REMEMBERED_VIEWER_TTL,
     RememberedPage,
     RememberedViewer,
     Scope,
@@ -20,7 +20,7 @@ from notifier.ports.inbox_versions import (
     member_scope,
 )
 
-FACTS_TTL = REMEMBERED_TTL
+FACTS_TTL = REMEMBERED_VIEWER_TTL
 """Time after which facts are read again, even if their versions match: some fault may have kept a change from the
 versions."""
 TTL_SPREAD_SECONDS = 150

@@ -23,17 +23,17 @@ class ShardComparison:
     followers: int
     """Followers according to the rows, or to the bitmap if the rows were not read."""
     missing: int
-    """Members in a row but not in its bitmap."""
+    """Members of the rows that are missing in a bitmap, added up over all bitmaps of the shard."""
     extra: int
-    """Members in a bitmap but in no row."""
+    """Members of a bitmap that are in no row, added up over all bitmaps of the shard."""
     unreadable: int
     """Number of unreadable bitmaps."""
-    counted: int
+    counted_followers: int
     """Followers according to the follower counts."""
 
     @property
     def has_differences(self) -> bool:
-        return bool(self.missing or self.extra or self.unreadable or self.counted != self.followers)
+        return bool(self.missing or self.extra or self.unreadable or self.counted_followers != self.followers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +49,17 @@ class AudienceVerification:
         self,
         user: UserId,
         shards: Iterable[int],
-        sample: float = inf,
+        min_followers: float = inf,
         advance: Callable[[int], object] = lambda _: None,
     ) -> Sequence[ShardComparison]:
-        """Compare shards, in the given order, until they have at least `sample` followers in total."""
-        subject, results, compared = Subject(Kind.MENTION, user), list[ShardComparison](), 0
+        """Compare shards, in the given order, until they have at least `min_followers` followers in total."""
+        subject, results, compared_followers = Subject(Kind.MENTION, user), list[ShardComparison](), 0
         counts = self.sets.follower_counts(subject)
         for shard in shards:
             results.append(self._compare(subject, shard, counts))
-            compared += results[-1].followers
+            compared_followers += results[-1].followers
             advance(1)
-            if compared >= sample:
+            if compared_followers >= min_followers:
                 break
         return results
 
@@ -75,10 +75,10 @@ class AudienceVerification:
         return results
 
     def repair(self, user: UserId, comparisons: Sequence[ShardComparison]) -> int:
-        """Request the rebuild of all shards with differences from the graph indexer; return their number."""
-        wrong = [result.shard for result in comparisons if result.has_differences]
-        self.log.append(list(repair_records(user, wrong)))
-        return len(wrong)
+        """Ask the graph indexer to rebuild all shards with differences; return their number."""
+        wrong_shards = [result.shard for result in comparisons if result.has_differences]
+        self.log.append(list(repair_records(user, wrong_shards)))
+        return len(wrong_shards)
 
     def shards(self, user: UserId) -> Sequence[int]:
         """Return all shards that may contain followers."""
@@ -106,19 +106,19 @@ class AudienceVerification:
             missing=sum(count(row_bits & ~bits) for row_bits, bits in pairs),
             extra=sum(count(bits & ~row_bits) for row_bits, bits in pairs),
             unreadable=sum(bits is None for bits in bitmaps.values()),
-            counted=_counted_followers(counts, shard),
+            counted_followers=_counted_followers(counts, shard),
         )
 
     def _check_counts(self, subject: Subject, shard: int, counts: FollowerCounts) -> ShardComparison:
-        counted = _counted_followers(counts, shard)
+        counted_followers = _counted_followers(counts, shard)
         followers = read_bitmap(self.sets, SetKind.FOLLOWERS, subject, shard)
         return ShardComparison(
             shard=shard,
-            followers=counted if followers is None else count(followers),
+            followers=counted_followers if followers is None else count(followers),
             missing=0,
             extra=0,
             unreadable=count_unreadable(self.sets, subject, shard),
-            counted=counted,
+            counted_followers=counted_followers,
         )
 
 

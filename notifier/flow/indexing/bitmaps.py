@@ -19,7 +19,7 @@ from notifier.domain.upstream.graph_changes import GraphRecord, rebuild_requests
 from notifier.domain.users.account_preferences import ACCOUNT_PREFERENCE_SETS, AccountPreferences
 from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS, SubjectPreference
 from notifier.metrics import Metrics
-from notifier.ports.audience import Follows, MemberSets, ShardBlob
+from notifier.ports.audience import Follows, MemberSets, ShardBitmap
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
@@ -34,8 +34,8 @@ T = TypeVar("T")
 class FollowChanges:
     """Follow changes of a subject that its bitmaps do not have yet."""
 
-    current: Mapping[Member, bool]
-    """Members whose follow changed, and whether they follow now."""
+    follows_by_member: Mapping[Member, bool]
+    """For each member whose follow changed, whether the member follows now."""
     repaired_shards: Collection[int]
     """Shards to rebuild because a repair was requested. Their differences count as drift."""
     imported_shards: Collection[int]
@@ -46,18 +46,22 @@ class FollowChanges:
 class PreferenceChanges:
     """Preference changes of a subject that its bitmaps do not have yet."""
 
-    current: Mapping[Member, SubjectPreference]
+    preference_by_member: Mapping[Member, SubjectPreference]
     """Current preferences of the members who changed them."""
     repaired_shards: Collection[int]
+    """Shards to rebuild because a repair was requested. Their differences count as drift."""
     imported_shards: Collection[int]
+    """Shards to rebuild because an import added rows."""
 
     @property
     def shards(self) -> Collection[int]:
-        return {*map(shard_of, self.current), *self.repaired_shards, *self.imported_shards}
+        return {*map(shard_of, self.preference_by_member), *self.repaired_shards, *self.imported_shards}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bitmaps:
+    """Updates the bitmaps of follows and preferences after their rows were written."""
+
     follows: Follows
     subject_preferences: SubjectPreferences
     account_preferences: AccountPreferencesStore
@@ -108,24 +112,25 @@ class Bitmaps:
 
     def update_account_preferences(
         self,
-        current: Mapping[Member, AccountPreferences],
+        preferences_by_member: Mapping[Member, AccountPreferences],
         repaired_shards: Collection[int],
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        """Update the account-wide bitmaps, which are those of volumes and push settings."""
-        by_shard = _by_shard_and_offset(current)
-        for shard in sorted({*by_shard, *repaired_shards, *imported_shards}):
+        """Update the bitmaps of account-wide volumes and push settings."""
+        preferences_by_shard = _by_shard_and_offset(preferences_by_member)
+        for shard in sorted({*preferences_by_shard, *repaired_shards, *imported_shards}):
             if shard in imported_shards and shard not in repaired_shards:
                 bitmaps = self.account_preferences.member_sets(shard)
             else:
-                bitmaps = self._account_bitmaps(shard, {} if shard in repaired_shards else by_shard[shard])
+                preferences = {} if shard in repaired_shards else preferences_by_shard[shard]
+                bitmaps = self._account_bitmaps(shard, preferences)
             self._put(((None, kind, shard, bits) for kind, bits in bitmaps.items()), token)
 
     def _account_bitmaps(self, shard: int, preferences: Mapping[int, AccountPreferences]) -> Mapping[SetKind, Bits]:
-        """Return the shard's account-wide bitmaps, with the changed preferences of members, by offset in the shard.
+        """Return the shard's account-wide bitmaps with the members' changed preferences, by offset in the shard.
 
-        Without preferences, or if a bitmap is unreadable, the bitmaps are rebuilt from the rows.
+        Without changed preferences, or if a bitmap is unreadable, the bitmaps are rebuilt from the rows.
         """
         before = (
             {kind: read_bitmap(self.sets, kind, None, shard) for kind in ACCOUNT_PREFERENCE_SETS} if preferences else {}
@@ -144,16 +149,16 @@ class Bitmaps:
     def _follower_bitmaps(self, subject: Subject, changes: FollowChanges) -> Mapping[int, Bits]:
         bitmaps = {
             shard: self._updated_followers(subject, shard, is_follower)
-            for shard, is_follower in _by_shard_and_offset(changes.current).items()
+            for shard, is_follower in _by_shard_and_offset(changes.follows_by_member).items()
         }
         bitmaps |= {shard: self.follows.followers(subject, shard) for shard in changes.imported_shards}
         return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.repaired_shards}
 
     def _updated_followers(self, subject: Subject, shard: int, is_follower: Mapping[int, bool]) -> Bits:
-        """Return the shard's bitmap after setting or clearing the bits of members, given by offset in the shard."""
+        """Return the shard's bitmap after setting or clearing the bits of members, by offset in the shard."""
         before = read_bitmap(self.sets, SetKind.FOLLOWERS, subject, shard)
-        # Rebuild an unreadable bitmap from the rows, which have the changes already. An empty bitmap would lose the
-        # other followers.
+        # Rebuild an unreadable bitmap from the rows, which have the changes already. Starting from an empty bitmap
+        # would lose the other followers.
         return self._rebuilt_followers(subject, shard) if before is None else with_members(before, is_follower)
 
     def _rebuilt_followers(self, subject: Subject, shard: int) -> Bits:
@@ -171,7 +176,7 @@ class Bitmaps:
             return self._rebuilt_preferences(subject, shard)
         preferences = {
             member % SHARD_MEMBERS: preference
-            for member, preference in changes.current.items()
+            for member, preference in changes.preference_by_member.items()
             if shard_of(member) == shard
         }
         return {
@@ -194,9 +199,9 @@ class Bitmaps:
         return after
 
     def _put(self, bitmaps: Iterable[tuple[Subject | None, SetKind, int, Bits]], token: FencingToken) -> None:
-        """Write the bitmaps. Each is given once: of two writes with equal fencing tokens, a store may keep either."""
+        """Write the bitmaps, each once: of two writes with the same fencing token, a store may keep either."""
         self.sets.put(
-            (ShardBlob(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in bitmaps), token
+            (ShardBitmap(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in bitmaps), token
         )
 
 
@@ -214,16 +219,16 @@ def _by_shard_and_offset(by_member: Mapping[Member, T]) -> Mapping[int, Mapping[
     return by_shard
 
 
-# Repair: a process that finds a bitmap unreadable requests that it is rebuilt from the rows, and retries later.
+# Repair: a process that finds an unreadable bitmap asks the graph indexer to rebuild it, and retries later.
 
 REQUEST_INTERVAL = timedelta(seconds=10)
-"""Minimum interval between the rebuild requests of a process for one shard. While the indexer is stopped, retries of
+"""Minimum interval between the rebuild requests of a process for one shard. While the indexer is down, retries of
 slices must not flood its stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfRepairingSets:
-    """Reads live sets, and requests the rebuild of unreadable bitmaps."""
+    """Reads live sets, and asks the graph indexer to rebuild unreadable bitmaps."""
 
     sets: MemberSets
     log: EventLog
@@ -239,19 +244,19 @@ class SelfRepairingSets:
         try:
             return self.sets.live(subject, shards, restricted_to)
         except Poison as poison:
-            requested = [self._request_rebuild(owner, shards) for owner in _owners(subject, restricted_to)]
-            if not any(requested):
+            rebuilt_shards = [self._request_rebuild(owner, shards) for owner in _owners(subject, restricted_to)]
+            if not any(rebuilt_shards):
                 raise
             # StoreUnavailable makes the caller retry. Retries repeat the request until the bitmap is rebuilt.
             raise StoreUnavailable(f"The bitmap is being rebuilt: {poison}") from poison
 
     def _request_rebuild(self, owner: Subject, shards: Iterable[int]) -> Collection[int]:
-        """Return the shards with unreadable bitmaps, after requesting their rebuild from the graph indexer."""
-        damaged, now = [shard for shard in shards if count_unreadable(self.sets, owner, shard)], self.clock.now()
-        if due_shards := [shard for shard in damaged if self.next_request_at.get((owner, shard), now) <= now]:
+        """Return the shards with unreadable bitmaps, after asking the graph indexer to rebuild them."""
+        damaged_shards, now = [shard for shard in shards if count_unreadable(self.sets, owner, shard)], self.clock.now()
+        if due_shards := [shard for shard in damaged_shards if self.next_request_at.get((owner, shard), now) <= now]:
             self.log.append(list(repair_records(owner.owner, due_shards)))
             self.next_request_at.update(dict.fromkeys(((owner, shard) for shard in due_shards), now + REQUEST_INTERVAL))
-        return damaged
+        return damaged_shards
 
 
 def count_unreadable(sets: MemberSets, owner: Subject, shard: int) -> int:

@@ -33,7 +33,7 @@ ShardsBySubject = Mapping[Subject, Collection[int]]
 class GraphIndexer:
     directory: Directory
     bitmaps: Bitmaps
-    """Writer of the bitmaps. It also has the ports of the follow and preference rows."""
+    """Writes the bitmaps. It also has the ports of the follow and preference rows."""
     user_blocks: UserBlocks
     epochs: Epochs
     owns_records: Callable[[], bool]
@@ -52,17 +52,17 @@ class GraphIndexer:
         graph_records = [unpack(GraphRecord, logged.record.value) for logged in records]
         # Write user blocks first, because they should take effect as early as possible.
         self._write_user_blocks([record.user_block_change for record in graph_records if record.user_block_change])
-        repairs = _shards_to_rebuild(
+        repaired_shards = _shards_to_rebuild(
             graph_records, lambda rebuild: not rebuild.has_imported_follows and not rebuild.has_imported_preferences
         )
         imported_follows = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_follows)
         imported_preferences = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_preferences)
         self._update_follows(
-            [record.change for record in graph_records if record.change], repairs, imported_follows, token
+            [record.change for record in graph_records if record.change], repaired_shards, imported_follows, token
         )
         self._update_preferences(
             [record.preference_change for record in graph_records if record.preference_change],
-            repairs,
+            repaired_shards,
             imported_preferences,
             token,
         )
@@ -93,18 +93,18 @@ class GraphIndexer:
         imported_shards: ShardsBySubject,
         token: FencingToken,
     ) -> None:
-        # Number the followed accounts, too: only an account with a number can be mentioned.
+        # Number the followed accounts, too: only accounts with a number can be mentioned.
         members = self.directory.assign_numbers(
             [user for change in changes for user in (change.follower, change.followed)]
         )
         self.bitmaps.follows.write([change.follow_row(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
-        current = _group_by_subject(self.bitmaps.follows.read_current(pairs))
-        if subjects := current.keys() | repaired_shards.keys() | imported_shards.keys():
+        current_follows = _group_by_subject(self.bitmaps.follows.read_current(pairs))
+        if subjects := current_follows.keys() | repaired_shards.keys() | imported_shards.keys():
             self.bitmaps.update_follows(
                 {
                     subject: FollowChanges(
-                        current=current.get(subject, {}),
+                        follows_by_member=current_follows.get(subject, {}),
                         repaired_shards=repaired_shards.get(subject, ()),
                         imported_shards=imported_shards.get(subject, ()),
                     )
@@ -121,14 +121,14 @@ class GraphIndexer:
         token: FencingToken,
     ) -> None:
         self.bitmaps.subject_preferences.write(changes)
-        current = _group_by_subject(
+        current_preferences = _group_by_subject(
             self.bitmaps.subject_preferences.read_current({(change.subject, change.member) for change in changes})
         )
-        subjects = current.keys() | repaired_shards.keys() | imported_shards.keys()
+        subjects = current_preferences.keys() | repaired_shards.keys() | imported_shards.keys()
         self.bitmaps.update_preferences(
             {
                 subject: PreferenceChanges(
-                    current=current.get(subject, {}),
+                    preference_by_member=current_preferences.get(subject, {}),
                     repaired_shards=repaired_shards.get(subject, ()),
                     imported_shards=imported_shards.get(subject, ()),
                 )
@@ -147,8 +147,8 @@ class GraphIndexer:
         if not changes and not repaired_shards and not imported_shards:
             return
         self.bitmaps.account_preferences.write(changes)
-        current = self.bitmaps.account_preferences.read_current({change.member for change in changes})
-        self.bitmaps.update_account_preferences(current, repaired_shards, imported_shards, token)
+        current_preferences = self.bitmaps.account_preferences.read_current({change.member for change in changes})
+        self.bitmaps.update_account_preferences(current_preferences, repaired_shards, imported_shards, token)
 
 
 def _shards_to_rebuild(records: Iterable[GraphRecord], matches: Callable[[Rebuild], bool]) -> ShardsBySubject:

@@ -33,8 +33,7 @@ MAX_RETRACTIONS_HIDDEN = 20
 If a request has more, the gateway settles none of them, and leaves all to the retractor.
 """
 MAX_MENTIONS_HIDDEN = 2_000
-"""Most mentions that the gateway hides before the response, latest first; they take about a second. The retractor
-hides the others."""
+"""Most mentions that the gateway hides before the response, in about a second. The retractor hides the others."""
 
 
 class IntakeStatus(StrEnum):
@@ -71,10 +70,9 @@ class Gateway:
         return receipts
 
     def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
-        """Make the events durable, and return one receipt per event, in order. An error gets the status REFUSED.
+        """Make the events durable, and return one receipt per event, in order. The receipt of an error is REFUSED.
 
-        Raises LogUnavailable or DiskFull; then no event is certain to be accepted, and sending all of them again is
-        safe.
+        Raises LogUnavailable or DiskFull; some events may then be in the log. It is safe to send all of them again.
         """
         known_digests = dict(self._read_digests([event.id for event in events if isinstance(event, Event)]))
         receipts, new_digests = [], dict[EventId, str]()
@@ -105,11 +103,10 @@ class Gateway:
         return IntakeReceipt(status=IntakeStatus.REFUSED, error=error)
 
     def hide(self, retractions: Collection[Retraction]) -> bool:
-        """Settle retractions that are already in the log; return False if they are too many or the settlement fails.
+        """Settle retractions that are already in the log. Return False if there are none or too many, or on failure.
 
-        Up to MAX_MENTIONS_HIDDEN mentions are hidden, and no later read shows them. The call only makes retractions
-        faster: the retractor reads the same retractions from the log and settles them again. So after a failure the
-        content disappears later.
+        Up to MAX_MENTIONS_HIDDEN mentions are hidden, and no later read shows them. The retractor reads the same
+        retractions from the log and settles all of them. So after a failure the content disappears later.
         """
         if not 0 < len(retractions) <= MAX_RETRACTIONS_HIDDEN:
             return False
@@ -122,7 +119,7 @@ class Gateway:
     def _read_digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
             digests = self.recent_events.digests(ids)
-            # Ignore corrupt values: they differ from every digest, so the event would be refused as a conflict.
+            # Ignore corrupt values: an event with such a value would be refused as a conflict.
             return {id: value for id, value in digests.items() if CONTENT_DIGEST_PATTERN.fullmatch(value)}
         except CacheUnavailable:  # fails open: the coordinator finds the duplicates later
             self.metrics.outages.labels("cache").inc()
@@ -137,7 +134,7 @@ def content_digest(event: Event) -> str:
 def _record(event: GraphChange | UserBlockChange | AccountChange | Retraction | Sighting) -> Record:
     """Return the log record of an event other than a mention.
 
-    Reading the record twice is harmless: its sequence number or rank shows that it is not newer than the stored state.
+    Its reader may apply it twice: changes have a sequence number or rank, and a sighting only sets a bit.
     """
     match event:
         case GraphChange():

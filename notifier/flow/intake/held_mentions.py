@@ -1,4 +1,4 @@
-"""Release of held mentions: append them to the log again, marked as released."""
+"""Releases held mentions: appends their events to the log again, marked as released."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,18 +28,16 @@ class HeldMentionRelease:
         return cls(log=ports.log, held_mentions=ports.held_mentions, clock=ports.clock)
 
     def __call__(self, mentions: Sequence[HeldMention], operator: str) -> Sequence[HeldMention]:
-        """Release the mentions; return those whose decision this call has recorded.
+        """Release the mentions that still wait; return those whose release this call has recorded.
 
         Raises LogUnavailable, DiskFull and StoreUnavailable. After an error some mentions may be in the log although
         they are still waiting for a decision.
-
-        Append to the log before recording the decision. After a crash between the two, the mention is in the log and
-        still waiting. A moderator releases it again, and the coordinator recognizes the repeated event. In the opposite
-        order, the crash would leave a released mention that no router reads.
-
-        A moderator may drop a mention after it was appended. A router that reads the record after the drop obeys the
-        drop; a router that has already read the record has delivered the mention.
         """
+        # Append to the log before recording the decision. After a crash between the two, the mention is in the log and
+        # still waiting. A moderator releases it again, and the coordinator recognizes the repeated event. In the
+        # opposite order, the crash would leave a released mention that no router reads.
+        # Another moderator may drop the mention between the two. If a router has read the record before the drop, the
+        # mention is delivered all the same.
         now = self.clock.now()
         waiting = [mention for mention in mentions if mention.event and mention.is_waiting(now)]
         self.log.append(

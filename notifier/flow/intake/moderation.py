@@ -27,14 +27,17 @@ REFUSAL_BY_VERDICT = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: Mention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModerationFacts:
-    """Moderation facts about all accounts that a batch of events names."""
+    """Facts about the authors and the named accounts of a batch of events."""
 
     accounts: Mapping[UserId, DirectoryEntry]
     reach_limits: Mapping[UserId, ReachLimit]
     """Operators' verdicts, by author."""
     account_preferences: Mapping[Member, AccountPreferences]
     follow_pairs: Collection[Pair]
-    """Follows of authors by named accounts, for named accounts that accept mentions only from accounts they follow."""
+    """Named accounts that follow an author, as pairs of the author's subject and the account's member.
+
+    They are read only for accounts that accept mentions only from accounts that they follow.
+    """
     held_mentions: Mapping[EventId, HeldMention]
     """Held mentions by event, decided or not."""
     rule: VerdictRule
@@ -42,11 +45,11 @@ class ModerationFacts:
     def decide(
         self, event: Event, mentioned: UserId, take_author_token: Callable[[], bool], *, released: bool
     ) -> Verdict | MentionRefusal:
-        """Return how far the mention carries to the account's followers, or why they get none.
+        """Return how far the mention carries to the account's followers, or why they do not get it.
 
         NOT_WANTED stops only the fan-out to followers: the account itself still gets the mention. `released` says that
-        an operator has released the mention. `take_author_token` takes a token of the author's cap on mentions with
-        alerts, and returns False if none is left. It is called last, so that a refused mention takes no token.
+        an operator has released the mention. `take_author_token` takes a token of the author's cap, and returns False
+        if none is left. It is not called for a refused mention.
         """
         account = self.accounts.get(mentioned)
         if (refusal := _account_refusal(event, account)) is not None:
@@ -111,7 +114,7 @@ class ModerationLookup:
             reach_limits=reach_limits,
             account_preferences=account_preferences,
             follow_pairs=self._read_follow_pairs(events, accounts, account_preferences),
-            # Only an author with a limit is held, and a lifted limit keeps its row (with the verdict ALL).
+            # Only mentions by an author with a limit are held. A lifted limit still has a row, with the verdict ALL.
             held_mentions=self._read_held_mentions([event for event in events if event.author in reach_limits]),
             rule=self.rule,
         )
@@ -152,5 +155,5 @@ def _mentions_allowed(
 
 
 def _follow_pair(event: Event, account: DirectoryEntry) -> Pair:
-    """Return the pair whose follow means that the account follows the author."""
+    """Return the key of the account's follow of the author."""
     return Subject(Kind.MENTION, event.author), account.member

@@ -27,6 +27,7 @@ from notifier.ports.event_log import EventLog, Logged, Record
 from notifier.ports.retractions import HeldMentions
 
 COUNTS_TTL = timedelta(minutes=5)
+"""How long a follower count is used before it is read again."""
 MAX_CACHED_COUNTS = 150_000
 """Most cached accounts: 500 mentions a second name 150,000 accounts in five minutes if no account repeats. An entry
 that is evicted before it expires is read again."""
@@ -40,12 +41,13 @@ class _CachedCount(NamedTuple):
 
 @dataclass(slots=True)
 class FollowerCountCache:
-    """Bounded cache of follower counts and lanes. Each entry is valid for five minutes."""
+    """Bounded cache of follower counts and lanes."""
 
     sets: MemberSets
     heads: Heads
     clock: Clock
     threshold: int
+    """Number of followers from which an account is a celebrity."""
     max_entries: int = MAX_CACHED_COUNTS
     ttl: timedelta = COUNTS_TTL
     _entries: dict[Subject, _CachedCount] = field(default_factory=dict)
@@ -107,9 +109,9 @@ class Router:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Append all mentions of the records to the log, and store all refusals and held mentions.
 
-        A crash before the commit repeats the records. Repeating them is harmless: the coordinator recognizes the events
-        of repeated mentions. A repeated held event never replaces a moderator's decision, even if the author's limit
-        was lifted since.
+        After a crash before the commit, the records are read again. That is harmless: the coordinator recognizes the
+        events of repeated mentions. A repeated held event never replaces a moderator's decision, even if the author's
+        limit was lifted since.
         """
         events = [unpack(LoggedEvent, logged.record.value) for logged in records]
         facts = self.moderation(events)
@@ -126,14 +128,16 @@ class Router:
         self._count_in_metrics(mentions, refused)
 
     def _route(self, event: LoggedEvent, facts: ModerationFacts) -> Iterator[Mention | MentionOutcome]:
-        """Yield up to two mentions per named account, one for itself and one for its followers, and any refusal."""
+        """Yield for each named account a mention for its followers or a refusal, and the account's own mention.
+
+        The account gets no mention of its own if `decide` refuses for a reason other than NOT_WANTED.
+        """
         for account in event.mentioned:
             subject = Subject(Kind.MENTION, account)
             take_author_token = partial(self._take_author_token, event.author, subject)
             decision = facts.decide(event, account, take_author_token, released=event.released)
             if isinstance(decision, MentionRefusal):
                 yield MentionOutcome(event=event.id, account=account, burst=None, refusal=decision)
-            # With NOT_WANTED the account itself still gets its mention.
             if decision is MentionRefusal.NOT_WANTED or isinstance(decision, Verdict):
                 own_verdict = facts.verdict_for_account(event, released=event.released)
                 yield Mention.from_event(
@@ -144,7 +148,7 @@ class Router:
                 yield Mention.from_event(event, subject, decision, lane=lane, followers=followers)
 
     def _take_author_token(self, author: UserId, subject: Subject) -> bool:
-        """Take a token of the author's cap for a mention in the celebrity lane; return False if none is left."""
+        """Take a token of the author's cap; return False if none is left. The standard lane needs no token."""
         _, lane = self.follower_counts(subject)
         if lane is Lane.STANDARD:
             return True
@@ -161,7 +165,7 @@ class Router:
 
 
 def _held_mention(event: LoggedEvent, results: Collection[Mention | MentionOutcome]) -> HeldMention | None:
-    """Return the held mention of all accounts for which the event is held; None if there are none."""
+    """Return one held mention for all accounts for which the event is held; None if there are none."""
     accounts = [
         result.account
         for result in results

@@ -1,8 +1,8 @@
 """Live hub: the open streams of one API process, and the event sources they share.
 
-Each burst is processed once for all streams. New bursts come from the bus at once. The store is also read once a
-second, for bursts whose message the bus lost. The growth of a burst comes from the bus alone, so all clients load their
-page again if bus messages may have been missed. Marks are read again every 10 s.
+New bursts come from the bus at once. The store is also read once a second, for bursts whose message the bus lost. The
+growth of a burst comes from the bus alone, so all clients load their page again if bus messages may have been missed.
+Each user's marks are read again every 10 s.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ TaskCoroutine = Coroutine[Any, Any, None]
 
 @dataclass(slots=True, kw_only=True)
 class BackgroundTasks:
-    """Background tasks of a hub. The hub starts them with its first stream. One instance per event loop."""
+    """Background tasks of a hub. The first stream starts them."""
 
     startup: Callable[[], TaskCoroutine]
-    """Calls `start` for each background task. Each new stream waits until `startup` has returned."""
+    """Calls `start` for each background task. Streams open only after it has returned."""
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     startup_task: "asyncio.Task[None] | None" = None
     """The task that runs `startup`; None before the first start and after `stop`."""
@@ -82,14 +82,15 @@ LOGGER = logging.getLogger("notifier.live")
 MAX_STREAMS_PER_USER = 10
 """Most streams per user: a few devices with a few browser tabs each."""
 MAX_FACTS_AGE = timedelta(seconds=10)
-"""Age at which a listener's follows, user blocks and marks are read again, since other processes may change them."""
+"""Age at which a listener's viewer facts are read again, because other processes may have changed them."""
 SWEEP_INTERVAL_SECONDS = 1.0
 """Seconds between reads of the store. A burst whose bus message was lost arrives up to this much later."""
 BUS_CONNECT_TIMEOUT_SECONDS = 0.5
-"""Most seconds that the first stream waits for the bus. If the bus connects later, clients load their page again."""
+"""Longest time that the first stream waits for the bus. If the bus connects later, clients load their page
+again."""
 HEARTBEAT_INTERVAL = timedelta(seconds=15)
-"""Longest time without a byte on a stream: proxies and phones close connections that are silent for 30 s to a minute.
-A stream is cut off if one write takes longer than this."""
+"""Longest time without a byte on a stream. Proxies and phones close connections that are silent for 30 to 60 s. A
+stream is cut off if one write takes longer than this."""
 IDLE_STOP_AFTER = timedelta(minutes=2)
 """Time without a stream after which the hub stops. Clients that lost their connection return within a minute, and a
 running hub can send them what they missed."""
@@ -124,9 +125,9 @@ class LiveHub:
     swept_at: datetime | None = None
     """Start of the last sweep of the store."""
     caught_up_at: datetime = LONG_AGO
-    """When the last message of the bus had been read."""
+    """When the bus last signaled that all its messages have been read."""
     is_disconnected: bool = True
-    """Whether bus messages are being missed: until the bus connects, and after its connection was lost."""
+    """Whether bus messages are missed now: until the bus connects, and while its connection is lost."""
     is_closed: bool = False
     """Whether the process is shutting down and accepts no more streams."""
     bus_connected: asyncio.Event = field(default_factory=asyncio.Event)
@@ -174,12 +175,14 @@ class LiveHub:
         self._release_stream(listener.user)
 
     def as_of(self) -> datetime:
-        """Return the time up to which the hub has received all bursts and all growth, for all listeners."""
+        """Return the time up to which the hub has received all bursts and all their growth."""
         swept = LONG_AGO if self.swept_at is None else self.swept_at + CERTAINLY_VISIBLE_AGE - VISIBILITY_DEADLINE
         return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - CERTAINLY_VISIBLE_AGE)
 
     def publish_marks(self, user: UserId, bursts: Collection[BurstKey] = ()) -> None:
-        """Send a user's changed marks to all streams of the user. `bursts` are the bursts whose marks were set.
+        """Send a user's changed marks to all streams of the user.
+
+        `bursts` are the bursts whose marks were set; none if the inbox was marked as seen.
 
         The streams of this process get the marks at once, and those of other processes through the bus. While the bus
         is down, other processes get the marks when they next read the user's facts.
@@ -189,10 +192,10 @@ class LiveHub:
         self.tasks.start(self._publish(message))
 
     def apply_marks(self, message: MarksChanged) -> None:
-        """Read the user's facts again, and send the named bursts with their marks.
+        """Read the user's facts again, and send the bursts of the message with their marks.
 
-        The bursts are sent even if their marks are those read before: two devices may have set opposite marks at the
-        same moment, so a device may show another mark.
+        They are sent even if their marks are those that were read before. If two devices set opposite marks at the same
+        moment, one of them still shows the mark that lost.
         """
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO
@@ -202,9 +205,10 @@ class LiveHub:
     def reset_listeners(self) -> None:
         """Reset all listeners, because messages of the bus may have been missed.
 
-        Clients load their page again, for the growth of bursts. Badges are counted again, for retractions.
+        Clients then load their page again, which has the missed growth. Badges are counted again, because bursts may
+        have been retracted.
         """
-        self.registry.buffer.since = self.clock.now()
+        self.registry.buffer.complete_since = self.clock.now()
         for listener in self.registry.listeners.values():
             listener.reset()
 
@@ -215,13 +219,13 @@ class LiveHub:
             self.registry.deliver(burst)
         self.swept_at = now
 
-    async def refresh_old(self) -> None:
+    async def refresh_outdated(self) -> None:
         """Refresh the listeners whose facts are older than MAX_FACTS_AGE. Raises StoreUnavailable."""
         for listener in [*self.registry.listeners.values()]:
             if listener.loaded_at <= self.clock.now() - MAX_FACTS_AGE:
                 try:
                     await self._refresh_or_end(listener)
-                except StoreUnavailable:  # an outage ends the round; the next round begins with the other listeners
+                except StoreUnavailable:  # an outage ends the round, and the next round begins with the other listeners
                     self.registry.move_to_end(listener)
                     raise
 
@@ -242,7 +246,7 @@ class LiveHub:
             self._stop_tasks()
 
     def close(self) -> None:
-        """End all streams, and admit no others."""
+        """End all streams, and accept no more."""
         self.is_closed = True
         for stream in self._streams():
             stream.end()
@@ -263,16 +267,16 @@ class LiveHub:
         self.metrics.streams.set(self.stream_counts.total())
 
     async def _start_tasks(self) -> None:
-        """Read the recent bursts once, and start the background tasks.
+        """Read the recent bursts, and start the background tasks.
 
-        The client of the first stream has just loaded a page with these bursts, so only later updates are sent.
+        The recent bursts are only buffered: the client of the first stream has just loaded a page that has them.
         """
         with suppress(Unavailable):
             await self.sweep()
         if self.is_closed:
             return
         self.tasks.start(self._listen())
-        for step in (self.sweep, self.refresh_old, self.registry.send_due_digests, self.check_streams):
+        for step in (self.sweep, self.refresh_outdated, self.registry.send_due_digests, self.check_streams):
             self.tasks.start(self._repeat_step(step))
         with suppress(TimeoutError):
             async with asyncio.timeout(BUS_CONNECT_TIMEOUT_SECONDS):
@@ -281,7 +285,7 @@ class LiveHub:
     def _stop_tasks(self) -> None:
         """Stop the tasks, and return to the initial state.
 
-        Bursts that are published from now on are not received. So the buffer is emptied: it would have a gap.
+        The buffer is emptied, because it would lack the bursts that are published until the next start.
         """
         self.tasks.stop()
         self.registry.buffer = RecentBurstBuffer(max_bursts=self.registry.buffer.max_bursts)
@@ -349,7 +353,7 @@ class LiveHub:
     async def _run_step(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except Unavailable:  # fails open: data that was read before stays in use until the store answers again
+        except Unavailable:  # fails open: the facts that were read before stay in use until the store answers again
             self.metrics.outages.labels("store").inc()
         except Exception:
             LOGGER.exception("a step of the live streams failed")

@@ -1,4 +1,4 @@
-"""Live listeners of a process: the subjects they follow, and the updates they receive."""
+"""Live listeners of a process, by the subjects they follow; delivers updates to them."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -43,9 +43,11 @@ class ListenerRegistry:
     clock: Clock
     buffer: RecentBurstBuffer = field(default_factory=RecentBurstBuffer)
     listeners: dict[UserId, Listener] = field(default_factory=dict)
-    by_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    listeners_by_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
     """Listeners who get the subject's bursts as individual rows."""
-    by_digest_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    listeners_by_digest_subject: dict[Subject, dict[UserId, Listener]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     """Listeners who get the subject's bursts in a digest only."""
 
     async def get_or_add(self, user: UserId) -> Listener:
@@ -69,35 +71,35 @@ class ListenerRegistry:
         if before is not None and before.version >= burst.version:
             return
         self.buffer.put(burst, now)
-        for listener in self.by_subject.get(burst.key.subject, {}).values():
+        for listener in self.listeners_by_subject.get(burst.key.subject, {}).values():
             listener.deliver(burst, before, now)
-        for listener in self.by_digest_subject.get(burst.key.subject, {}).values():
+        for listener in self.listeners_by_digest_subject.get(burst.key.subject, {}).values():
             listener.deliver_in_digest(burst, before, now)
 
-    def resume(self, listener: Listener, stream: Stream, last: StreamPosition | None) -> None:
-        """Queue the bursts that became visible or grew since `last`, the position of the client's last event.
+    def resume(self, listener: Listener, stream: Stream, last_position: StreamPosition | None) -> None:
+        """Queue the bursts that opened, grew or were hidden since `last_position`, that of the client's last event.
 
-        Reset the stream instead if `last` is unknown, older than the buffer, or from before a change of the viewer's
-        facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
+        Reset the stream instead if `last_position` is unknown, older than the buffer, or from before a change of the
+        viewer's facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
         """
-        view, complete_since = listener.view(self.clock.now()), self.buffer.since
-        if last is None or complete_since is None or last.as_of < complete_since:
+        view, complete_since = listener.view(self.clock.now()), self.buffer.complete_since
+        if last_position is None or complete_since is None or last_position.as_of < complete_since:
             stream.reset()
             return
-        if (last.visibility, last.marks) != (listener.visibility, listener.marks):
+        if (last_position.visibility, last_position.marks) != (listener.visibility, listener.marks):
             stream.reset()
             return
-        subjects, digest_due_at = {*view.subjects}, next_digest_due(view, last.as_of)
-        bursts = [burst for burst in self.buffer.received_since(last.as_of) if burst.key.subject in subjects]
-        events = [(event, burst) for burst in bursts if (event := event_for(burst, None, view, last.as_of))]
+        subjects, digest_due_at = {*view.subjects}, next_digest_due(view, last_position.as_of)
+        bursts = [burst for burst in self.buffer.received_since(last_position.as_of) if burst.key.subject in subjects]
+        events = [(event, burst) for burst in bursts if (event := event_for(burst, None, view, last_position.as_of))]
         if (
             len(events) > PAGE_SIZE
             or (digest_due_at is not None and digest_due_at <= view.now)
-            or self._may_have_changed_digest(view, last.as_of)
+            or self._may_have_changed_digest(view, last_position.as_of)
         ):
             stream.reset()
             return
-        stream.as_of = last.as_of
+        stream.as_of = last_position.as_of
         for event, burst in reversed(events):
             stream.put(event, burst)
 
@@ -110,8 +112,8 @@ class ListenerRegistry:
     async def send_due_digests(self) -> None:
         """Send the digests that have fallen due, once all bursts that opened before are readable.
 
-        Listeners take turns: at the digest hour that most users have, they must not all read the store at once. Raises
-        StoreUnavailable.
+        One listener is served after the other: at the digest hour of most users, they must not all read the store at
+        once. Raises StoreUnavailable.
         """
         readable_until = self.clock.now() - MAX_UNLISTED_AGE
         for listener in [*self.listeners.values()]:
@@ -132,7 +134,7 @@ class ListenerRegistry:
         return any(burst.silent or burst.count < counts.get(burst.key, 0) for burst in updates)
 
     def move_to_end(self, listener: Listener) -> None:
-        """Move the listener to the end of the round. If only its own reads fail, the others get their turn first."""
+        """Move the listener to the end of the next round. If only its own reads fail, the others are still served."""
         if self.listeners.get(listener.user) is listener:
             self.listeners[listener.user] = self.listeners.pop(listener.user)
 
@@ -171,8 +173,8 @@ class ListenerRegistry:
             now = self.clock.now()
             if viewer != listener.viewer:
                 self._set_viewer(listener, viewer)
-            # There is no await between setting the viewer and queueing its marks. So the client gets each changed mark
-            # before, or with, the first event id whose fingerprint includes that mark.
+            # There must be no await between setting the viewer and queueing the changed marks. A client must get each
+            # changed mark before, or with, the first event id whose fingerprint includes that mark.
             listener.unsent_marks -= marks_to_send
             for stream in listener.streams:
                 stream.queue_marked(entries)
@@ -194,27 +196,27 @@ class ListenerRegistry:
         view = listener.view(self.clock.now())
         listener.next_digest_at = next_digest_due(view, listener.digests_sent_until)
         for subject in view.subjects:
-            self.by_subject[subject][listener.user] = listener
+            self.listeners_by_subject[subject][listener.user] = listener
         for subject in view.digest_subjects:
-            self.by_digest_subject[subject][listener.user] = listener
+            self.listeners_by_digest_subject[subject][listener.user] = listener
 
     def _remove_from_subjects(self, listener: Listener) -> None:
         if listener.viewer is None:
             return
         view = listener.view(self.clock.now())
-        for listeners_by_subject, subjects in (
-            (self.by_subject, view.subjects),
-            (self.by_digest_subject, view.digest_subjects),
+        for listeners, subjects in (
+            (self.listeners_by_subject, view.subjects),
+            (self.listeners_by_digest_subject, view.digest_subjects),
         ):
             for subject in subjects:
-                listeners_by_subject[subject].pop(listener.user, None)
-                if not listeners_by_subject[subject]:
-                    del listeners_by_subject[subject]
+                listeners[subject].pop(listener.user, None)
+                if not listeners[subject]:
+                    del listeners[subject]
 
     async def _count_unread(self, listener: Listener, now: datetime) -> None:
         """Load the keys of the unread bursts, as `GET /v1/inbox/unread` does.
 
-        Keys are kept instead of a number, so that an update of an unread burst does not count it twice.
+        Keys are kept instead of a number. So a burst that grows is not counted twice.
         """
         view = listener.view(now)
         unread_keys = await self.inbox.unread_keys(view)

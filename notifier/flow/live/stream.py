@@ -18,15 +18,15 @@ from notifier.flow.inbox.digests import changes_digest, digest_due_for
 from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_of
 
 MAX_BUFFERED_BURSTS = 10_000
-"""Bursts kept for clients that reconnect: eleven a second for the 15 minutes that a token is valid. They take 20 MB."""
+"""Most bursts kept for clients that reconnect: eleven a second in the 15 minutes that a token is valid; 20 MB."""
 MAX_QUEUED_BURSTS = 100
-"""Most bursts in a stream's queue. A client that is further behind is cut off, and loads its page again."""
+"""Most bursts in a stream's queue. A client that reads too slowly for that is cut off, and loads its page again."""
 PAGE_SIZE = 20
-"""Most events queued for a client that reconnects, and most queued bursts with changed marks. For more of them the
+"""Most events queued for a client that reconnects, and most queued bursts with changed marks. If there are more, the
 client loads its first page again, with one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
-"""Finest difference between two times."""
+"""Smallest difference between two times."""
 
 
 class StreamEvent(StrEnum):
@@ -70,14 +70,19 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUpdate:
+    """An event to send to the client, with its content."""
+
     event: StreamEvent
     item: InboxItem | None = None
+    """Item of a ROW, GROUP or MARKED event."""
     hidden: BurstKey | None = None
+    """Burst of a HIDDEN event."""
     badge: Badge | None = None
+    """Badge of a COUNT event."""
 
 
 def event_for(burst: Burst, before: Burst | None, view: InboxView, since: datetime) -> StreamEvent | None:
-    """Return the event of a burst for a viewer whose page is of the time `since`; None if there is no event.
+    """Return the event of a burst for a viewer whose page was loaded at `since`; None if there is no event.
 
     `before` is the last version that this process received; None if this is the first.
     """
@@ -85,7 +90,7 @@ def event_for(burst: Burst, before: Burst | None, view: InboxView, since: dateti
         return StreamEvent.HIDDEN if _may_be_on_page(view, burst, before) else None
     if before is None:
         return StreamEvent.ROW if burst.opened_at > since else StreamEvent.GROUP
-    # ROW if the viewer could not see the burst before, for example because all its mentioners were blocked.
+    # ROW if the viewer could not see the burst before, for example because all its authors were blocked.
     return StreamEvent.GROUP if is_visible(before, view.viewer, now=view.now) else StreamEvent.ROW
 
 
@@ -102,7 +107,7 @@ def _may_be_on_page(view: InboxView, burst: Burst, before: Burst | None) -> bool
 def visibility_fingerprint(viewer: Viewer) -> bytes:
     """Return a fingerprint of everything except marks that decides which bursts the viewer sees.
 
-    It has a fixed length and reveals nothing.
+    It has a fixed length, and the facts cannot be read from it.
     """
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
     volumes = sorted((str(subject), volume) for subject, volume in viewer.volume.items())
@@ -113,9 +118,9 @@ def visibility_fingerprint(viewer: Viewer) -> bytes:
 
 
 def marks_fingerprint(viewer: Viewer) -> bytes:
-    """Return a fingerprint of the viewer's marks of bursts, without the time up to which everything is seen.
+    """Return a fingerprint of the viewer's marks of single bursts. It does not cover what was marked as seen.
 
-    It has a fixed length and reveals nothing.
+    It has a fixed length, and the marks cannot be read from it.
     """
     return _fingerprint(sorted((str(key), mark) for key, mark in viewer.marks.by_burst.items()))
 
@@ -141,8 +146,8 @@ class RecentBurstBuffer:
     """The bursts that a process received last, in order of receipt, each in its latest state."""
 
     max_bursts: int = MAX_BUFFERED_BURSTS
-    since: datetime | None = None
-    """Everything published from this time on is in the buffer. None before the bus is connected."""
+    complete_since: datetime | None = None
+    """All bursts published from this time on are in the buffer. None before the bus is connected."""
     bursts: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
 
     def get(self, key: BurstKey) -> Burst | None:
@@ -154,24 +159,24 @@ class RecentBurstBuffer:
         self.bursts.move_to_end(burst.key)
         if len(self.bursts) > self.max_bursts:
             _, oldest = self.bursts.popitem(last=False)
-            self.since = max(self.since, oldest.received_at + TICK) if self.since else None
+            self.complete_since = max(self.complete_since, oldest.received_at + TICK) if self.complete_since else None
 
     def received_since(self, since: datetime) -> Iterator[Burst]:
-        """Yield the bursts received since then, latest first."""
+        """Yield the bursts received since this time, latest first."""
         for buffered in reversed(self.bursts.values()):
             if buffered.received_at < since:
                 return
             yield buffered.burst
 
     def visible_since(self, view: InboxView, since: datetime) -> Iterator[Burst]:
-        """Yield the bursts received since then that the viewer sees as individual rows."""
+        """Yield the bursts received since this time that the viewer sees as individual rows."""
         subjects = {*view.subjects}
         return (b for b in self.received_since(since) if b.key.subject in subjects and view.is_visible(b))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """Queue of one open stream. A burst is in the queue at most once, however often it grows."""
+    """One open stream, with the events to send. A burst is queued once, however often it grows."""
 
     since: datetime
     """Bursts that opened later are new to the client."""
@@ -183,9 +188,11 @@ class Stream:
     marks: bytes = b""
     """Fingerprint of the user's marks, as last sent to the client."""
     queued: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
+    """Queued bursts that are new, have grown or are hidden, each with its event."""
     marked: dict[BurstKey, Entry] = field(default_factory=dict)
     """Queued bursts whose marks changed."""
     needs_reset: bool = False
+    """Whether a RESET is queued."""
     sent_badge: Badge | None = None
     is_writing: bool = False
     """Whether a write is in progress. It began at `written_at`."""
@@ -274,9 +281,9 @@ class Listener:
     marks: bytes = b""
     """Result of `marks_fingerprint` for the viewer."""
     unsent_marks: set[BurstKey] = field(default_factory=set)
-    """Bursts whose marks were changed by a request, and that are not queued on the streams yet."""
+    """Bursts whose marks were changed by a request and that the streams have not queued yet."""
     unread: set[BurstKey] | None = None
-    """Unread bursts, at most as many as a badge counts; None until they are loaded."""
+    """Unread bursts: those that a badge counts, and bursts that arrived since. None until they are loaded."""
     digests_sent_until: datetime
     """Digests that fell due by this time are sent, or are on the page that the client loaded."""
     next_digest_at: datetime | None = None
@@ -316,7 +323,7 @@ class Listener:
         self.needs_count, self.loaded_at = True, LONG_AGO
 
     def deliver_digest(self, digest: Digest, now: datetime) -> None:
-        """Queue the digest as a new row on all streams: pages that were loaded before it fell due lack it."""
+        """Queue the digest as a new row on all streams. Pages that were loaded before it fell due lack it."""
         for stream in self.streams:
             stream.put(StreamEvent.ROW, digest)
         self._update_unread(digest, self.view(now))

@@ -10,7 +10,7 @@ from notifier.domain.errors import Poison, Unavailable
 from notifier.domain.ids import Lane, Subject, UserId
 from notifier.ports.audience import MemberSets
 
-# Live sets are read in batches of shards, so that the memory does not depend on the number of followers.
+# Live sets are read in batches of shards, so that the memory does not grow with the number of followers.
 
 SHARDS_PER_BATCH = 32
 """Shards per batch. A shard has fifteen sets of 16 KB, so a batch takes about 8 MB."""
@@ -22,12 +22,12 @@ Advance = Callable[[int], object]
 def live_sets_by_shard(
     sets: MemberSets, subject: Subject, shards: Sequence[int], advance: Advance, restricted_to: UserId | None = None
 ) -> Iterator[tuple[int, ShardSets]]:
-    """Yield each shard with its live sets. Raises Unavailable, also if a set cannot be read."""
+    """Yield each shard with its live sets. Raises Unavailable, also if a bitmap is unreadable."""
     for first in range(0, len(shards), SHARDS_PER_BATCH):
         batch = shards[first : first + SHARDS_PER_BATCH]
         try:
             live_sets = sets.live(subject, batch, restricted_to)
-        except Poison as poison:  # counting has no side effects, so the operator must request the repair
+        except Poison as poison:  # a count must not change anything, so the operator requests the repair
             raise Unavailable(f"{poison.detail} Run `notifier audience verify @{subject.owner} --repair`.") from poison
         yield from zip(batch, live_sets, strict=True)
         advance(len(batch))
@@ -44,9 +44,11 @@ class AudienceCounts:
     shards: int
     """Shards with at least one follower."""
     tiers: Mapping[Tier, int]
+    """Followers of each tier."""
     with_device: Mapping[Tier, int]
     """Users of each tier who may get alerts: they have a device and have not switched alerts off."""
     suppressed: Mapping[str, int]
+    """Followers who get nothing, by suppression rule."""
     first_only: int
     """Users in the tiers who want only the first burst of a day."""
 
@@ -62,13 +64,13 @@ class AudienceCounter:
     rule: TierRule = by_activity
 
     def count(self, subject: Subject, lane: Lane, advance: Advance = lambda _: None) -> AudienceCounts:
-        """Count the audience. Raises Unavailable, also if a set cannot be read."""
+        """Count the audience. Raises Unavailable, also if a bitmap is unreadable."""
         follower_counts = self.sets.follower_counts(subject)
         shards = [shard for shard, followers in enumerate(follower_counts.by_shard) if followers]
         tiers, with_device, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
         first_only = 0
-        for _, live in live_sets_by_shard(self.sets, subject, shards, advance):
-            first_only += self._add_shard(live, lane, tiers, with_device, suppressed)
+        for _, live_sets in live_sets_by_shard(self.sets, subject, shards, advance):
+            first_only += self._add_shard(live_sets, lane, tiers, with_device, suppressed)
         return AudienceCounts(
             subject=subject,
             lane=lane,
@@ -81,12 +83,17 @@ class AudienceCounter:
         )
 
     def _add_shard(
-        self, live: ShardSets, lane: Lane, tiers: Counter[Tier], with_device: Counter[Tier], suppressed: Counter[str]
+        self,
+        live_sets: ShardSets,
+        lane: Lane,
+        tiers: Counter[Tier],
+        with_device: Counter[Tier],
+        suppressed: Counter[str],
     ) -> int:
         """Add one shard to the counters. Return how many users in its tiers want only the first burst of a day."""
-        division = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
-        for tier, people in division.tiers.items():
-            tiers[tier] += count(people)
-            with_device[tier] += count(people & live.push_enabled)
+        division = divide(live_sets, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
+        for tier, members in division.tiers.items():
+            tiers[tier] += count(members)
+            with_device[tier] += count(members & live_sets.push_enabled)
         suppressed.update(division.suppressed)
-        return sum(count(people & live.first_only) for people in division.tiers.values())
+        return sum(count(members & live_sets.first_only) for members in division.tiers.values())

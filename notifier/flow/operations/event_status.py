@@ -46,9 +46,9 @@ class TierStatus:
     state: State
     slices: int
     ended: int
-    """Slices that are done, pulled or dead."""
+    """Number of slices that are done, pulled or dead."""
     people: int
-    """Users counted by the ended slices."""
+    """Recipients of the ended slices."""
     eta_seconds: float | None
     """Estimated seconds until all slices have ended; None while no slice has ended or the tier is parked."""
 
@@ -85,20 +85,21 @@ class EventStatusLookup:
     log: EventLog
     clock: Clock
     search_lock: AbstractContextManager[object] | None = None
-    """Lock held while the log is searched. Raises Unavailable if another search holds it for too long."""
+    """Lock held while the log is searched. It raises Unavailable if another search holds it for too long."""
 
     def look_up(self, source: str | None, id: str) -> EventReport:
         """Return the status of the event, or of every event with this id if `source` is None.
 
-        An accepted event is always found: in the store, in the cache of recent events, or in the log if the cache is
-        down or was emptied. Raises NotFound for an event that was never accepted. Raises Unavailable if the log could
-        not be searched completely: too many records wait in it, or another search takes too long.
+        A sequenced event is found in the store as long as its outcomes are kept. Before it is sequenced, it is found in
+        the cache of recent events, or in the log if the cache is down or was emptied. Raises NotFound for an unknown
+        event. Raises Unavailable if the log cannot be searched: it has too many records, or another search takes too
+        long.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:
             if self._was_accepted_recently(source, id) or self._is_waiting(source, id):
                 return EventReport(id=id, status=EventStatus.ACCEPTED, accounts=())
-            # Read the store again: an event may have been sequenced after the first read, and have left the log before
+            # Read the store again: the event may have been sequenced after the first read, and have left the log before
             # the search.
             accounts = self._account_statuses(source, id)
         if not accounts:
@@ -136,8 +137,8 @@ class EventStatusLookup:
 
     def _is_waiting_in(self, stream: str, source: str | None, id: str) -> bool | None:
         """Return whether the event waits in the stream; None if it may be among records that were not searched."""
-        # Unpack only records that contain the packed id. A packed id begins with its length, so few records contain it
-        # by chance.
+        # Unpack only records that contain the packed id. It begins with the length of the id, so few other records
+        # contain it.
         packed_id, searched = pack(id), 0
         for logged in self.log.read_uncommitted(stream, topics.GROUPS[stream], MAX_SEARCHED_RECORDS):
             searched += 1
@@ -167,11 +168,11 @@ class EventStatusLookup:
     def _routed_statuses(self, outcomes: Sequence[MentionOutcome], now: datetime) -> Sequence[AccountStatus]:
         keys = {outcome.burst for outcome in outcomes if outcome.burst}
         bursts, progress = self.bursts.read(keys), self.ledger.read(keys)
-        throttles = {throttle.id for throttle in self.throttles.since(now) if throttle.is_active(now)}
+        throttle_ids = {throttle.id for throttle in self.throttles.since(now) if throttle.is_active(now)}
         statuses = {
             key: BurstStatus(
                 burst=burst,
-                tiers=_tier_statuses(burst, progress[key], throttles, now) if key in progress else (),
+                tiers=_tier_statuses(burst, progress[key], throttle_ids, now) if key in progress else (),
             )
             for key, burst in bursts.items()
         }
@@ -216,7 +217,7 @@ def group_by_account(
 
 
 def held_statuses(held_mention: HeldMention, now: datetime) -> Sequence[AccountStatus]:
-    """Return the status of each account of a held mention. It is valid for accounts that have no outcome yet."""
+    """Return the status of each account of a held mention. Use it only for accounts that have no outcome yet."""
     refusal = held_mention.refusal(now)
     return [
         AccountStatus(source=held_mention.id.source, account=account, refusal=refusal, bursts=())
@@ -225,10 +226,10 @@ def held_statuses(held_mention: HeldMention, now: datetime) -> Sequence[AccountS
 
 
 def _tier_statuses(
-    burst: Burst, progress: BurstProgress, throttles: Collection[str], now: datetime
+    burst: Burst, progress: BurstProgress, throttle_ids: Collection[str], now: datetime
 ) -> Sequence[TierStatus]:
     """Return the progress of all tiers. A pull-only burst has no fan-out, so all its tiers are PULLED."""
-    all_tiers = tier_statuses(progress, throttles=throttles, now=now)
+    all_tiers = tier_statuses(progress, throttles=throttle_ids, now=now)
     return [replace(tier, state=State.PULLED) for tier in all_tiers] if burst.pull_only else all_tiers
 
 
@@ -254,9 +255,10 @@ def _tier_status(progress: BurstProgress, tier: Tier, *, throttles: Collection[s
 def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
     """Return the state of a tier from the states of its slices.
 
-    If all slices have ended, the tier is DEAD if a slice is dead, PULLED if one is pulled, and DONE otherwise. If some
-    have not ended, the tier is IN_FLIGHT if a slice is in flight, and PARKED if one is parked. If the others only wait
-    to be queued, the tier is PLANNED, and IN_FLIGHT after the first slice has ended.
+    If all slices have ended, the tier is DEAD if a slice is dead, otherwise PULLED if one is pulled, otherwise DONE.
+
+    If some have not ended, the tier is IN_FLIGHT if a slice is in flight, otherwise PARKED if one is parked. If neither
+    is true, the tier is PLANNED while no slice has ended, and IN_FLIGHT afterwards.
     """
     states = {slice_state.state(now, throttles=throttles) for slice_state in slice_states}
     unfinished = states - {State.DONE, State.PULLED, State.DEAD}
@@ -272,7 +274,7 @@ def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], 
 def _eta(progress: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
     """Return the estimated seconds until all slices of the tier have ended; None if that cannot be estimated.
 
-    The estimate uses the mean rate since the burst opened, so it grows while no slice ends.
+    The estimate assumes the mean rate since the burst opened. So it grows while no slice ends.
     """
     if ended == slices:
         return 0.0

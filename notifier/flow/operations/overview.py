@@ -1,9 +1,9 @@
 """Overview for operators, from the ledger, the store and the cache.
 
-One read of the overview takes a few reads of the ledger, regardless of the number of followers. An `Overview` remembers
-its last read for three numbers. The mention rate is the difference between two reads. The delivery rate includes bursts
-that were unfinished at the last read. The audience snapshots of a large burst are counted over several reads, each
-snapshot once.
+One read of the overview reads the ledger a few times, regardless of the number of followers. An `Overview` remembers
+its last read for three purposes. The mention rate is the growth between two reads. The delivery rate includes bursts
+that were unfinished at the last read, and have finished since. The audience snapshots of a large burst are counted over
+several reads, each snapshot once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,24 +45,25 @@ from notifier.ports.push import CircuitReport
 
 MAX_BURST_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
-"""Newest bursts that are read. The mention rate is computed from their growth."""
+"""Most bursts that a read lists, the newest ones. The mention rate is computed from their growth."""
 MAX_WATCHED_BURSTS = 32
-"""Newest open bursts whose progress is read from the ledger. This takes 5 ms for a burst of 200 million followers."""
+"""Most unfinished bursts whose progress is read from the ledger, the newest ones. A burst of 200 million followers
+takes 5 ms."""
 MAX_SHOWN_BURSTS = 8
-COUNT_INTERVAL = timedelta(seconds=10)
+DEFERRED_COUNT_INTERVAL = timedelta(seconds=10)
 """Interval between counts of the deferred bursts. Their number changes mostly at quarter hours."""
 RATE_WINDOW = timedelta(seconds=3)
-"""Time over which the delivery rate is measured. A slice takes a quarter of a second, so the rate over 3 s is smooth,
-and still current."""
+"""Time over which the delivery rate is measured. It is long enough for a smooth rate, because a slice takes a quarter
+of a second."""
 SNAPSHOTS_PER_READ = 512
 """Most audience snapshots counted per read; they take 70 ms. Three reads count a burst of 200 million followers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstOverview:
-    """The burst that is shown in detail: the newest open one, or the newest if none is open.
+    """The burst that is shown in detail: the newest unfinished one, or the newest one if all are finished.
 
-    It is chosen among the bursts of the celebrity lane with a fan-out; if there are none, among all.
+    It is chosen among the bursts of the celebrity lane with a fan-out. If there are none, it is chosen among all.
     """
 
     burst: Burst
@@ -94,13 +95,14 @@ class CacheState:
 class OverviewSnapshot:
     at: datetime
     mentions_per_second: float
-    open_bursts: int
+    unfinished_bursts: int
+    """Number of unfinished bursts, without the deferred ones."""
     deferred_bursts: int
-    """Deferred bursts, which are not among the open ones. They wait for the end of quiet hours, or for a provider."""
+    """Number of deferred bursts. They wait for the end of quiet hours, or for a provider."""
     bursts: Sequence[Burst]
     """The newest bursts."""
     shown_burst: BurstOverview | None
-    """The burst that is shown in detail; None if there is no burst, or if it has no plan yet."""
+    """The burst that is shown in detail; None without bursts, or while that burst has no plan."""
     rate: DeliveryRate
     throttles: Sequence[Throttle]
     """Throttles in force or ramping."""
@@ -109,7 +111,7 @@ class OverviewSnapshot:
     cache: CacheState
 
     def seconds_behind(self, pool: Pool) -> float | None:
-        """Return the age of the pool's oldest work; None if it is not reported, or if a throttle holds the pool."""
+        """Return the age in seconds of the pool's oldest work; None if unknown, or if a throttle holds the pool."""
         backlog = self.cache.backlogs.get(pool)
         if backlog is None or (backlog.slices and backlog.oldest_opened_at is None):
             return None
@@ -133,37 +135,41 @@ class Overview:
     """Mentions of each burst that was listed at the last read."""
     read_at: datetime | None = None
     """Time of the last read."""
-    watched: frozenset[BurstKey] = frozenset()
-    """Bursts that were unfinished at the last read. The next read has their last entries, for the delivery rate."""
+    watched_bursts: frozenset[BurstKey] = frozenset()
+    """Bursts that were unfinished at the last read. The next read includes those that have finished since, for the
+    delivery rate."""
     deferred_counted_at: datetime | None = None
     deferred_count: int = 0
-    """Deferred bursts at `deferred_counted_at`."""
+    """Number of deferred bursts at `deferred_counted_at`."""
     counted_burst: BurstKey | None = None
+    """Burst whose audience snapshots are counted: the one that is shown in detail."""
     snapshot_counts: dict[int, SnapshotCounts] = field(default_factory=dict)
-    """Counted audience snapshots of `counted_burst`, by shard."""
+    """Counts of the audience snapshots of `counted_burst`, by shard."""
 
     def read(self) -> OverviewSnapshot:
-        """Read the overview. Raises StoreUnavailable; while the cache is down, the rest is still reported."""
+        """Read the overview. Raises StoreUnavailable. While the cache is down, the rest is still reported."""
         now = self.clock.now()
         listed = [
             b
             for b in self.recent_bursts.opened_since(now - MAX_BURST_AGE, None, MAX_LISTED_BURSTS)
             if b.key.subject.kind is Kind.MENTION
         ]
-        open_bursts = self.ledger.open_bursts()
-        open_keys = frozenset(open_bursts)
-        shown = _choose_burst(listed, open_keys)
-        to_read = dict.fromkeys([*open_bursts[-MAX_WATCHED_BURSTS:], *self.watched, *([shown.key] if shown else [])])
+        unfinished_bursts = self.ledger.unfinished_bursts()
+        unfinished_keys = frozenset(unfinished_bursts)
+        shown = _choose_burst(listed, unfinished_keys)
+        to_read = dict.fromkeys(
+            [*unfinished_bursts[-MAX_WATCHED_BURSTS:], *self.watched_bursts, *([shown.key] if shown else [])]
+        )
         progress_by_burst = self.ledger.read(to_read)
-        # Do not watch deferred bursts, which are not open: they get no entries until they wake, often hours later.
-        self.watched = frozenset(
-            key for key, progress in progress_by_burst.items() if not progress.is_finished and key in open_keys
+        # Do not watch deferred bursts: they get no entries until they wake, often hours later.
+        self.watched_bursts = frozenset(
+            key for key, progress in progress_by_burst.items() if not progress.is_finished and key in unfinished_keys
         )
         throttles = [t for t in self.throttles.since(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
         return OverviewSnapshot(
             at=now,
             mentions_per_second=self._mention_rate(listed, now),
-            open_bursts=len(open_bursts),
+            unfinished_bursts=len(unfinished_bursts),
             deferred_bursts=self._count_deferred(now),
             bursts=listed[:MAX_SHOWN_BURSTS],
             shown_burst=self._burst_overview(shown, progress_by_burst.get(shown.key), throttles, now)
@@ -176,7 +182,7 @@ class Overview:
         )
 
     def _count_deferred(self, now: datetime) -> int:
-        if is_due(self.deferred_counted_at, COUNT_INTERVAL, now):
+        if is_due(self.deferred_counted_at, DEFERRED_COUNT_INTERVAL, now):
             self.deferred_counted_at, self.deferred_count = now, self.deferred_bursts.count()
         return self.deferred_count
 
@@ -232,16 +238,16 @@ class Overview:
             return CacheState(is_available=False, generation=None, backlogs={}, backpressure=None, open_circuits={})
 
 
-def _choose_burst(listed: Sequence[Burst], open_keys: frozenset[BurstKey]) -> Burst | None:
+def _choose_burst(listed: Sequence[Burst], unfinished_keys: frozenset[BurstKey]) -> Burst | None:
     candidates = [burst for burst in listed if burst.lane is Lane.CELEBRITY and not burst.pull_only] or listed
-    return next((burst for burst in candidates if burst.key in open_keys), next(iter(candidates), None))
+    return next((burst for burst in candidates if burst.key in unfinished_keys), next(iter(candidates), None))
 
 
 def _first_resume_time(slice_states: Iterable[SliceState], now: datetime) -> datetime | None:
     return min((s.deferred_until for s in slice_states if s.deferred_until and s.is_deferred(now)), default=None)
 
 
-# Freshness: age of the data from which tiers are computed, and records that the indexers have not read yet.
+# Freshness: age of the data from which tiers are computed, and records that the indexers have not finished.
 
 MAX_COUNTED_RECORDS = 1_000
 """Most records counted per stream."""
@@ -253,19 +259,19 @@ class AudienceFreshness:
     activity: ActiveSetFreshness
     rolled_up_at: datetime | None
     """When activity was last rolled up into the active sets; None if that is unknown."""
-    waiting: Mapping[str, int]
-    """Records per stream that are not in rows and bitmaps yet, counted up to MAX_COUNTED_RECORDS."""
+    unread_records: Mapping[str, int]
+    """Records of each stream that the indexers have not finished, counted up to MAX_COUNTED_RECORDS."""
 
 
 def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval: timedelta) -> AudienceFreshness:
     """Return the age of the audience data. Raises LogUnavailable."""
     activity, rolled_up_at = active_set_state(hours, clock, interval)
     groups = topics.GROUPS
-    waiting = {
+    unread_records = {
         stream: sum(1 for _ in log.read_uncommitted(stream, groups[stream], MAX_COUNTED_RECORDS))
         for stream in AUDIENCE_STREAMS
     }
-    return AudienceFreshness(activity=activity, rolled_up_at=rolled_up_at, waiting=waiting)
+    return AudienceFreshness(activity=activity, rolled_up_at=rolled_up_at, unread_records=unread_records)
 
 
 def active_set_state(

@@ -27,9 +27,9 @@ from notifier.ports.retractions import Retractions
 
 MAX_BURST_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
-"""Most bursts that are read, the newest ones."""
+"""Most bursts that are listed to find those to measure, the newest ones."""
 MAX_MEASURED_BURSTS = 32
-"""Most celebrity bursts among them from which the delivery speeds are estimated."""
+"""Most bursts of celebrities from which the delivery speeds are estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +38,21 @@ class AccountPreview:
 
     account: UserId
     refusal: MentionRefusal | None
-    """Why the account's followers would not be notified; None if they would."""
+    """Why the account's followers would not get the mention; None if they would."""
     lane: Lane = Lane.STANDARD
     verdict: Verdict = Verdict.ALL
     followers: int = 0
     burst: Burst | None = None
     joins: bool = False
-    """Whether the mention would join an open burst. It would then change the burst's text and notify no user."""
+    """Whether the mention would join an open burst. It would then only change the burst's text."""
     tiers: Mapping[Tier, TierForecast] | None = None
     """Forecast of each tier; None if there would be no fan-out."""
     dormant: int = 0
+    """Dormant followers."""
     dormant_alerted: int = 0
+    """Dormant followers who would get an alert."""
     suppressed: Mapping[str, int] | None = None
+    """Followers who would get nothing, by suppression rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +66,14 @@ class Preview:
     throttles: Throttles
     clock: Clock
     threshold: int
-    collapse: timedelta | None = None
+    collapse_window: timedelta | None = None
     """Replaces the collapse window of every policy, if set."""
-    refill: timedelta | None = None
-    """Replaces the refill interval of every policy's fan-out budget, if set."""
+    budget_refill: timedelta | None = None
+    """Replaces the refill time of every policy's fan-out budget, if set."""
     rule: TierRule = by_activity
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
     count_lock: AbstractContextManager[object] | None = None
-    """Lock held while audiences are counted, because a count keeps a core busy. Raises Unavailable if it is taken."""
+    """Lock held while audiences are counted, because a count keeps a core busy. It raises Unavailable if taken."""
 
     def estimate(
         self, event: Event, on_start: Callable[[int], Advance] = lambda _: lambda _: None
@@ -78,8 +81,8 @@ class Preview:
         """Return the effect on each account, in the order in which the event names them.
 
         For each account whose followers are counted, `on_start` gets the number of shards, and returns the callback for
-        the progress. The author's cap is not checked, because a check takes a token. Duplicates of the event are not
-        looked for either. Raises Unavailable, also if a set cannot be read.
+        the progress. The author's cap is not checked, because a check would take a token. Whether the event is a
+        duplicate is not checked either. Raises Unavailable, also if a bitmap is unreadable.
         """
         facts = self.moderation([event])
         with self.count_lock or nullcontext():
@@ -115,18 +118,18 @@ class Preview:
             sequenced_events=(),
             now=now,
             nonce="",
-            collapse_override=self.collapse,
-            refill_override=self.refill,
+            collapse_override=self.collapse_window,
+            refill_override=self.budget_refill,
         )
         burst = next_head.outbox[-1]
         return burst, burst.key.seq <= head.seq
 
     def _with_counts(self, preview: AccountPreview, burst: Burst, on_start: Callable[[int], Advance]) -> AccountPreview:
         forecast, shards = Forecast(burst), list(self._shards(burst))
-        for shard, live in live_sets_by_shard(
+        for shard, live_sets in live_sets_by_shard(
             self.sets, burst.key.subject, shards, on_start(len(shards)), burst.restricted_to
         ):
-            forecast.add(take_snapshot(burst, shard, live, self.rule, self.pushed_tiers))
+            forecast.add(take_snapshot(burst, shard, live_sets, self.rule, self.pushed_tiers))
         return replace(
             preview,
             tiers=self._tier_forecasts(forecast),

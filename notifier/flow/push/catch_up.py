@@ -40,51 +40,54 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.push import PushSuppressions, SendLog
 
 FIRST_READ_SIZE = 16
-"""Burst numbers in the first read; each further read has twice as many. A fan-out budget allows thirty bursts a day,
-and thirty restricted bursts. Between them any number of bursts that never send alerts can be numbered."""
-MAX_REMEMBERED = 65_536
-"""Maximum bursts in `without_alerts`; 20 MB."""
+"""Burst numbers in the first read; each further read has twice as many. The fan-out budgets allow thirty public and
+thirty restricted bursts a day. Any number of bursts without alerts may be numbered between them."""
+MAX_BURSTS_WITHOUT_ALERTS = 65_536
+"""Most bursts in `bursts_without_alerts`; 20 MB."""
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
 class SiblingBursts:
-    """Reads the other bursts of a subject that send alerts. For one thread.
+    """Reads the siblings of a burst: the other bursts of its subject that send alerts. For one thread.
 
     Bursts that never send alerts are read once and remembered. Others are read every time, because they may have been
     retracted.
     """
 
     bursts: Bursts
-    max_remembered: int = MAX_REMEMBERED
-    without_alerts: dict[BurstKey, datetime] = field(default_factory=dict, init=False)
-    """Bursts that never send alerts, with their opening times."""
+    max_bursts_without_alerts: int = MAX_BURSTS_WITHOUT_ALERTS
+    bursts_without_alerts: dict[BurstKey, datetime] = field(default_factory=dict, init=False)
+    """Opening times of the bursts that never send alerts."""
 
     def newer(self, burst: Burst) -> Sequence[Burst]:
         """Return all newer siblings, the newest first."""
-        return list(self._walk(burst.key.subject, _ascending_runs(burst.key.seq + 1), _ANY_TIME))[::-1]
+        return list(self._read_siblings(burst.key.subject, _ascending_runs(burst.key.seq + 1), _ANY_TIME))[::-1]
 
     def older(self, burst: Burst, since: datetime) -> Sequence[Burst]:
         """Return the older siblings that opened at `since` or later, the newest first."""
-        siblings = self._walk(burst.key.subject, _descending_runs(burst.key.seq - 1), since)
+        siblings = self._read_siblings(burst.key.subject, _descending_runs(burst.key.seq - 1), since)
         return [sibling for sibling in siblings if sibling.opened_at >= since]
 
-    def _walk(self, subject: Subject, seq_runs: Iterator[range], since: datetime) -> Iterator[Burst]:
-        """Yield siblings. Stop after a read whose last burst does not exist, or opened before `since`."""
+    def _read_siblings(self, subject: Subject, seq_runs: Iterator[range], since: datetime) -> Iterator[Burst]:
+        """Yield the bursts with these numbers that send alerts, with one read for each run of numbers.
+
+        Stop after a read whose last burst does not exist, or opened before `since`.
+        """
         for seqs in seq_runs:
             keys = [BurstKey(subject, seq) for seq in seqs]
-            bursts = self.bursts.read([key for key in keys if key not in self.without_alerts])
+            bursts = self.bursts.read([key for key in keys if key not in self.bursts_without_alerts])
             last = keys[-1]
-            opened_at = bursts[last].opened_at if last in bursts else self.without_alerts.get(last)
+            opened_at = bursts[last].opened_at if last in bursts else self.bursts_without_alerts.get(last)
             self._remember(bursts.values())
             yield from (bursts[key] for key in keys if key in bursts and sends_alerts(bursts[key]))
             if opened_at is None or opened_at < since:
                 return
 
     def _remember(self, bursts: Iterable[Burst]) -> None:
-        if len(self.without_alerts) > self.max_remembered:
-            self.without_alerts.clear()
-        self.without_alerts |= {burst.key: burst.opened_at for burst in bursts if not sends_alerts(burst)}
+        if len(self.bursts_without_alerts) > self.max_bursts_without_alerts:
+            self.bursts_without_alerts.clear()
+        self.bursts_without_alerts |= {burst.key: burst.opened_at for burst in bursts if not sends_alerts(burst)}
 
 
 def _ascending_runs(seq: int) -> Iterator[range]:
@@ -106,7 +109,10 @@ AudienceByShard = Mapping[int, LateAudience]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp:
-    """Decides for each member with a late alert: send it, cover older bursts with it, collapse it, or wait."""
+    """Decides about the alerts of a late burst, member by member: send, collapse, or wait for a newer burst.
+
+    An alert that is sent may cover older bursts. It is then a summary.
+    """
 
     siblings: SiblingBursts
     ledger: Ledger
@@ -131,14 +137,17 @@ class CatchUp:
         return [state.after_catch_up(audiences[state.shard]) if state.shard in audiences else state for state in states]
 
     def recheck_at(self, slice_: Slice, now: datetime) -> datetime:
-        """Return when a slice that waits for newer bursts checks again; the delay grows with the number of waits."""
+        """Return when a slice that waits for newer bursts checks them again. The delay grows with each check."""
         progress = self.ledger.read([slice_.burst])[slice_.burst]
         return now + recheck_after(progress.slice_states[slice_].times_deferred)
 
     def _consider_newer(
         self, burst: Burst, newer: Burst, platform: Platform, audiences: AudienceByShard, now: datetime
     ) -> AudienceByShard:
-        """Collapse members whose newer alert covers this burst; defer members whose newer alert may still come."""
+        """Collapse members who were alerted of the newer burst, if that alert covers `burst`.
+
+        Defer members who may soon be alerted of the newer burst.
+        """
         snapshots = self._read_snapshots(newer, audiences)
         # Read the ledger before the batches: then the batches of a slice that has ended are complete. In the other
         # order, a slice could alert between the two reads: it would look finished, and its batch would be missing.
@@ -152,11 +161,13 @@ class CatchUp:
         batches = self._read_batches(newer.key, platform, snapshots)
         decided, pending = dict[int, LateAudience](), dict[int, Bits]()
         for shard, snapshot in snapshots.items():
-            written = batches.get(shard, ())
-            audience = audiences[shard].with_sibling_batches(written)
+            newer_batches = batches.get(shard, ())
+            audience = audiences[shard].with_sibling_batches(newer_batches)
             decided[shard] = audience.collapse(audience.already_covered(burst.key.seq))
             pending[shard] = (
-                members_alerted_in(snapshot, due_shards) & decided[shard].remaining & ~send_progress(written).in_batches
+                members_alerted_in(snapshot, due_shards)
+                & decided[shard].remaining
+                & ~send_progress(newer_batches).in_batches
             )
         for shard, bits in self._not_suppressed(newer, pending, now).items():
             decided[shard] = decided[shard].defer(bits)
@@ -165,17 +176,17 @@ class CatchUp:
     def _cover_older(
         self, older: Burst, platform: Platform, audiences: AudienceByShard, now: datetime
     ) -> AudienceByShard:
-        """Let this alert cover the older burst for members who have not been alerted of it."""
+        """Let this burst's alert cover the older burst, for members who were not alerted of the older one."""
         snapshots = self._read_snapshots(older, audiences)
         batches = self._read_batches(older.key, platform, snapshots)
         decided, uncovered = dict[int, LateAudience](), dict[int, Bits]()
         for shard, snapshot in snapshots.items():
-            written = batches.get(shard, ())
-            audience = decided[shard] = audiences[shard].with_sibling_batches(written)
+            older_batches = batches.get(shard, ())
+            audience = decided[shard] = audiences[shard].with_sibling_batches(older_batches)
             bits = (
                 snapshot.to_alert
                 & audience.remaining
-                & ~send_progress(written).in_batches
+                & ~send_progress(older_batches).in_batches
                 & ~audience.already_covered(older.key.seq)
             )
             if bits.any():
@@ -191,7 +202,7 @@ class CatchUp:
     def _read_snapshots(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, AudienceSnapshot]:
         """Read the sibling's snapshots of the shards in which it alerts any of these members.
 
-        If a shard has no snapshot, the sibling has alerted none of its members.
+        In a shard without a snapshot, the sibling has alerted no member.
         """
         snapshots = self.audience_snapshots.read(sibling.key, audiences) if audiences else {}
         return {
@@ -203,9 +214,10 @@ class CatchUp:
     def _shards_by_tier(
         self, sibling: Burst, shards: Collection[int], select: Callable[[BurstProgress], ShardsByTier]
     ) -> ShardsByTier:
-        """Select shards by the sibling's progress; none if it was retracted, or if its progress is unreadable.
+        """Select shards by the sibling's progress.
 
-        A burst with unreadable progress is never dispatched.
+        Select none if the sibling was retracted. Select none either if its progress is unreadable, because then the
+        dispatcher queues none of its slices.
         """
         if not shards or sibling.silent:
             return {}

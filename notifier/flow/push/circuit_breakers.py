@@ -40,9 +40,9 @@ from notifier.ports.push import CircuitReport
 LOGGER = logging.getLogger("notifier.push")
 
 MAX_LINES = 256
-"""Maximum lines with a stored breaker. There are four web push services, but one of them uses dozens of host names."""
+"""Most lines with a stored breaker. Web Push has four services, but one of them uses dozens of host names."""
 REPORT_INTERVAL = timedelta(seconds=5)
-"""Time after which an open circuit is reported again, because Redis may have lost the report."""
+"""Interval of the reports of an open circuit. They are repeated, because Redis may have lost the last one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,71 +56,72 @@ class CircuitBreakers:
     circuit_report: CircuitReport
     metrics: Metrics
     settings: BreakerSettings = field(default_factory=BreakerSettings)
-    lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
-    """Breakers by line, without lines that are closed and have no failures."""
-    reported: dict[str, datetime] = field(default_factory=dict)
-    """When each open line, and each refused group of devices, was last reported."""
+    breakers_by_line: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
+    """Breakers that are open or have counted failures, by line. All other breakers are closed."""
+    reported_at: dict[str, datetime] = field(default_factory=dict)
+    """When each line with an open breaker, and each rejected group of devices, was last reported."""
 
     def retry_at(self, line: str) -> datetime | None:
         """Return when the line may be tried again; None if it may be tried now."""
-        breaker, now = self.lines.get(line, CLOSED), self.clock.now()
+        breaker, now = self.breakers_by_line.get(line, CLOSED), self.clock.now()
         self._report(line, breaker, now)
         until = retry_at(breaker, self.settings, now)
         return until if until > now else None
 
     def remaining_calls(self, line: str) -> int | None:
         """Return how many alerts the line's breaker lets through now; None means no limit."""
-        return remaining_calls(self.lines.get(line, CLOSED), self.settings, self.clock.now())
+        return remaining_calls(self.breakers_by_line.get(line, CLOSED), self.settings, self.clock.now())
 
     def allow(self, line: str) -> bool:
         """Return whether one more alert may be sent. Its receipt must be passed to `record`."""
-        breaker, allowed = allow(self.lines.get(line, CLOSED), self.settings, self.clock.now())
+        breaker, allowed = allow(self.breakers_by_line.get(line, CLOSED), self.settings, self.clock.now())
         self._store(line, breaker)
         return allowed
 
     def record(self, line: str, receipt: Receipt) -> None:
-        before, now = self.lines.get(line, CLOSED), self.clock.now()
+        """Count the result of an alert. If it opens the breaker, log and report that."""
+        before, now = self.breakers_by_line.get(line, CLOSED), self.clock.now()
         after = record(before, self.settings, _result_of(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
             pause = retry_at(after, self.settings, now) - now
             LOGGER.error("circuit opened for %s, next probe in %g s: %s", line, pause.total_seconds(), after.reason)
             self.metrics.circuits_opened.labels(provider_of(line)).inc()
-            self.reported.pop(line, None)
+            self.reported_at.pop(line, None)
         self._store(line, after)
         self._report(line, after, now)
         if isinstance(receipt, ConfigError) and receipt.device_group:
             self._report_device_group(f"{line} {receipt.device_group}", receipt, now)
 
     def _report_device_group(self, group: str, receipt: ConfigError, now: datetime) -> None:
-        """Report that a provider refuses a group of devices, in the same way as an open circuit.
+        """Report that a provider rejects a group of devices, in the same way as an open circuit.
 
         No circuit is opened, because only a response shows whether a device belongs to the group.
         """
-        if is_due(self.reported.get(group), self.settings.open_for, now):
+        if is_due(self.reported_at.get(group), self.settings.open_for, now):
             LOGGER.error("some alerts are rejected, %s: %s", group, receipt.reason)
             self.metrics.circuits_opened.labels(provider_of(group)).inc()
-            self.reported[group] = now
+            self.reported_at[group] = now
             with suppress(CacheUnavailable):  # fails open: no alert depends on the report
                 circuit = OpenCircuit(until=now + self.settings.open_for, reason=receipt.reason)
                 self.circuit_report.publish(group, circuit, self.settings.open_for)
 
     def _report(self, line: str, breaker: Breaker, now: datetime) -> None:
         circuit = open_circuit(breaker, self.settings, now)
-        if circuit is None or not is_due(self.reported.get(line), REPORT_INTERVAL, now):
+        if circuit is None or not is_due(self.reported_at.get(line), REPORT_INTERVAL, now):
             return
-        self.reported[line] = now
+        self.reported_at[line] = now
         with suppress(CacheUnavailable):  # fails open: no alert depends on the report, and the log has it too
             self.circuit_report.publish(line, circuit, circuit.until - now)
 
     def _store(self, line: str, breaker: Breaker) -> None:
         if isinstance(breaker, Closed) and not breaker.failures:
-            self.lines.pop(line, None)
-            self.reported.pop(line, None)
+            self.breakers_by_line.pop(line, None)
+            self.reported_at.pop(line, None)
             return
-        self.lines[line] = breaker
-        if len(self.lines) > MAX_LINES:
-            oldest, _ = self.lines.popitem(last=False)
-            self.reported.pop(oldest, None)
+        self.breakers_by_line[line] = breaker
+        if len(self.breakers_by_line) > MAX_LINES:
+            oldest, _ = self.breakers_by_line.popitem(last=False)
+            self.reported_at.pop(oldest, None)
 
 
 def line_of(device: Device) -> str:
@@ -158,24 +159,24 @@ class Admission:
 
     drafts: Sequence[Draft]
     blocked_lines: frozenset[str] = frozenset()
-    """Lines of the members that were left out."""
+    """Lines of the devices of the members that were left out."""
 
 
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
-    """Leave out each member if no breaker of the member's devices lets an alert through.
+    """Leave out each member whose devices are all behind breakers that let no alert through.
 
-    A member who is left out is in no batch, and gets one summary of all missed bursts when a line recovers. A member in
-    a batch whose alert is held back later would get one late alert per burst. Web Push needs this step most: a batch
-    has browsers of several push services, each with its own breaker.
+    A member who is left out is in no batch, and gets one summary of all missed bursts when a line recovers. If the
+    member were in a batch and the alert held back later, the member would get one late alert per burst. Web Push needs
+    this step most: a batch has browsers of several push services, each with its own breaker.
     """
-    if not breakers.lines:  # no line has failures: the usual case
+    if not breakers.breakers_by_line:  # no line has failures: the usual case
         return Admission(drafts=drafts)
     remaining_by_line, all_blocked_lines = dict[str, int | None](), set[str]()
     admitted = list[Draft]()
     for draft in drafts:
         left_out = set[Member]()
         for member, attempts in groupby(draft.attempts, key=lambda attempt: attempt.state.member):
-            if blocked_lines := _count_calls(breakers, remaining_by_line, list(attempts)):
+            if blocked_lines := _reserve_calls(breakers, remaining_by_line, list(attempts)):
                 left_out.add(member)
                 all_blocked_lines |= blocked_lines
         admitted.append(draft.without(left_out))
@@ -184,13 +185,13 @@ def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
     )
 
 
-def _count_calls(
+def _reserve_calls(
     breakers: CircuitBreakers, remaining_by_line: dict[str, int | None], attempts: Sequence[SendAttempt]
 ) -> frozenset[str]:
-    """Count a member's alerts on those lines of the member's devices that have calls left.
+    """Take calls for a member's alerts from `remaining_by_line`. Return all lines of the member if none has calls left.
 
-    Return the lines if no line has calls left: the member is then left out. If only some lines have, the member stays
-    with all devices, and `CircuitBreakers.allow` holds back the alerts on the other lines.
+    The member is then left out. If only some lines have calls left, the member stays with all devices, and
+    `CircuitBreakers.allow` holds back the alerts on the other lines.
     """
     lines = [line_of(attempt.device) for attempt in attempts]
     for line in lines:

@@ -13,26 +13,26 @@ from notifier.metrics import Metrics
 from notifier.ports.push import FrequencyCapStore
 
 MAX_REMEMBERED_MEMBERS = 100_000
-"""Maximum members in `local_histories`: those alerted most recently. 70 MB if each was alerted five times."""
+"""Most members in `local_histories`: those alerted most recently. 70 MB if each was alerted five times."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FrequencyCaps:
-    """Frequency caps for one thread. Raises nothing: without Redis a process counts only the alerts that it sends.
+    """Frequency caps for one thread. Raises nothing: without Redis it counts only the alerts of its own thread.
 
-    So during an outage a member may get as many alerts from each worker as the cap allows in total.
+    So during an outage each worker may send a member as many alerts as the caps allow.
     """
 
-    caps: FrequencyCapStore
+    store: FrequencyCapStore
     metrics: Metrics
     limits: CapLimits = field(default_factory=CapLimits)
     local_histories: OrderedDict[Member, AlertHistory] = field(default_factory=OrderedDict, init=False)
-    """Alerts that this process sent while the shared counts were unavailable."""
+    """Alerts that were counted here while Redis was unavailable, by member."""
 
     def spend(self, burst: Burst, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         """Return the ruling for each member. New alerts are counted in the same step."""
         try:
-            return self.caps.spend(burst.key, burst.tweet, members, now)
+            return self.store.spend(burst.key, burst.tweet, members, now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
         alert = AlertCause.of(burst.key, burst.tweet)

@@ -9,7 +9,7 @@ shards are combined into a send group of about 2,000 devices. The pipeline sends
 
     step         does                                                            durable afterwards
     load         audience snapshot (members) and send log (what was sent)
-    suppress     members who have seen, muted or blocked it, or have quiet hours
+    suppress     members who saw, muted or blocked the burst, or have quiet hours
     catch up     late bursts of the subject: collapse, wait, or send a summary
     select       drafts: in doubt after a crash, then retries, then first alerts
     cap          frequency caps of each member                                   counts, in Redis only
@@ -20,19 +20,19 @@ shards are combined into a send group of about 2,000 devices. The pipeline sends
 
 Effect of a crash between two steps:
 
-- Before write ahead: nothing was sent. The next holder of the slice starts from the send log, which is unchanged. No
-  member loses an alert, because the caps count a burst once, however often it is tried. Rate tokens are lost, and
-  refill.
-- Between write ahead and record: any device of the open batches may have the alert. The next holder finds the batches
+- Before write ahead: nothing of the group was sent. The next worker of the slice starts from the send log, which is
+  unchanged. The caps count a burst once for each member, so the repetition does not count against the caps. Rate tokens
+  are lost, and refill.
+- Between write ahead and record: any device of the open batches may have the alert. The next worker finds the batches
   in doubt, closes them, and retries each device later. The IDs stay the same, so a device that has the alert replaces
-  it. This counts as one of three attempts.
+  it. The attempt in doubt counts as one of three attempts.
 - After record: only devices whose attempt failed are sent to again.
-- After the last record: the ledger does not show yet that the slice is done or waits. The next holder finds every
-  member in a batch, and only writes the ledger entry.
+- After the last record: the ledger does not show yet that the slice is done or deferred. The next worker finds nothing
+  to send, and writes the ledger entry.
 
-If a worker stalls past its lease, another worker takes over the slice. Each batch number is written only once. A worker
-that finds its number taken stops before it sends anything. A worker that stalls after write ahead renews its lease
-before it sends, and stops if the lease is lost.
+If a worker stalls past the end of its claim, another worker takes over the slice. Each batch number is written only
+once. A worker that finds its number taken stops before it sends the group. A worker that stalls after write ahead
+renews its claim before it sends, and stops if the claim is lost.
 
 Without the store the steps fail closed: no alert is sent, and the slice is retried. Without Redis, caps and rates fall
 back to local state (`frequency_caps`, `rate_limiter`).
@@ -64,32 +64,32 @@ from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.push import PushSuppressions, SendLog
 
 SHARDS_PER_ROUND = 128
-"""Shards that are processed together: a whole P0 slice, whose members fit one send group. At most 12 MB of bitmaps."""
-RATE_REFILL = timedelta(seconds=1)
-"""Time in which a provider's rate limit refills completely."""
+"""Shards that are processed together: a whole P0 slice, whose alerts fit one send group. At most 12 MB of bitmaps."""
+RATE_REFILL_TIME = timedelta(seconds=1)
+"""Time in which the token bucket of a provider's rate limit refills completely."""
 
 
 class GroupOutcome(Enum):
-    """Decides what the pipeline does after a send group."""
+    """Outcome of a send group: how the pipeline continues."""
 
     CONTINUE = auto()
     """Continue with the next group."""
     DEFER = auto()
-    """The provider accepts no more now: the rest of the slice waits in the ledger."""
+    """Defer the rest of the slice: the provider accepts no more now."""
     STOP = auto()
-    """The burst was retracted: nothing more is sent or waited for."""
+    """End the slice: the burst was retracted."""
 
 
 @dataclass(slots=True)
-class SliceRun:
-    """Totals of one run of a slice."""
+class SliceTotals:
+    """Totals of one call of the pipeline, over the shards of its slice so far."""
 
     alerted_count: int = 0
-    """Members alerted by all batches, those of earlier runs included. So every worker reports the same count."""
+    """Members alerted by all batches, including those of earlier workers of the slice."""
     wake_times: list[datetime] = field(default_factory=list)
-    """Times at which there is more to do."""
+    """Times at which the slice has more to do."""
     has_sent: bool = False
-    """Whether a send group was sent in this run."""
+    """Whether this call has sent a send group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,29 +115,29 @@ class PushPipeline:
             return LedgerEntry(slice=slice_, fact=Fact.PULLED, at=now)
         if (until := self.breakers.retry_at(slice_.step.platform)) is not None:
             return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, at=until)
-        run, outcome = SliceRun(), GroupOutcome.CONTINUE
+        totals, outcome = SliceTotals(), GroupOutcome.CONTINUE
         for start in range(0, slice_.width, SHARDS_PER_ROUND):
             lease.renew_if_due()
-            outcome = self._run_shards(burst, slice_, slice_.shards[start : start + SHARDS_PER_ROUND], lease, run)
+            outcome = self._run_shards(burst, slice_, slice_.shards[start : start + SHARDS_PER_ROUND], lease, totals)
             if outcome is not GroupOutcome.CONTINUE:
                 break
-        if run.wake_times and outcome is not GroupOutcome.STOP:
-            return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, at=min(run.wake_times))
-        return LedgerEntry(slice=slice_, fact=Fact.DONE, at=self.clock.now(), people=run.alerted_count)
+        if totals.wake_times and outcome is not GroupOutcome.STOP:
+            return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, at=min(totals.wake_times))
+        return LedgerEntry(slice=slice_, fact=Fact.DONE, at=self.clock.now(), people=totals.alerted_count)
 
     def _run_shards(
-        self, burst: Burst, slice_: Slice, shards: Sequence[int], lease: SliceLease, run: SliceRun
+        self, burst: Burst, slice_: Slice, shards: Sequence[int], lease: SliceLease, totals: SliceTotals
     ) -> GroupOutcome:
         if self._is_retracted(burst):  # before the cap step: a retracted burst must not use up any caps
             return GroupOutcome.STOP
         now = self.clock.now()
         states = self._suppress(burst, self._load(burst, slice_, shards), now)
         for state in states:
-            run.alerted_count += count(state.progress.alerted)
-            run.wake_times.extend(state.wake_times(now))
-        states = self._catch_up(burst, slice_, states, lease, run)
+            totals.alerted_count += count(state.progress.alerted)
+            totals.wake_times.extend(state.wake_times(now))
+        states = self._catch_up(burst, slice_, states, lease, totals)
         for drafts in self._groups(burst, states, lease):
-            outcome = self._send_group(burst, drafts, lease, run)
+            outcome = self._send_group(burst, drafts, lease, totals)
             if outcome is not GroupOutcome.CONTINUE:
                 return outcome
         return GroupOutcome.CONTINUE
@@ -149,7 +149,7 @@ class PushPipeline:
         platform = slice_.step.platform
         alerted = {
             shard: bits
-            for shard, bits in self.audience_snapshots.read_alerted(burst.key, shards, slice_.tier).items()
+            for shard, bits in self.audience_snapshots.read_to_alert(burst.key, shards, slice_.tier).items()
             if bits.any()
         }
         batches = self.send_log.read(burst.key, platform, alerted) if alerted else {}
@@ -162,7 +162,7 @@ class PushPipeline:
     def _suppress(self, burst: Burst, states: Sequence[ShardState], now: datetime) -> Sequence[ShardState]:
         """Add the current push suppressions, because the snapshot may be hours old.
 
-        Fails closed: without an answer from the store, the exception leaves the slice to be retried.
+        Fails closed: without an answer from the store this raises, and the slice is retried.
         """
         suppressions = self.push_suppressions.read(burst, [state.shard for state in states], now) if states else {}
         return [
@@ -176,13 +176,13 @@ class PushPipeline:
         ]
 
     def _catch_up(
-        self, burst: Burst, slice_: Slice, states: Sequence[ShardState], lease: SliceLease, run: SliceRun
+        self, burst: Burst, slice_: Slice, states: Sequence[ShardState], lease: SliceLease, totals: SliceTotals
     ) -> Sequence[ShardState]:
-        """Decide late alerts. If members wait for a newer alert, the slice is deferred and occupies no worker."""
+        """Apply the catch-up step. If members wait for a newer burst's alert, note when to check that again."""
         now = self.clock.now()
         states = self.catch_up.apply(burst, slice_.step.platform, states, lease, now)
         if any(state.deferred.any() for state in states):
-            run.wake_times.append(self.catch_up.recheck_at(slice_, now))
+            totals.wake_times.append(self.catch_up.recheck_at(slice_, now))
         return states
 
     # Select, cap: draft by draft, until a send group is full.
@@ -212,26 +212,29 @@ class PushPipeline:
 
     # Rate, write ahead, send, record: group by group.
 
-    def _send_group(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease, run: SliceRun) -> GroupOutcome:
-        # Hand back only after a group was sent. Else a slice whose reads take its whole time share would never end.
-        lease.renew(may_hand_back=run.has_sent)
-        if self._is_retracted(burst):  # it may have been retracted since the slice began
+    def _send_group(
+        self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease, totals: SliceTotals
+    ) -> GroupOutcome:
+        # Hand the slice back only after a group was sent. Otherwise a slice whose reads take its whole time share would
+        # be handed back each time, and never end.
+        lease.renew(may_hand_back=totals.has_sent)
+        if self._is_retracted(burst):  # check again: sending the groups before may have taken long
             return GroupOutcome.STOP
         platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)
         granted = self._within_rate_limit(admission.drafts)
         if granted:
             self._write_ahead(granted)
-            # If this worker stalled until now, another has taken over and closed these batches as in doubt.
+            # If this worker has stalled, another one may have taken over and closed these batches as in doubt.
             lease.renew_if_due()
-            closed = self._record(granted, self.sender.send(burst, granted, lease))
-            run.has_sent = True
-            run.alerted_count += sum(count(draft.batch.alerted) for draft in granted if not draft.is_in_doubt)
-            run.wake_times.extend(
-                failure.at for batch in closed for failure in batch.failures or () if failure.at is not None
+            closed_batches = self._record(granted, self.sender.send(burst, granted, lease))
+            totals.has_sent = True
+            totals.alerted_count += sum(count(draft.batch.alerted) for draft in granted if not draft.is_in_doubt)
+            totals.wake_times.extend(
+                failure.at for batch in closed_batches for failure in batch.failures or () if failure.at is not None
             )
-        run.wake_times.extend(self._retry_at(line) for line in admission.blocked_lines)
+        totals.wake_times.extend(self._retry_at(line) for line in admission.blocked_lines)
         if count_attempts(granted) < count_attempts(admission.drafts):
-            run.wake_times.append(self._retry_at(platform))
+            totals.wake_times.append(self._retry_at(platform))
             return GroupOutcome.DEFER
         # If the whole platform is blocked, defer the slice. If single push services are blocked, use the others.
         return GroupOutcome.DEFER if platform in admission.blocked_lines else GroupOutcome.CONTINUE
@@ -245,23 +248,24 @@ class PushPipeline:
         return within_rate(drafts, granted)
 
     def _write_ahead(self, drafts: Sequence[Draft]) -> None:
-        # Crash before this line: nothing was sent, and another worker repeats the group. Crash after it: only devices
-        # of these batches are retried, with the same IDs, and a device that has the alert replaces it.
+        # Crash before the write: nothing of the group was sent, and another worker repeats it. Crash after the write:
+        # the devices of these batches are retried with the same IDs, so a device that has the alert replaces it.
         if not all(
             self.send_log.write_ahead([(draft.log_key, draft.batch) for draft in drafts if not draft.is_in_doubt])
         ):
             raise ClaimLost
 
-    def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[FailedAttempt]]) -> Sequence[SendBatch]:
-        # Crash before this line: the batches stay open, in doubt. Crash after it: only retries remain.
-        closed = [
-            replace(draft.batch, failures=tuple(failures)) for draft, failures in zip(drafts, failed, strict=True)
+    def _record(self, drafts: Sequence[Draft], failures: Sequence[Sequence[FailedAttempt]]) -> Sequence[SendBatch]:
+        # Crash before `close`: the batches stay open, in doubt. Crash after it: only the retries remain to be sent.
+        closed_batches = [
+            replace(draft.batch, failures=tuple(draft_failures))
+            for draft, draft_failures in zip(drafts, failures, strict=True)
         ]
-        self.send_log.close([(draft.log_key, batch) for draft, batch in zip(drafts, closed, strict=True)])
-        return closed
+        self.send_log.close([(draft.log_key, batch) for draft, batch in zip(drafts, closed_batches, strict=True)])
+        return closed_batches
 
     def _retry_at(self, line: str) -> datetime:
-        return self.breakers.retry_at(line) or self.clock.now() + RATE_REFILL
+        return self.breakers.retry_at(line) or self.clock.now() + RATE_REFILL_TIME
 
     def _is_retracted(self, burst: Burst) -> bool:
         return self.bursts.read([burst.key])[burst.key].silent

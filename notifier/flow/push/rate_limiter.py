@@ -14,12 +14,13 @@ from notifier.ports.push import InboxLatencyReport, ProviderRates
 
 # Slowdown: alerts are sent at a lower rate while inbox pages or the store are slow.
 
-READ_INTERVAL = timedelta(seconds=1)
+SLOWDOWN_READ_INTERVAL = timedelta(seconds=1)
+"""Interval between reads of the inbox latency and of the backpressure."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Slowdown:
-    """Returns the factor for the alert rate, from inbox latency and backpressure. Reads both at most once a second."""
+    """Returns the factor for the alert rate: 1 is full rate, and less means that inbox pages or the store are slow."""
 
     inbox_latency: InboxLatencyReport
     backpressure: Backpressure
@@ -28,7 +29,7 @@ class Slowdown:
     read_at: datetime | None = None
 
     def __call__(self, now: datetime) -> float:
-        if is_due(self.read_at, READ_INTERVAL, now):
+        if is_due(self.read_at, SLOWDOWN_READ_INTERVAL, now):
             self.factor, self.read_at = self._read_factor(), now
             self.metrics.push_slowdown.set(self.factor)
         return self.factor
@@ -40,8 +41,8 @@ class Slowdown:
             return 1.0
 
 
-LOCAL_DIVISOR = 10
-"""Divisor of the provider's limit without Redis: up to ten workers then stay below the limit together."""
+LOCAL_LIMIT_DIVISOR = 10
+"""Divisor of the provider's limit while Redis is unavailable: up to ten workers together then stay within the limit."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,9 +54,9 @@ class RateLimiter:
     slowdown: Slowdown
     metrics: Metrics
     limit: ProviderLimit | None = None
-    """The provider's limit, as the shared rates use it; None for the default."""
+    """The provider's limit for all workers together; None for the default."""
     local_rate: ProviderRate | None = field(default=None, init=False)
-    """This process's own rate, used while the shared one is unavailable."""
+    """Rate of this thread alone, used while Redis is unavailable."""
 
     def draw(self, tier: Tier, wanted: int, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`. P0 takes precedence over the other tiers."""
@@ -70,6 +71,7 @@ class RateLimiter:
         return granted
 
     def report_results(self, now: datetime, *, refused: int, slow: bool) -> None:
+        """Report how many alerts the provider refused because of its quota, and whether it answered slowly."""
         try:
             self.provider_rates.report_results(self.platform, refused=refused, slow=slow, now=now)
         except CacheUnavailable:
@@ -78,4 +80,4 @@ class RateLimiter:
 
     @property
     def _local_limit(self) -> ProviderLimit:
-        return (self.limit or PROVIDER_LIMITS[self.platform]).shared(LOCAL_DIVISOR)
+        return (self.limit or PROVIDER_LIMITS[self.platform]).shared(LOCAL_LIMIT_DIVISOR)

@@ -14,8 +14,8 @@ from notifier.domain.push.shard_state import ShardState
 from notifier.ports.push import Devices
 
 BATCH_DEVICES = 2_000
-"""Devices after which a batch is full. The fastest provider takes that many in a third of a second, and a crash may
-send as many alerts twice."""
+"""Devices after which a batch is full. The fastest provider takes so many in a third of a second. A crash may send that
+many alerts twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Selection:
         return in_doubt_draft(state, burst, batch, devices, now)
 
     def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
-        """Yield drafts of due retries. A batch also lists due retries that are no longer sent, which ends them."""
+        """Yield drafts of due retries. Their batches also list due retries that may not be sent, and so end them."""
         due = state.due_retries(now)
         for start in range(0, len(due), self.batch_devices):
             retries = tuple(due[start : start + self.batch_devices])
@@ -48,7 +48,7 @@ class Selection:
             yield Draft(log_key=state.log_key, batch=batch, attempts=self._attempts(state, retries, now))
 
     def _attempts(self, state: ShardState, retries: Iterable[AttemptState], now: datetime) -> Sequence[SendAttempt]:
-        """Return the retries that may be sent, without devices that now belong to another member."""
+        """Return an attempt for each retry that may be sent. A device that now belongs to another member gets none."""
         states = {retry.device: retry for retry in retries if state.may_retry(retry, now)}
         devices_by_member = self.devices.by_member({retry.member for retry in states.values()}) if states else {}
         attempts = list[SendAttempt]()

@@ -42,6 +42,7 @@ class AlertSender:
     device_registry: DeviceRegistry
     clock: Clock
     chance: Callable[[], float]
+    """Returns a random number in [0, 1), which spreads the retries."""
     metrics: Metrics
 
     def send(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease) -> Sequence[Sequence[FailedAttempt]]:
@@ -79,20 +80,20 @@ class AlertSender:
     def _by_alert(self, burst: Burst, drafts: Sequence[Draft]) -> Mapping[Alert, Mapping[DeviceId, IndexedAttempt]]:
         """Group the attempts by alert, so that a provider renders each alert once."""
         attempts_by_alert = defaultdict[Alert, dict[DeviceId, IndexedAttempt]](dict)
-        alerts: dict[int, Alert] = {}
+        alert_by_covered_bursts: dict[int, Alert] = {}
         now = self.clock.now()
         late = is_late(burst, now)
         for index, draft in enumerate(drafts):
             is_urgent_tier = draft.log_key.tier in URGENT_TIERS
             for attempt in draft.attempts:
-                burst_count = attempt.state.covered_bursts
-                if burst_count not in alerts:
-                    if burst_count > 1:
-                        alert = summary_alert(burst, burst_count)
+                covered_bursts = attempt.state.covered_bursts
+                if covered_bursts not in alert_by_covered_bursts:
+                    if covered_bursts > 1:
+                        alert = summary_alert(burst, covered_bursts)
                     else:
-                        alert = burst_alert(burst, urgent=is_urgent_tier and not burst_count and not late)
-                    alerts[burst_count] = with_renewed_ttl(alert, now) if late else alert
-                attempts_by_alert[alerts[burst_count]][attempt.device.id] = index, attempt
+                        alert = burst_alert(burst, urgent=is_urgent_tier and not covered_bursts and not late)
+                    alert_by_covered_bursts[covered_bursts] = with_renewed_ttl(alert, now) if late else alert
+                attempts_by_alert[alert_by_covered_bursts[covered_bursts]][attempt.device.id] = index, attempt
         return attempts_by_alert
 
     def _send_alert(
@@ -102,7 +103,8 @@ class AlertSender:
         held_back = dict(attempts)
 
         def admitted() -> Iterator[Device]:
-            # The provider takes a device when it has room. Ask the breaker only then: a receipt may have opened it.
+            # The provider takes a device when it has room. Ask the breaker only then, because an earlier receipt may
+            # have opened it.
             for _, attempt in attempts.values():
                 if self.breakers.allow(line_of(attempt.device)):
                     del held_back[attempt.device.id]
@@ -125,7 +127,7 @@ class AlertSender:
             failure = failure_of(attempt.state, receipt, now, self.chance())
         platform = attempt.device.platform
         self.metrics.receipts.labels(platform, failure.outcome if failure else ACCEPTED_OUTCOME).inc()
-        # Measure first attempts only, and no summaries: retries, quiet hours and late bursts do not count as latency.
+        # Measure only first attempts of alerts that are not late: waiting for retries or quiet hours is no latency.
         if failure is None and not attempt.state.failures and not attempt.state.covered_bursts:
             self.metrics.push_latency.labels(platform).observe((now - burst.accepted_at).total_seconds())
         return failure

@@ -27,13 +27,13 @@ class Coordinator:
     publisher: Publisher
     clock: Clock
     nonces: Nonces
-    collapse: timedelta | None = None
+    collapse_window: timedelta | None = None
     """Replaces the collapse window of every policy, if set."""
-    refill: timedelta | None = None
-    """Replaces the refill interval of every policy's fan-out budget, if set."""
+    budget_refill: timedelta | None = None
+    """Replaces the refill time of every policy's fan-out budget, if set."""
     cached_heads: dict[Subject, Head] = field(default_factory=dict)
-    """Heads as this process last published them. If another process has changed a head since, the compare-and-set of
-    the cached head fails."""
+    """Heads as this process last published them. If another process has changed a head since, our next compare-and-set
+    of it fails."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Give every mention of the records a durable, announced burst, unless it was retracted."""
@@ -41,22 +41,24 @@ class Coordinator:
         remaining = _group_by_subject(self._apply_retractions(logged_mentions))
         while remaining:
             heads = self._load_heads(remaining)
-            known = self.bursts.known_events({s: [record.mention.event for record in remaining[s]] for s in heads})
-            next_heads = {s: self._advance(head, remaining[s], known[s]) for s, head in heads.items()}
+            known_events = self.bursts.known_events(
+                {s: [record.mention.event for record in remaining[s]] for s in heads}
+            )
+            next_heads = {s: self._advance(head, remaining[s], known_events[s]) for s, head in heads.items()}
             changed_heads = [head for subject, head in next_heads.items() if head is not heads[subject]]
             swapped_subjects, published_heads = self.publisher.swap_and_publish(changed_heads)
             self._cache_heads(published_heads)
             completed = swapped_subjects | (set(heads) - {head.subject for head in changed_heads})
             remaining = {subject: mentions for subject, mentions in remaining.items() if subject not in completed}
-        # Check again after writing: a retraction stored meanwhile cannot have found these mentions. The whole batch is
-        # repeated after a crash before this check. A mention may have been written before the crash and retracted after
-        # it. The repeated batch then only records a refusal for the mention; this check removes it from its burst.
+        # Check again after writing: a retraction that was stored before the mentions were written did not find them.
+        # After a crash before this check, the whole batch is repeated. If a mention of it was written before the crash
+        # and retracted since, the repetition only records a refusal. This check removes the mention from its burst.
         self.settlement.resettle([record.mention for record in logged_mentions])
 
     def _apply_retractions(self, records: Sequence[LoggedMention]) -> Sequence[LoggedMention]:
-        """Apply stored retractions. Record a refusal for each retracted mention, which gets no burst.
+        """Return the mentions with the stored retractions applied. Record a refusal for each retracted mention.
 
-        The retracted mentions are returned, too: the head records their offsets as applied.
+        Retracted mentions get no burst. They are returned, because the head must record their log offsets.
         """
         mentions = self.settlement.current([record.mention for record in records])
         retracted = [mention for mention in mentions if mention.retracted]
@@ -67,26 +69,28 @@ class Coordinator:
     def _load_heads(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         """Return the heads, from the cache where possible.
 
-        A cached head is taken out of the cache. So after a failed compare-and-set the next round reads the head from
-        the store.
+        A cached head is taken out of the cache. If its compare-and-set fails, the next round reads it from the store.
         """
         cached = {subject: head for subject in subjects if (head := self.cached_heads.pop(subject, None))}
-        return {**cached, **self.publisher.finish([subject for subject in subjects if subject not in cached])}
+        return {
+            **cached,
+            **self.publisher.finish_publishing([subject for subject in subjects if subject not in cached]),
+        }
 
     def _cache_heads(self, heads: Sequence[Head]) -> None:
         if len(self.cached_heads) > MAX_CACHED_HEADS:
             self.cached_heads.clear()
         self.cached_heads.update({head.subject: head for head in heads})
 
-    def _advance(self, head: Head, records: Sequence[LoggedMention], known: Collection[EventId]) -> Head:
+    def _advance(self, head: Head, records: Sequence[LoggedMention], known_events: Collection[EventId]) -> Head:
         return advance(
             head,
             records,
-            sequenced_events=known,
+            sequenced_events=known_events,
             now=self.clock.now(),
             nonce=self.nonces.new(),
-            collapse_override=self.collapse,
-            refill_override=self.refill,
+            collapse_override=self.collapse_window,
+            refill_override=self.budget_refill,
         )
 
 

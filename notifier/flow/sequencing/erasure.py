@@ -1,7 +1,6 @@
 """Erasure: removes an erased author's devices, and text in edits, held mentions and dead letters.
 
-Retraction settlement removes the text from mentions. Every step can be repeated, because entries without text are
-skipped.
+Retraction settlement removes the text from mentions. Every step can be repeated.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,8 +22,8 @@ from notifier.ports.retractions import ErasureTargets, Retractions
 
 T = TypeVar("T")
 
-ENTRIES_PER_BATCH = 200
-"""Entries in memory at a time. An author may have any number of entries."""
+ITEMS_PER_BATCH = 200
+"""Mentions, held mentions or dead letters in memory at a time. An author may have any number of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class Erasure:
     metrics: Metrics
 
     def erase(self, retractions: Sequence[Retraction]) -> None:
-        """Erase what these retractions concern. Call this after they are stored and their bursts are settled."""
+        """Erase the text and devices that these retractions concern. Call this after the retractions are settled."""
         self._erase_late_edits([retraction for retraction in retractions if retraction.cause is RetractionCause.EDIT])
         self._erase_authors(
             _latest_by_author([retraction for retraction in retractions if retraction.cause is RetractionCause.ERASE])
@@ -59,32 +58,32 @@ class Erasure:
             if held.author in erasure_by_author and _is_covered(held, erasure_by_author[held.author])
         )
 
-    def _erase_authors(self, erasures: Mapping[UserId, Retraction]) -> None:
-        """Erase edits, devices, held mentions and dead letters of the authors.
+    def _erase_authors(self, erasure_by_author: Mapping[UserId, Retraction]) -> None:
+        """Erase the text of the authors' edits, held mentions and dead letters, and their devices.
 
         Held mentions and dead letters are scanned once for all authors. With one scan per author, a mass erasure would
         delay the deletions that follow it in the stream.
         """
         now = self.clock.now()
-        for erasure in erasures.values():
+        for erasure in erasure_by_author.values():
             self._erase_edits(erasure, now)
-        if erasures:
-            self._remove_devices(erasures)
+        if erasure_by_author:
+            self._remove_devices(erasure_by_author)
             self._erase_held_texts(
                 held
-                for held in self.erasure_targets.held_mentions(erasures.keys())
-                if _is_covered(held, erasures[held.author])
+                for held in self.erasure_targets.held_mentions(erasure_by_author.keys())
+                if _is_covered(held, erasure_by_author[held.author])
             )
-            self._erase_letter_bodies(erasures.keys())
+            self._erase_letter_bodies(erasure_by_author.keys())
 
-    def _remove_devices(self, erasures: Mapping[UserId, Retraction]) -> None:
-        """Remove devices registered up to the erasure. A later device stays: the author has come back."""
-        accounts = self.directory.accounts(erasures.keys())
-        erased_at = {account.member: erasures[user].at for user, account in accounts.items()}
+    def _remove_devices(self, erasure_by_author: Mapping[UserId, Retraction]) -> None:
+        """Remove devices registered up to the erasure. Devices registered later stay: the author has come back."""
+        accounts = self.directory.accounts(erasure_by_author.keys())
+        erased_at = {account.member: erasure_by_author[user].at for user, account in accounts.items()}
         self.metrics.erased.labels("device").inc(self.device_registry.remove_registered(erased_at))
 
     def _erase_late_edits(self, edits: Collection[Retraction]) -> None:
-        """Erase the text of edits that arrive after the erasure of their author, but were made before it."""
+        """Erase the text of edits that were made before the erasure of their author, but arrive after it."""
         erasures = self.retractions.read_current({erasure_key(edit.author) for edit in edits}).values()
         erased_at = {erasure.author: erasure.at for erasure in erasures}
         self._replace_by_deletions(
@@ -93,10 +92,12 @@ class Erasure:
 
     def _erase_edits(self, erasure: Retraction, now: datetime) -> None:
         """Replace each edit, which contains the tweet's text, by a deletion of the tweet."""
-        for locations in _batches(self.retractions.mention_locations([*erasure.index_keys(now)])):
+        for locations in _batches(self.retractions.mention_locations([*erasure.mention_lookup_keys(now)])):
             # Only tweets from before the erasure: an erased author may write again, and edit the new tweets.
             mentions = [
-                mention for mention in self.retractions.read(locations).values() if mention.happened_at <= erasure.at
+                mention
+                for mention in self.retractions.read_mentions(locations).values()
+                if mention.happened_at <= erasure.at
             ]
             retractions = self.retractions.read_current(
                 {tweet_key(erasure.author, mention.tweet) for mention in mentions}
@@ -132,5 +133,5 @@ def _is_covered(held: HeldMention, erasure: Retraction) -> bool:
 
 
 def _batches(items: Iterator[T]) -> Iterator[list[T]]:
-    while batch := list(islice(items, ENTRIES_PER_BATCH)):
+    while batch := list(islice(items, ITEMS_PER_BATCH)):
         yield batch

@@ -8,18 +8,18 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus, MissedUpdates
 
-MAX_BUFFERED = 1_000
-"""Most buffered updates: about those of a minute in a storm of mentions. After a longer outage the updates are dropped,
-and the clients load their pages again."""
+MAX_BUFFERED_UPDATES = 1_000
+"""Most buffered updates: about as many as a storm of mentions causes in a minute. If an outage leaves more, updates are
+dropped, and the clients load their pages again."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LivePublisher:
     """Publishes live updates. One instance serves all threads of a process: each operation on the buffer is atomic.
 
-    Updates may arrive late, or twice after a timeout; listeners compare the burst's version. A crashed process may
-    leave updates unsent, so every process begins with a `MissedUpdates` message. It also sends one after it has dropped
-    updates.
+    Updates may arrive late, or twice after a timeout: listeners ignore versions of a burst that are not newer. A
+    crashed process may leave updates unsent. So every process first sends a `MissedUpdates` message. It sends another
+    one after it has dropped updates.
     """
 
     bus: LiveBus
@@ -54,12 +54,13 @@ class LivePublisher:
         while True:
             try:
                 bursts.append(self.buffer.popleft())
-            except IndexError:  # empty; after a check for it, another thread could still take the last one
+            except IndexError:
+                # Empty. A check before `popleft` would not help: another thread may take the last burst in between.
                 return bursts
 
     def _restore(self, bursts: list[Burst], missed: bool) -> None:
-        """Put unsent bursts back in front of the buffer, or drop them if it would grow too long."""
-        if len(bursts) + len(self.buffer) > MAX_BUFFERED:
+        """Put unsent bursts back to the front of the buffer. Drop them if the buffer would grow too long."""
+        if len(bursts) + len(self.buffer) > MAX_BUFFERED_UPDATES:
             bursts, missed = [], True
         self.buffer.extendleft(reversed(bursts))
         self.has_missed_updates = self.has_missed_updates or missed

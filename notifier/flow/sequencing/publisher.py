@@ -22,8 +22,8 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import PullIndex
 
-# Planning: cuts a burst into slices, from the follower counts of its subject. The audience of a restricted burst also
-# follows its author.
+# Planning: cuts a burst into slices, from the follower counts of its subject. A restricted burst reaches only those
+# followers who also follow its author.
 
 
 def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) -> Plan:
@@ -53,8 +53,8 @@ class Publisher:
     platforms: Collection[Platform] = ()
     """Platforms for which plans have slices of alerts."""
 
-    def finish(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        """Return the subjects' heads, each with an empty outbox. Publish what crashed processes left in an outbox.
+    def finish_publishing(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
+        """Load the subjects' heads, publish what is left in their outboxes, and return the heads with empty outboxes.
 
         A subject is missing if another process has changed its head during this call.
         """
@@ -72,7 +72,7 @@ class Publisher:
         return {head.subject for head in swapped_heads}, self._publish(swapped_heads)
 
     def _publish(self, heads: Sequence[Head]) -> Sequence[Head]:
-        """Publish the outboxes, and empty them. Return the heads whose outbox this process has emptied.
+        """Publish the outboxes and empty them; return the heads. Leave out heads that another process has changed.
 
         Each burst is written before the index entry that points to it. Plans are written after the bursts, because
         workers read the burst of a slice.
@@ -80,8 +80,8 @@ class Publisher:
         planned_bursts: set[BurstKey] = set()
         heads = self._write_and_announce(self._restamp_late_bursts(heads, planned_bursts))
         for _ in range(MAX_RESTAMPS):
-            # If this process stalled before the burst was readable, a user may have opened a page without it, and have
-            # marked everything up to its opening time as seen.
+            # If this process stalled before a burst was readable, a user may have opened a page without it, and have
+            # marked everything up to its opening time as seen. A new opening time makes the burst unseen.
             now = self.clock.now()
             if not (late := [head for head in heads if _is_late(head, now, planned_bursts)]):
                 break
@@ -113,17 +113,17 @@ class Publisher:
     def _restamp_late_bursts(self, heads: Sequence[Head], planned_bursts: set[BurstKey]) -> Sequence[Head]:
         """Give late bursts new opening times. Return all heads except those that another process has changed.
 
-        A late burst that has a plan keeps its opening time, and is added to `planned_bursts`. Plans are read only for
-        heads with a late burst: in the other heads no opening time changes.
+        A burst that has a plan keeps its opening time. If a head has a late burst, its bursts that have plans are added
+        to `planned_bursts`.
         """
         now = self.clock.now()
         planned_bursts |= self._read_planned([head for head in heads if _is_late(head, now, planned_bursts)])
         restamped = []
         for head in heads:
-            kept = {key.seq for key in planned_bursts if key.subject == head.subject}
-            new = with_late_bursts_restamped(head, written=kept, now=now, nonce=self.nonces.new())
-            if new is not head:
-                restamped.append(new)
+            planned_seqs = {key.seq for key in planned_bursts if key.subject == head.subject}
+            new_head = with_late_bursts_restamped(head, planned=planned_seqs, now=now, nonce=self.nonces.new())
+            if new_head is not head:
+                restamped.append(new_head)
         self.metrics.restamps.inc(len(restamped))
         swapped = {head.subject: head for head in self._swap(restamped)}
         changed_by_others = {head.subject for head in restamped} - set(swapped)
@@ -139,7 +139,7 @@ class Publisher:
         """Swap the heads by compare-and-set; return those that were swapped."""
         if not heads:
             return []
-        return [head for head, won in zip(heads, self.heads.compare_and_set(heads), strict=True) if won]
+        return [head for head, is_swapped in zip(heads, self.heads.compare_and_set(heads), strict=True) if is_swapped]
 
 
 def _unannounced(head: Head) -> list[Burst]:

@@ -57,10 +57,10 @@ class RetractionSettlement:
     nonces: Nonces
 
     def settle(self, retractions: Collection[Retraction], limit: int | None = None) -> None:
-        """Store the retractions and settle the bursts of at most `limit` of their mentions.
+        """Store the retractions, and settle the bursts of at most `limit` of their mentions; without a limit, of all.
 
-        The mentions of an author are settled day by day, the latest day first.
-        No later read shows the retracted content of a settled mention. Raises like `settle_keys`.
+        If a retraction concerns all mentions of an author, those of the latest day come first. No later read shows the
+        retracted content of a settled mention. Raises like `settle_keys`.
         """
         for _ in self.settle_in_batches(retractions, limit):
             pass
@@ -74,13 +74,16 @@ class RetractionSettlement:
         # the remaining bursts, because it commits the log record only after all of them.
         self.retractions.write(retractions)
         now = self.clock.now()
-        return self.settle_keys([key for retraction in retractions for key in retraction.index_keys(now)], limit)
+        return self.settle_keys(
+            [key for retraction in retractions for key in retraction.mention_lookup_keys(now)], limit
+        )
 
     def settle_keys(self, keys: Iterable[RetractionKey], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
         """Settle the bursts of the mentions under the keys, batch by batch; yield the burst keys of each batch.
 
-        The batches limit the memory, since an author may have years of mentions. If a burst cannot be settled, for
-        example because its head is unreadable, all others are settled first. Then its error is raised.
+        The batches limit the memory, since an author may have years of mentions. An outage ends the call at once. If a
+        burst cannot be settled for another reason, for example because its head is unreadable, all others are settled
+        first. Then the error is raised.
         """
         locations = islice(self.retractions.mention_locations(list(dict.fromkeys(keys))), limit)
         error: Exception | None = None
@@ -91,18 +94,18 @@ class RetractionSettlement:
             raise error
 
     def resettle(self, mentions: Sequence[Mention]) -> None:
-        """Settle the bursts of those mentions that a stored retraction changes."""
+        """Settle the bursts of those mentions that a stored retraction now changes."""
         pairs = zip(mentions, self.current(mentions), strict=True)
         changed_tweets = {tweet_key(mention.author, mention.tweet) for mention, after in pairs if after != mention}
         for _ in self.settle_keys(changed_tweets):
             pass
 
     def current(self, mentions: Sequence[Mention]) -> Sequence[Mention]:
-        """Return each mention as the stored retractions leave it."""
+        """Return each mention with the stored retractions applied."""
         return current_mentions(self.retractions, mentions)
 
     def _settle(self, by_subject: Mapping[Subject, Sequence[MentionLocation]]) -> Exception | None:
-        """Settle the subjects together, or one by one if that fails; return the first error."""
+        """Settle the subjects together, or one by one if that fails; return the first error. Outages are raised."""
         try:
             self._settle_together(by_subject)
         except OUTAGES:
@@ -116,7 +119,7 @@ class RetractionSettlement:
 
     def _settle_together(self, remaining: Mapping[Subject, Sequence[MentionLocation]]) -> None:
         while remaining:
-            heads = self.publisher.finish(remaining)
+            heads = self.publisher.finish_publishing(remaining)
             next_heads = {subject: self._next_head(head, remaining[subject]) for subject, head in heads.items()}
             changed_heads = [head for subject, head in next_heads.items() if head is not heads[subject]]
             swapped_subjects, _ = self.publisher.swap_and_publish(changed_heads)
@@ -138,7 +141,7 @@ class RetractionSettlement:
         return after_retraction(head, amended_bursts, changed, nonce=self.nonces.new())
 
     def _read_changes(self, locations: Sequence[MentionLocation]) -> Mapping[BurstKey, list[MentionChange]]:
-        stored = self.retractions.read(locations)
+        stored = self.retractions.read_mentions(locations)
         changes = defaultdict[BurstKey, list[MentionChange]](list)
         for (location, before), after in zip(stored.items(), self.current([*stored.values()]), strict=True):
             if after != before:
@@ -150,11 +153,11 @@ class RetractionSettlement:
         return amended(burst, changes, self._remaining_mentions(burst, leaving), version=version)
 
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
-        """Return the first accepted remaining mention of each affected author who has one.
+        """Return by author the mentions that may take the place of the leaving ones in the burst's text.
 
-        The affected authors are the named authors of leaving mentions, or all named authors if the shown tweet leaves.
-        If none of them has a remaining mention and the burst needs a name, one mention by an unnamed author is
-        returned.
+        These are the earliest remaining mentions of the named authors with leaving mentions. If the tweet that the
+        burst shows leaves, they are those of all named authors. If there are none and the burst needs a name, the
+        result has a mention by an author who is not named yet.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)
@@ -169,7 +172,7 @@ class RetractionSettlement:
         days = day_keys(author, burst.opened_at - ACCEPTANCE_MARGIN, burst.opened_at + ACCEPTANCE_MARGIN)
         locations = self.retractions.mention_locations(days, burst.key)
         while batch := list(islice(locations, MENTIONS_PER_BATCH)):
-            yield from self._staying(burst, self.retractions.read(batch).values())
+            yield from self._staying(burst, self.retractions.read_mentions(batch).values())
 
     def _staying(self, burst: Burst, mentions: Iterable[Mention]) -> Iterator[Mention]:
         """Yield the mentions that belong to the burst after the stored retractions are applied."""
@@ -179,7 +182,7 @@ class RetractionSettlement:
 
 
 def current_mentions(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[Mention]:
-    """Return each mention as the retractions of its tweet and its author leave it."""
+    """Return each mention with the stored retractions of its tweet and its author applied."""
     retractions_by_key = retractions.read_current({key for mention in mentions for key in retraction_keys(mention)})
     return [apply_retractions(mention, retractions_by_key) for mention in mentions]
 

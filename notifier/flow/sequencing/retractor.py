@@ -1,4 +1,4 @@
-"""Retractor: settles retractions from the log, sends live updates of their bursts, and erases authors."""
+"""Retractor: settles retractions from the log, sends live updates of their bursts, and erases text."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ class Retractor:
 
         The order is: store the retractions; settle the bursts and send their live updates, batch by batch; erase. The
         records are committed last, so after a crash this or another process repeats all steps. Every step is
-        idempotent. The gateway has usually settled most bursts already.
+        idempotent, and the gateway has usually settled the bursts already.
         """
         retractions = [unpack(Retraction, logged.record.value) for logged in records]
         try:
             for settled in self.settlement.settle_in_batches(retractions):
                 self._send_live_updates(settled)
         except Poison:
-            # The head of a burst is unreadable. The record becomes a dead letter and is not read again, so erase before
-            # the error is raised.
+            # The head of a burst is unreadable. The consumer loop makes the record a dead letter and never reads it
+            # again. So erase before the error is raised.
             self.erasure.erase(retractions)
             raise
         self.erasure.erase(retractions)

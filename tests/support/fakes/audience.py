@@ -22,7 +22,7 @@ from notifier.domain.audience.tiers import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetK
 from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import ActiveSetEntry, Pair, ShardBlob
+from notifier.ports.audience import ActiveSetEntry, Pair, ShardBitmap
 from notifier.ports.coordination import Clock
 from notifier.ports.directory import Directory
 from tests.support.fakes.people import MemoryPeople
@@ -132,8 +132,8 @@ class MemoryMemberSets:
         member = self._member(subject.owner)
         return NO_FOLLOWERS if member is None else FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
 
-    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
-        for blob in blobs:
+    def put(self, bitmaps: Iterable[ShardBitmap], token: FencingToken | None = None) -> None:
+        for blob in bitmaps:
             name = blob.kind, blob.owner, blob.shard
             if self._stands(name, token):
                 self._sets[name] = blob.bits.copy()
@@ -141,7 +141,7 @@ class MemoryMemberSets:
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         self._heads |= {subject: head for subject, head in counts.items() if self._stands(subject, token)}
 
-    def force(self, value: ShardBlob | FollowerCounts, of: Subject | None = None) -> None:
+    def force(self, value: ShardBitmap | FollowerCounts, of: Subject | None = None) -> None:
         """Overwrite a value without a check, like a disk that loses or corrupts data."""
         if isinstance(value, FollowerCounts):
             assert of is not None

@@ -35,11 +35,11 @@ class MemoryDevices:
             self._had[member] = {device.id for device in devices}
         return {member: devices for member, devices in held.items() if devices}
 
-    def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
+    def iter_devices(self, platform: Platform, shard: int, members: Bits) -> Iterator[Device]:
         devices = (
             device
             for device in self._of_shard(shard)
-            if device.platform is platform and contains(people, device.member)
+            if device.platform is platform and contains(members, device.member)
         )
         return iter(sorted(devices, key=lambda device: (device.member, device.id)))
 

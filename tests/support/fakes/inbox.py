@@ -28,7 +28,7 @@ class MemoryAudienceSnapshots:
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
         return {shard: snapshot.for_tier(tier) for shard, snapshot in self.read(burst, shards).items()}
 
-    def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+    def read_to_alert(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         return {shard: snapshot.members_to_alert(tier) for shard, snapshot in self.read(burst, shards).items()}
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:

@@ -11,7 +11,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import (
     MAX_CHANGED_BURSTS,
     PLACEHOLDER_TTL,
-    REMEMBERED_TTL,
+    REMEMBERED_VIEWER_TTL,
     BurstStreamPosition,
     ChangesSince,
     FeedPosition,
@@ -145,7 +145,7 @@ class MemoryVersions:
 
     def recall(self, user: UserId) -> RememberedViewer | None:
         viewer = self.viewers.get(user)
-        return viewer if viewer and self.clock.now() < viewer.read_at + REMEMBERED_TTL else None
+        return viewer if viewer and self.clock.now() < viewer.read_at + REMEMBERED_VIEWER_TTL else None
 
     def _entry(self, scope: Scope) -> _Entry:
         entry = self.entries.get(scope, _Entry())

@@ -63,7 +63,7 @@ class MemoryLedger:
                 self._plans[plan.burst] = plan
                 self._open.add(plan.burst)
 
-    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         places = [(self._plans[burst].opened_at, burst) for burst in self._open]
         return [burst for _, burst in sorted(place for place in places if since is None or place[0] >= since)]
 
@@ -73,7 +73,7 @@ class MemoryLedger:
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         return [self._record(entry) for entry in entries]
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
         self._open.difference_update(bursts)
 
     def reopen(self, burst: BurstKey) -> None:
@@ -81,7 +81,7 @@ class MemoryLedger:
 
     def unsettled(self) -> Sequence[BurstKey]:
         """Return open and deferred bursts."""
-        return [*self.open_bursts(), *sorted(self.deferred_by_burst.keys() - self._open)]
+        return [*self.unfinished_bursts(), *sorted(self.deferred_by_burst.keys() - self._open)]
 
     def planned(self) -> Sequence[BurstKey]:
         """Return every burst that ever had a plan."""
@@ -113,7 +113,7 @@ class MemoryDeferredBursts:
             deferred_by_burst[deferred.burst] = min(
                 deferred, deferred_by_burst.get(deferred.burst, deferred), key=lambda candidate: candidate.until
             )
-        self._ledger.close([deferred.burst for deferred in to_defer])
+        self._ledger.unlist([deferred.burst for deferred in to_defer])
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         deferred_by_burst = self._ledger.deferred_by_burst

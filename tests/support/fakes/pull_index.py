@@ -9,7 +9,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
-from notifier.ports.pull_index import MAX_COMPARISON_AGE, PulledPositions, SubjectList, SubjectLists
+from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions, SubjectList, SubjectLists
 
 KEPT = 64
 TICK = timedelta(milliseconds=1)
@@ -114,23 +114,23 @@ class MemoryPullIndex:
             lists[subject] = SubjectList(complete_since=list_.since, positions=places[::-1])
         return SubjectLists(lists=lists, as_of=self.as_of)
 
-    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
+    async def read_newest(self, subjects: Collection[Subject]) -> NewestPositions:
         asked = set(subjects)
         now = self.clock.now()
         if asked and (self.as_of is None or not now - MAX_COMPARISON_AGE <= self.as_of <= now):
-            return PulledPositions(positions=(), complete_since=None)
+            return NewestPositions(positions=(), complete_since=None)
         unlisted = NEVER if self.since is None else self.since
         claims = [self.lists[subject].since if subject in self.lists else unlisted for subject in asked]
         since = max(claims, default=FOR_EVER)
         if since == NEVER:
-            return PulledPositions(positions=(), complete_since=None)
+            return NewestPositions(positions=(), complete_since=None)
         places = [
             InboxPosition(opened, BurstKey(subject, seq))
             for subject in asked & self.lists.keys()
             for seq, opened in self.lists[subject].opened.items()
             if opened >= since
         ]
-        return PulledPositions(positions=tuple(sorted(places, reverse=True)), complete_since=since, as_of=self.as_of)
+        return NewestPositions(positions=tuple(sorted(places, reverse=True)), complete_since=since, as_of=self.as_of)
 
     def _announce(self, subject: Subject, seq: int, opened_at: datetime) -> None:
         current = self.lists.get(subject)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Mention
-from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
+from notifier.domain.bursts.retraction import Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
@@ -34,12 +34,12 @@ class MemoryRetractions:
     ) -> Iterator[MentionLocation]:
         locations = defaultdict[RetractionKey, list[MentionLocation]](list)
         for (key, event), mention in sorted(self._bursts.mentions.items()):
-            for retraction_key in index_keys(mention) if burst in (None, key) else ():
+            for retraction_key in mention_lookup_keys(mention) if burst in (None, key) else ():
                 locations[retraction_key].append(MentionLocation(key, event))
         for retraction_key in keys:
             yield from locations.get(retraction_key, ())
 
-    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         mentions = self._bursts.mentions
         return {p: mentions[p.burst, p.event] for p in locations if (p.burst, p.event) in mentions}
 

@@ -12,7 +12,7 @@ from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
-from notifier.ports.audience import ActiveSetEntry, ShardBlob
+from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Record
 from tests.support.fakes.clock import START
@@ -296,7 +296,7 @@ class Population:
 
     def _put(self, kind: SetKind, owner: Subject | None, people: list[Person]) -> None:
         for shard, bits in _by_shard(people):
-            self._state.sets.put([ShardBlob(kind=kind, owner=owner, shard=shard, bits=bits)])
+            self._state.sets.put([ShardBitmap(kind=kind, owner=owner, shard=shard, bits=bits)])
 
 
 def _by_shard(people: list[Person]) -> Iterator[tuple[int, Bits]]:

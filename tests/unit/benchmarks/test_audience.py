@@ -18,7 +18,7 @@ from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import no_members
 from notifier.domain.audience.tiers import SetKind, Tier
-from notifier.ports.audience import ShardBlob
+from notifier.ports.audience import ShardBitmap
 
 WORLD = World(universe=20_000, followers=10_000, celebrities=1, seed=1)
 
@@ -44,7 +44,7 @@ def test_table_and_bitmaps_agree_until_bitmap_is_lost(sets: SqliteMemberSets, tm
     with closing(table.db):
         assert sum(table.tiers().values()) == WORLD.followers
         assert bitmaps.tiers() == table.tiers()
-        sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=WORLD.subject(0), shard=0, bits=no_members())])
+        sets.put([ShardBitmap(kind=SetKind.FOLLOWERS, owner=WORLD.subject(0), shard=0, bits=no_members())])
         assert bitmaps.tiers() != table.tiers()
 
 

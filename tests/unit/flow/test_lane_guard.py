@@ -9,7 +9,7 @@ import pytest
 
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.lane_guard import READ_INTERVAL, WRITE_INTERVAL, LaneGuard, LaneGuards, stopped_lanes
+from notifier.flow.lane_guard import SUCCESSES_WRITE_INTERVAL, TALLY_READ_INTERVAL, LaneGuard, LaneGuards, stopped_lanes
 from notifier.metrics import Metrics
 from notifier.topics import PROCESSING_LANES
 from tests.support.fakes.clock import ManualClock
@@ -66,7 +66,7 @@ class LaneScenario:
 
     def resume(self) -> None:
         assert self.tallies.resume(LANE, "ada", "fixed", self.clock.now()) is not None
-        self.clock.advance(READ_INTERVAL)
+        self.clock.advance(TALLY_READ_INTERVAL)
 
     def stored(self) -> DeadLetterTally:
         return self.tallies.inner.read([LANE])[LANE]
@@ -108,7 +108,7 @@ def test_stop_by_another_process_is_noticed_within_a_second() -> None:
     second = scenario.guard("pump-2")
     assert second.check() is None
     admitted(scenario.guard(), "r1", "r2", "r3", "r4")
-    scenario.clock.advance(READ_INTERVAL)
+    scenario.clock.advance(TALLY_READ_INTERVAL)
     assert second.check() is not None
 
 
@@ -152,10 +152,10 @@ def test_successes_are_written_periodically_while_window_has_deaths() -> None:
     scenario = LaneScenario()
     guard = scenario.guard()
     admitted(guard, "r1")
-    scenario.clock.advance(WRITE_INTERVAL)
+    scenario.clock.advance(SUCCESSES_WRITE_INTERVAL)
     guard.record_successes(99)
     assert [death.record for death in scenario.stored().deaths] == ["r1"]
-    scenario.clock.advance(WRITE_INTERVAL)
+    scenario.clock.advance(SUCCESSES_WRITE_INTERVAL)
     guard.record_successes(1)
     assert scenario.stored().deaths == ()
     assert scenario.tallies.swaps == 3
@@ -168,7 +168,7 @@ def test_successes_survive_an_unreachable_store() -> None:
     scenario.tallies.unreachable = True
     guard.record_successes(50)
     scenario.tallies.unreachable = False
-    scenario.clock.advance(WRITE_INTERVAL)
+    scenario.clock.advance(SUCCESSES_WRITE_INTERVAL)
     guard.record_successes(50)
     assert scenario.stored().deaths == ()
 
@@ -184,7 +184,7 @@ def test_known_lane_runs_without_the_store_but_admits_no_death() -> None:
     guard = scenario.guard()
     assert guard.check() is None
     scenario.tallies.unreachable = True
-    scenario.clock.advance(READ_INTERVAL)
+    scenario.clock.advance(TALLY_READ_INTERVAL)
     assert guard.check() is None
     with pytest.raises(StoreUnavailable):
         guard.admit_dead_letter("r1", "ValueError: no")
@@ -210,7 +210,7 @@ def test_older_read_does_not_replace_newer_write() -> None:
     scenario = LaneScenario(tallies=Late())
     guard = scenario.guard()
     admitted(guard, "r1", "r2", "r3", "r4")
-    scenario.clock.advance(READ_INTERVAL)
+    scenario.clock.advance(TALLY_READ_INTERVAL)
     assert guard.check() is not None
 
 
@@ -231,7 +231,7 @@ def test_stop_is_logged_once_with_its_fields(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.WARNING, "notifier.lanes"):
         admitted(guard, "r1", "r2", "r3", "r4")
         for _ in range(5):
-            scenario.clock.advance(READ_INTERVAL)
+            scenario.clock.advance(TALLY_READ_INTERVAL)
             guard.check()
         scenario.resume()
         guard.check()

@@ -124,14 +124,14 @@ def test_sight_changes_with_visibility_but_not_with_marks() -> None:
 
 
 def test_buffer_evicts_least_recent_burst_and_reports_completeness() -> None:
-    buffer = RecentBurstBuffer(max_bursts=2, since=NOON)
+    buffer = RecentBurstBuffer(max_bursts=2, complete_since=NOON)
     first, second, third = burst(1), burst(2), burst(3)
     for number, update in enumerate((first, second, grown(first), third), start=1):
         buffer.put(update, NOON + timedelta(seconds=number))
     assert [kept.key.seq for kept in buffer.received_since(NOON)] == [3, 1]
     assert buffer.get(second.key) is None
-    assert buffer.since is not None
-    assert NOON + timedelta(seconds=2) < buffer.since < NOON + timedelta(seconds=3)
+    assert buffer.complete_since is not None
+    assert NOON + timedelta(seconds=2) < buffer.complete_since < NOON + timedelta(seconds=3)
     assert list(buffer.received_since(NOON + timedelta(seconds=3))) == [third, grown(first)]
 
 

@@ -29,7 +29,7 @@ def attempt(member: int, line: str) -> SendAttempt:
 def breakers(open_for: float = 0.0) -> CircuitBreakers:
     clock = ManualClock(NOON)
     created = CircuitBreakers(clock=clock, circuit_report=MemoryCircuitReport(clock), metrics=Metrics())
-    created.lines[OPEN] = Open(since=NOON - open_for * SECOND, reason="503")
+    created.breakers_by_line[OPEN] = Open(since=NOON - open_for * SECOND, reason="503")
     return created
 
 
@@ -81,5 +81,5 @@ def test_blocked_retry_keeps_waiting_and_expired_one_stays_in_the_batch() -> Non
 def test_batch_is_unchanged_while_all_breakers_are_closed() -> None:
     batch = [first_alerts(attempt(1, OPEN))]
     closed = breakers()
-    closed.lines.clear()
+    closed.breakers_by_line.clear()
     assert admit(closed, batch).drafts is batch

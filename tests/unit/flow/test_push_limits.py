@@ -11,7 +11,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.rate_limit import MIN_SLOWDOWN, PROVIDER_LIMITS
 from notifier.flow.push.frequency_caps import MAX_REMEMBERED_MEMBERS, FrequencyCaps
-from notifier.flow.push.rate_limiter import LOCAL_DIVISOR, RateLimiter, Slowdown
+from notifier.flow.push.rate_limiter import LOCAL_LIMIT_DIVISOR, RateLimiter, Slowdown
 from notifier.metrics import Metrics
 from tests.support.examples import MINUTE, SECOND, burst
 from tests.support.fakes.cache import MemoryBackpressure
@@ -68,7 +68,7 @@ class Worker:
         self.pacing = RateLimiter(
             platform=Platform.FCM, provider_rates=self.paces, slowdown=easing, metrics=self.metrics
         )
-        self.frequency_caps = FrequencyCaps(caps=self.caps, metrics=self.metrics)
+        self.frequency_caps = FrequencyCaps(store=self.caps, metrics=self.metrics)
 
     def drawn(self, seconds: int, tier: Tier = Tier.P1) -> int:
         granted = 0
@@ -85,7 +85,7 @@ class Worker:
 def test_ten_workers_without_redis_stay_below_the_rate_limit() -> None:
     worker = Worker()
     worker.paces.unavailable = True
-    assert 0 < worker.drawn(120) <= 2 * PROVIDER_LIMITS[Platform.FCM].per_minute // LOCAL_DIVISOR
+    assert 0 < worker.drawn(120) <= 2 * PROVIDER_LIMITS[Platform.FCM].per_minute // LOCAL_LIMIT_DIVISOR
     assert worker.outages == 20 * 120
     worker.paces.unavailable = False
     assert worker.drawn(1) > 0

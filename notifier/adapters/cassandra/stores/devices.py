@@ -105,11 +105,11 @@ class CassandraDevices:
             devices[device.member].append(device)
         return {member: sorted(group, key=lambda item: (item.platform, item.id)) for member, group in devices.items()}
 
-    def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
-        for batch in batches(member_spans(people, shard), BLOCKS_PER_READ):
+    def iter_devices(self, platform: Platform, shard: int, members: Bits) -> Iterator[Device]:
+        for batch in batches(member_spans(members, shard), BLOCKS_PER_READ):
             queries = [(block_of(first), str(platform), first, last) for first, last in batch]
             for rows in self._cluster.query_each(_SELECT_OF_MEMBER_RANGE, queries):
-                yield from _devices(row for row in rows if contains(people, row.member))
+                yield from _devices(row for row in rows if contains(members, row.member))
 
     def members_with_device(self, shard: int) -> Bits:
         offsets = set[int]()

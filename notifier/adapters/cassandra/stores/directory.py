@@ -26,7 +26,7 @@ from notifier.domain.audience.id_ranges import (
 )
 from notifier.domain.errors import NumberTaken, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import LEASE_SIZE, DirectoryEntry
+from notifier.ports.directory import MIN_LEASED_NUMBERS, DirectoryEntry
 
 # Member numbers: each process leases successive numbers by compare-and-set, and assigns numbers from its own lease.
 
@@ -89,7 +89,7 @@ class MemberNumbers:
             missing = count - len(leftover)
             if not missing:
                 return leftover
-            lease_size = max(missing, LEASE_SIZE)
+            lease_size = max(missing, MIN_LEASED_NUMBERS)
             first = self._counter.lease(lease_size)
             self._unassigned = range(first + missing, first + lease_size)
             return [*leftover, *range(first, first + missing)]

@@ -165,7 +165,7 @@ class CassandraLedger:
         if None in self._cluster.compare_and_set_each((_INSERT_PLAN, row) for row in rows):
             raise StoreUnavailable("Unknown whether a plan was written.")
 
-    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         return self.open_burst_list.all() if since is None else self.open_burst_list.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
@@ -187,7 +187,7 @@ class CassandraLedger:
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         return self._rows.record(entries)
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
         plans = self._read_plans(bursts).values()
         self.open_burst_list.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
 

@@ -30,7 +30,7 @@ from notifier.domain.audience.tiers import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetK
 from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import ActiveSetEntry, ShardBlob
+from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 from notifier.ports.coordination import Clock
 
 BUFFERED_BITMAPS = 256
@@ -110,10 +110,10 @@ class CassandraMemberSets:
             return NO_FOLLOWERS
         return FollowerCounts(total=rows[0].total, by_shard=np.frombuffer(rows[0].by_shard, COUNT_TYPE).tolist())
 
-    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
+    def put(self, bitmaps: Iterable[ShardBitmap], token: FencingToken | None = None) -> None:
         # One set per statement. A set has up to 16 KiB, so a batch of sets would exceed the size that the server
         # recommends.
-        for batch in batches(blobs, BUFFERED_BITMAPS):
+        for batch in batches(bitmaps, BUFFERED_BITMAPS):
             rows = [
                 (str(b.owner or _ACCOUNT_WIDE), shard_group_of(b.shard), b.shard, str(b.kind), encode(b.bits))
                 for b in batch

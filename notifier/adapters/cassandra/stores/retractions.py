@@ -21,7 +21,7 @@ from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
+from notifier.domain.bursts.retraction import Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.coordination import Clock
@@ -78,7 +78,7 @@ class CassandraRetractions:
             ):
                 yield MentionLocation(BurstKey(Subject.parse(subject), seq), EventId(source, id))
 
-    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         ordered = [*locations]
         results = self._cluster.query_each(
             _SELECT_MENTION, [_mention_key(location.burst, location.event) for location in ordered]
@@ -101,7 +101,7 @@ def retraction_key_rows(sequenced: SequencedMention, ttl: int) -> list[Row]:
     """Return a row for each retraction key that leads to the mention."""
     mention = sequenced.mention
     location = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
-    return [(key, *location, ttl) for key in index_keys(mention)]
+    return [(key, *location, ttl) for key in mention_lookup_keys(mention)]
 
 
 def changed_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:

@@ -62,7 +62,7 @@ class CassandraAudienceSnapshots:
         rows = _read_rows(self._cluster, _SELECT_TIER[tier], burst, self._chosen_snapshot_names(burst, shards))
         return {row.shard: _tier_snapshot(row, tier) for row in rows}
 
-    def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+    def read_to_alert(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         names = self._chosen_snapshot_names(burst, shards)
         facts = {
             row.shard: unpack(SnapshotFacts, row.facts)

@@ -73,13 +73,13 @@ class SqliteDevices:
             devices[device.member].append(device)
         return dict(devices)
 
-    def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
-        for first, last in member_spans(people, shard):
+    def iter_devices(self, platform: Platform, shard: int, members: Bits) -> Iterator[Device]:
+        for first, last in member_spans(members, shard):
             with self._db.read() as c:
                 rows = c.execute(
                     _SELECT_OF_MEMBER_RANGE, (str(platform), first, last, self._expired_until())
                 ).fetchall()
-            yield from _devices(row for row in rows if contains(people, row[0]))
+            yield from _devices(row for row in rows if contains(members, row[0]))
 
     def members_with_device(self, shard: int) -> Bits:
         first = shard * SHARD_MEMBERS

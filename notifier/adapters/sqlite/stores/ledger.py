@@ -46,7 +46,7 @@ class SqliteLedger:
                 if c.execute(_INSERT_PLAN, (subject, seq, pack(plan))).rowcount == 1:
                     c.execute(_INSERT_OPEN, (subject, seq, to_ms(plan.opened_at)))
 
-    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         since_ms = to_ms(since) if since else 0
         with self._db.read() as c:
             return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_SELECT_OPEN, (since_ms,))]
@@ -63,7 +63,7 @@ class SqliteLedger:
         with self._db.write() as c:
             return [c.execute(_INSERT_ENTRY, _entry_row(entry)).rowcount == 1 for entry in entries]
 
-    def close(self, bursts: Collection[BurstKey]) -> None:
+    def unlist(self, bursts: Collection[BurstKey]) -> None:
         with self._db.write() as c:
             c.executemany(_DELETE_OPEN, [(str(burst.subject), burst.seq) for burst in bursts])
 

@@ -27,7 +27,7 @@ from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import ActiveSetEntry, ShardBlob
+from notifier.ports.audience import ActiveSetEntry, ShardBitmap
 
 BITMAPS_PER_TRANSACTION = 256
 """Bitmaps per transaction, at most 4 MB: an import of any size needs little memory, and other writers get their
@@ -87,10 +87,10 @@ class SqliteMemberSets:
         total, by_shard = row
         return FollowerCounts(total=total, by_shard=np.frombuffer(by_shard, STORED_COUNT_TYPE).tolist())
 
-    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
+    def put(self, bitmaps: Iterable[ShardBitmap], token: FencingToken | None = None) -> None:
         stored_token = token or 0
         rows = (
-            (str(b.owner or _ACCOUNT_WIDE_OWNER), b.shard, str(b.kind), encode(b.bits), stored_token) for b in blobs
+            (str(b.owner or _ACCOUNT_WIDE_OWNER), b.shard, str(b.kind), encode(b.bits), stored_token) for b in bitmaps
         )
         self._put(_PUT_SET, rows)
 

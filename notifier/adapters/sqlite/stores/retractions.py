@@ -10,7 +10,7 @@ from notifier.adapters.sqlite.stores.moderation import HELD_COLUMNS, held_mentio
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
+from notifier.domain.bursts.retraction import Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.event_log import DeadLetter
@@ -51,7 +51,7 @@ class SqliteRetractions:
         for key in keys:
             yield from self._locations(key, burst)
 
-    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         with self._db.read() as c:
             rows = {location: c.execute(_SELECT_MENTION, _mention_key(location)).fetchone() for location in locations}
         return {location: unpack(Mention, row[0]) for location, row in rows.items() if row}
@@ -96,7 +96,7 @@ def change_parameters(changed: SequencedMention, versions: Mapping[BurstKey, int
 
 def retraction_key_rows(sequenced: SequencedMention) -> list[tuple[str, str, int, str, str]]:
     """Return a row for each retraction key that leads to the mention."""
-    return [(key, *_location_of(sequenced)) for key in index_keys(sequenced.mention)]
+    return [(key, *_location_of(sequenced)) for key in mention_lookup_keys(sequenced.mention)]
 
 
 def _location_of(sequenced: SequencedMention) -> tuple[str, int, str, str]:

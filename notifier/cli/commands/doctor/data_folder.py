@@ -189,7 +189,7 @@ def heads_finding(ports: Ports) -> DoctorFinding:
 
 
 def bursts_finding(ports: Ports) -> DoctorFinding:
-    unfinished, deferred = len(ports.ledger.open_bursts()), ports.deferred_bursts.count()
+    unfinished, deferred = len(ports.ledger.unfinished_bursts()), ports.deferred_bursts.count()
     detail = f"{unfinished} unfinished" + (f", and {deferred} deferred to a later time." if deferred else ".")
     return DoctorFinding(name="bursts", detail=detail, value=unfinished, unit="bursts")
 

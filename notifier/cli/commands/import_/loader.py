@@ -373,7 +373,7 @@ def follow_dataset(since: datetime) -> ImportDataset[FollowEdges | NumberedFollo
     return ImportDataset(
         name="followers",
         layout=FOLLOWS,
-        make_import=lambda p: FollowerImport(directory=p.directory, follows=p.follows, log=p.log, since=since),
+        make_import=lambda p: FollowerImport(directory=p.directory, follows=p.follows, log=p.log, visible_from=since),
         remaining_unit="follows",
         stream=topics.FOLLOWS,
         writes_as_read=False,
@@ -384,7 +384,9 @@ def account_dataset(*, ranges: bool) -> ImportDataset[ImportBatch[AccountRow]]:
     return ImportDataset(
         name="users",
         layout=ACCOUNTS,
-        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, as_ranges=ranges),
+        make_import=lambda p: AccountImport(
+            directory=p.directory, flags=p.account_flags, log=p.log, enrols_ranges=ranges
+        ),
         remaining_unit="shards",
         stream=topics.USERS,
         writes_as_read=True,
@@ -395,7 +397,9 @@ def vip_dataset() -> ImportDataset[ImportBatch[AccountRow]]:
     return ImportDataset(
         name="vip",
         layout=VIPS,
-        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, as_ranges=False),
+        make_import=lambda p: AccountImport(
+            directory=p.directory, flags=p.account_flags, log=p.log, enrols_ranges=False
+        ),
         remaining_unit="shards",
         stream=topics.USERS,
         writes_as_read=True,

@@ -123,7 +123,7 @@ def _figures(view: TopView) -> Iterator[tuple[str, str]]:
     yield "mentions", f"{s.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
-        f"{s.open_bursts:,} unfinished" + (f", {s.deferred_bursts:,} deferred" if s.deferred_bursts else ""),
+        f"{s.unfinished_bursts:,} unfinished" + (f", {s.deferred_bursts:,} deferred" if s.deferred_bursts else ""),
     )
     yield "rows", f"{s.rate.rows:,.0f}/s for {s.rate.deliveries:,.0f} users/s"
     yield "backpressure", "unknown" if s.cache.backpressure is None else f"{s.cache.backpressure:.0%} of p2 held back"

@@ -95,7 +95,7 @@ def view_facts(view: TopView) -> dict[str, object]:
         "mentions_per_second": round(s.mentions_per_second, 1),
         "rows_per_second": round(s.rate.rows, 1),
         "deliveries_per_second": round(s.rate.deliveries, 1),
-        "open_bursts": s.open_bursts,
+        "open_bursts": s.unfinished_bursts,
         "deferred_bursts": s.deferred_bursts,
         "running": [_burst_facts(burst) for burst in view.running],
         "backlog": {str(pool): _backlog_facts(s, pool) for pool in Pool if pool in s.cache.backlogs},
@@ -147,7 +147,7 @@ def _burst_facts(burst: RunningBurst) -> Facts:
 
 
 def _running(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[RunningBurst]:
-    keys = ports.ledger.open_bursts()[:MAX_SHOWN_BURSTS]
+    keys = ports.ledger.unfinished_bursts()[:MAX_SHOWN_BURSTS]
     progress, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
     throttles = frozenset(throttle.id for throttle in snapshot.throttles)
     return [

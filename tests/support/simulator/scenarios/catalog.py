@@ -44,7 +44,7 @@ IDLE = {
         "queue.take",
         "queue.depth",
         "leases.acquire",
-        "ledger.open_bursts",
+        "ledger.unfinished_bursts",
         "deferred_bursts.wake_due",
         "throttles.since",
     ),

@@ -64,7 +64,7 @@ def test_restamped_first_stays_first_behind_another_burst() -> None:
     records = numbered(mention(3, verdict=Verdict.ROW), mention(4), first=2)
     head = advance(emptied(head, first), records, sequenced_events=(), now=NOON + MINUTE, nonce="n")
     assert [(burst.count, burst.first_of_day) for burst in head.outbox] == [(2, False), (1, True)]
-    after = with_late_bursts_restamped(head, written=(), now=NOON + 2 * MINUTE, nonce="r")
+    after = with_late_bursts_restamped(head, planned=(), now=NOON + 2 * MINUTE, nonce="r")
     assert [burst.first_of_day for burst in after.outbox] == [False, True]
     head = after_publishing(after, nonce="p")
     assert not opened(advanced(head, mention(5), now=NOON + HOUR)).first_of_day

@@ -19,7 +19,7 @@ from notifier.domain.bursts.retraction import (
     apply_retractions,
     belongs_to,
     day_keys,
-    index_keys,
+    mention_lookup_keys,
     retraction_keys,
 )
 from notifier.domain.ids import BurstKey, Lane, UserId
@@ -144,8 +144,8 @@ def test_edit_changes_burst_text_only_for_the_shown_tweet() -> None:
 def test_mention_at_day_end_is_found_despite_clock_differences(accepted_at: datetime) -> None:
     """The gateway's clock may be ahead; a mention that waited in the log stays visible longer."""
     erasure = retraction(RetractionCause.ERASE)
-    trails = erasure.index_keys(MIDNIGHT - timedelta(seconds=1))
-    assert not set(trails).isdisjoint(index_keys(replace(mention(0), accepted_at=accepted_at)))
+    trails = erasure.mention_lookup_keys(MIDNIGHT - timedelta(seconds=1))
+    assert not set(trails).isdisjoint(mention_lookup_keys(replace(mention(0), accepted_at=accepted_at)))
 
 
 def test_mention_is_found_by_its_retraction_keys() -> None:
@@ -153,5 +153,5 @@ def test_mention_is_found_by_its_retraction_keys() -> None:
     now = NOON + timedelta(days=80)
     for applied in (retraction(RetractionCause.DELETE, "t0"), retraction(RetractionCause.ERASE)):
         assert applied.key in retraction_keys(tweet_mention)
-        assert not set(applied.index_keys(now)).isdisjoint(index_keys(tweet_mention))
+        assert not set(applied.mention_lookup_keys(now)).isdisjoint(mention_lookup_keys(tweet_mention))
     assert len(day_keys(ADA, NOON, now)) == 81

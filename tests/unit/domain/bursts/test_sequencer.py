@@ -215,38 +215,38 @@ def test_burst_opens_after_the_last_one_when_the_clock_goes_back() -> None:
 
 def test_burst_that_is_not_late_is_not_restamped() -> None:
     head = decided(mention())
-    assert with_late_bursts_restamped(head, written=(), now=NOON + VISIBILITY_DEADLINE, nonce="r") is head
+    assert with_late_bursts_restamped(head, planned=(), now=NOON + VISIBILITY_DEADLINE, nonce="r") is head
 
 
 def test_late_burst_opens_when_it_is_restamped() -> None:
-    head = with_late_bursts_restamped(decided(mention()), written=(), now=LATE, nonce="r")
+    head = with_late_bursts_restamped(decided(mention()), planned=(), now=LATE, nonce="r")
     assert (opened(head).opened_at, head.last_opened_at, head.version, head.nonce) == (LATE, LATE, 2, "r")
     assert head.outbox == (opened(head),)
 
 
 def test_written_or_announced_burst_keeps_its_time() -> None:
     unwritten = decided(mention())
-    assert with_late_bursts_restamped(unwritten, written=[1], now=LATE, nonce="r") is unwritten
+    assert with_late_bursts_restamped(unwritten, planned=[1], now=LATE, nonce="r") is unwritten
     grown = decided(mention(2), head=replace(advanced(FRESH, mention(1)), applied={}))
-    assert with_late_bursts_restamped(grown, written=(), now=LATE, nonce="r") is grown
+    assert with_late_bursts_restamped(grown, planned=(), now=LATE, nonce="r") is grown
 
 
 def test_bursts_after_a_late_one_are_restamped_too() -> None:
     head = decided(*(mention(n, followers=SMALL) for n in range(3)), collapse=OFF)
-    after = with_late_bursts_restamped(head, written=(), now=LATE, nonce="r")
+    after = with_late_bursts_restamped(head, planned=(), now=LATE, nonce="r")
     assert [burst.opened_at for burst in after.outbox] == [LATE, LATE + MIN_OPENING_GAP, LATE + 2 * MIN_OPENING_GAP]
 
 
 def test_restamped_burst_never_has_the_time_of_a_written_one() -> None:
     head = decided(*(mention(n, followers=SMALL) for n in range(3)), collapse=OFF)
     slow = tuple(replace(b, opened_at=LATE) if b.key.seq == 3 else b for b in head.outbox)
-    after = with_late_bursts_restamped(replace(head, outbox=slow), written=[3], now=LATE, nonce="r")
+    after = with_late_bursts_restamped(replace(head, outbox=slow), planned=[3], now=LATE, nonce="r")
     assert [burst.opened_at for burst in after.outbox] == [LATE + MIN_OPENING_GAP, LATE + 2 * MIN_OPENING_GAP, LATE]
     assert after.last_opened_at == LATE + 2 * MIN_OPENING_GAP
 
 
 def test_next_burst_opens_after_a_restamped_one() -> None:
-    head = after_publishing(with_late_bursts_restamped(decided(mention(1)), written=(), now=LATE, nonce="r"), nonce="p")
+    head = after_publishing(with_late_bursts_restamped(decided(mention(1)), planned=(), now=LATE, nonce="r"), nonce="p")
     assert opened(advanced(head, mention(2), now=NOON + MINUTE)).key.seq == 1
     assert opened(advanced(head, mention(2), now=LATE + MINUTE)).opened_at == LATE + MINUTE
 
@@ -256,7 +256,7 @@ def test_burst_restamped_past_midnight_is_first_of_the_new_day() -> None:
     records = numbered(*(mention(n, followers=SMALL) for n in (2, 3)), first=1)
     head = advance(head, records, sequenced_events=(), now=MIDNIGHT - MIN_OPENING_GAP, nonce="n", collapse_override=OFF)
     assert [burst.first_of_day for burst in head.outbox] == [False, True]
-    after = with_late_bursts_restamped(head, written=(), now=MIDNIGHT + 2 * SECOND, nonce="r")
+    after = with_late_bursts_restamped(head, planned=(), now=MIDNIGHT + 2 * SECOND, nonce="r")
     assert [burst.first_of_day for burst in after.outbox] == [True, False]
 
 

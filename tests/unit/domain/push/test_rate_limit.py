@@ -19,7 +19,7 @@ from notifier.domain.push.rate_limit import (
     report_results,
 )
 from notifier.domain.token_bucket import TokenBucket
-from notifier.flow.push.rate_limiter import LOCAL_DIVISOR
+from notifier.flow.push.rate_limiter import LOCAL_LIMIT_DIVISOR
 from tests.support.examples import MINUTE, NOON, SECOND
 
 GOOGLE = PROVIDER_LIMITS[Platform.FCM]
@@ -183,6 +183,6 @@ def test_clocks_hours_apart_neither_exceed_nor_stop_the_rate() -> None:
 def test_slowest_configurable_rate_still_sends_without_redis() -> None:
     for terms in (
         ProviderLimit(per_minute=MIN_PER_MINUTE),
-        ProviderLimit(per_minute=MIN_PER_MINUTE).shared(LOCAL_DIVISOR),
+        ProviderLimit(per_minute=MIN_PER_MINUTE).shared(LOCAL_LIMIT_DIVISOR),
     ):
         assert 0 < total(None, terms, NOON, 600) <= 10 * terms.per_minute
