@@ -24,7 +24,7 @@ STYLES: Mapping[str, str] = {
     **dict.fromkeys(("ok", "done", "delivered", "member", "block", "read"), "green"),
     **dict.fromkeys(("warn", "parked", "pause", "ramping", "unread"), "yellow"),
     **dict.fromkeys(("fail", "FAILED", "dead", "gone"), "bold red"),
-    **dict.fromkeys(("in_flight", "waiting", "active", "pulled"), "cyan"),
+    **dict.fromkeys(("in_flight", "deferred", "active", "pulled"), "cyan"),
     **dict.fromkeys(("planned", "none", "-", "0"), "dim"),
 }
 """Style by the text of a whole cell. A color only repeats what the text says."""

@@ -219,13 +219,13 @@ def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
     assert snapshot.cache.backlogs[Pool.FCM].slices == 0
 
 
-def test_ledger_shows_end_of_quiet_hours_of_a_waiting_slice() -> None:
+def test_ledger_shows_end_of_quiet_hours_of_a_deferred_slice() -> None:
     stage = Stage()
     stage.state.people.arrange(KIM, QUIET)
     stage.mention("nova")
     stage.deliver_others()
     until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"
     slices: Any = ledger_facts(stage.ports, stage.bursts()[0])["slices"]
-    [waiting] = [line for line in slices if line["state"] == "waiting"]
-    assert (waiting["step"], waiting["until"][:19]) == ("push.fcm", until)
-    assert {line["until"] for line in slices if line["state"] != "waiting"} == {None}
+    [deferred] = [line for line in slices if line["state"] == "deferred"]
+    assert (deferred["step"], deferred["until"][:19]) == ("push.fcm", until)
+    assert {line["until"] for line in slices if line["state"] != "deferred"} == {None}

@@ -186,7 +186,7 @@ def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
 
 def freshness_facts(fresh: AudienceFreshness) -> Mapping[str, object]:
     at = fresh.rolled_up_at
-    return {"activity": str(fresh.activity), "rolled_up_at": at and at.isoformat(), "waiting": dict(fresh.waiting)}
+    return {"activity": str(fresh.activity), "rolled_up_at": at and at.isoformat(), "unprocessed_records": dict(fresh.unprocessed_records)}
 
 
 def _print_freshness(fresh: AudienceFreshness) -> None:
@@ -199,9 +199,9 @@ def _print_freshness(fresh: AudienceFreshness) -> None:
             print_sentence(f"Activity is current: {at}.")
         case ActiveSetFreshness.SNAPSHOT:
             print_sentence(f"Tiers use the last activity snapshot: {at}.")
-    if waiting := {stream: n for stream, n in fresh.waiting.items() if n}:
+    if unprocessed := {stream: n for stream, n in fresh.unprocessed_records.items() if n}:
         backlog = ", ".join(
-            f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} in {stream}" for stream, n in waiting.items()
+            f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} in {stream}" for stream, n in unprocessed.items()
         )
         print_sentence(f"Accepted but not counted yet: {backlog}.")
     else:

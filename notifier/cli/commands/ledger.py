@@ -72,8 +72,8 @@ def _resume_times(progress: BurstProgress, states: Mapping[Slice, State]) -> Map
     """Return the earliest wake-up time of waiting slices, by step, tier and state."""
     earliest = dict[tuple[str, str, str], datetime]()
     for slice_, slice_state in progress.slice_states.items():
-        if states[slice_] is State.WAITING and slice_state.deferred_until is not None:
-            group = str(slice_.step), str(slice_.tier), str(State.WAITING)
+        if states[slice_] is State.DEFERRED and slice_state.deferred_until is not None:
+            group = str(slice_.step), str(slice_.tier), str(State.DEFERRED)
             earliest[group] = min(earliest.get(group, slice_state.deferred_until), slice_state.deferred_until)
     return {group: iso_time(at) for group, at in earliest.items()}
 

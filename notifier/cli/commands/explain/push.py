@@ -112,7 +112,7 @@ class AlertState(StrEnum):
     """A rule permanently suppressed it when it was due."""
     SUPPRESSED = "suppressed"
     """The current state suppresses it."""
-    WAITING = "waiting"
+    DEFERRED = "deferred"
     PENDING = "pending"
     """Its slice is planned, in flight or parked."""
     NEVER = "never"
@@ -123,7 +123,7 @@ class ExplainRule(StrEnum):
 
     OPENER_RETRACTED = "opener_retracted"
     QUIET_HOURS = "quiet_hours"
-    PROVIDER = "provider"
+    SLICE_DEFERRED = "slice_deferred"
     ROW_ONLY = "row_only"
     PULL_ONLY = "pull_only"
     NO_SNAPSHOT = "no_snapshot"
@@ -336,11 +336,11 @@ def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
         )
         return AlertState.NEVER, rule, None
     if quiet_hours_end is not None:
-        return AlertState.WAITING, ExplainRule.QUIET_HOURS, quiet_hours_end
+        return AlertState.DEFERRED, ExplainRule.QUIET_HOURS, quiet_hours_end
     if slice_state is None:
         return AlertState.PENDING, State.PLANNED, None
     if slice_state.is_deferred(case.now):
-        return AlertState.WAITING, ExplainRule.PROVIDER, slice_state.deferred_until
+        return AlertState.DEFERRED, ExplainRule.SLICE_DEFERRED, slice_state.deferred_until
     return AlertState.PENDING, slice_state.state(case.now, throttles=case.throttles), None
 
 

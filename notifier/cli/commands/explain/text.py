@@ -34,7 +34,7 @@ REASON_TEXTS: Mapping[str, str] = {
     HiddenReason.RETRACTED: "it was retracted",
     ExplainRule.OPENER_RETRACTED: "the tweet that opened it was retracted",
     ExplainRule.QUIET_HOURS: "the user's quiet hours",
-    ExplainRule.PROVIDER: "the provider's circuit breaker is open, or its rate limit is reached",
+    ExplainRule.SLICE_DEFERRED: "the provider's circuit breaker is open, or its rate limit is reached",
     ExplainRule.ROW_ONLY: "its verdict allows inbox rows only",
     ExplainRule.PULL_ONLY: "it is delivered by the pull path only",
     ExplainRule.NO_SNAPSHOT: "its audience snapshot has expired",
@@ -55,7 +55,7 @@ STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.UNKNOWN: "being sent at {at}{summary} when its worker crashed: it may have arrived",
     AlertState.SILENT: "suppressed at {at}: {reason}",
     AlertState.SUPPRESSED: "suppressed now: {reason}",
-    AlertState.WAITING: "deferred until {until}: {reason}",
+    AlertState.DEFERRED: "deferred until {until}: {reason}",
     AlertState.PENDING: "not sent yet: {reason}",
     AlertState.NEVER: "none: {reason}",
 }

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 # Views: a screen for a terminal of any width, and plain text for a pipe.
 
 MAX_BAR_WIDTH, MIN_BAR_WIDTH = 30, 4
-POOL_HEADINGS, CIRCUIT_HEADINGS = ("pool", "delay", "waiting", "deferred"), ("circuit open", "until", "reason")
+POOL_HEADINGS, CIRCUIT_HEADINGS = ("pool", "delay", "runnable", "deferred"), ("circuit open", "until", "reason")
 LANE_HEADINGS = ("stopped lane", "since", "record", "cause")
 BURST_HEADINGS = ("burst", "mentions", "followers")
 
