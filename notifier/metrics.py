@@ -107,7 +107,9 @@ class Metrics:
         )
         self.outages = self._counter("outages_total", "Steps postponed because a dependency did not answer.", "part")
         self.lag = self._gauge("lag_records", "Records of the stream that are not processed yet.", "stream")
-        self.runnable_slices = self._gauge("runnable_slices", "Slices that can run now, are running, or are held by a throttle.", "pool")
+        self.runnable_slices = self._gauge(
+            "runnable_slices", "Slices that can run now, are running, or are held by a throttle.", "pool"
+        )
         self.backpressure = self._gauge("pressure_ratio", "Share of P2's credit that the monitor takes away.")
         self.activity_unreadable = self._counter(
             "activity_unreadable_total", "Times that shards were not rolled up because a bitmap can't be read."

@@ -9,7 +9,14 @@ from pathlib import Path
 from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.supervisor.forkserver_client import LOG_NAME
 from notifier.cli.supervisor.processes import ROLES
-from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, is_world_note
+from notifier.devkit.fixture.load import (
+    DEMO_LOADED_MARKER,
+    DEMO_LOADING_MARKER,
+    DEMO_REMOVAL_MARKER,
+    FIXTURE_MARKER,
+    WORLD_MARKERS,
+    is_world_marker,
+)
 from notifier.domain.errors import NotOurs, Unwritable
 
 
@@ -37,7 +44,7 @@ def check_writable(data: Path) -> None:
 
 # Files that a notifier creates in its data folder. The list identifies such a folder, and says what to remove.
 
-DEMO_NOTES = (DEMO_ENDING, DEMO, DEMO_BEGUN)
+DEMO_MARKERS = (DEMO_REMOVAL_MARKER, DEMO_LOADED_MARKER, DEMO_LOADING_MARKER)
 STORES = tuple(
     f"{store}.db{suffix}"
     for store in ("core", "log", "inbox-[0-9][0-9]")
@@ -69,11 +76,11 @@ OWNED_FILES = (
             "push.toml",
         )
     ),
-    *(f"{note}{suffix}" for note in (NOTE, *DEMO_NOTES) for suffix in ("", ".new")),
+    *(f"{marker}{suffix}" for marker in (FIXTURE_MARKER, *DEMO_MARKERS) for suffix in ("", ".new")),
 )
 """Patterns of the files that a notifier owns, in the order of their removal.
 
-The notes come last: they identify a folder as a demo's even if its removal was interrupted.
+The markers come last: they identify a folder as a demo's even if its removal was interrupted.
 """
 LOCK = Path("run", "lock")
 """Lock file of the folder. It is never removed."""
@@ -82,9 +89,11 @@ LOCK = Path("run", "lock")
 def require_own_folder(data: Path) -> None:
     """Raise NotOurs if the folder belongs to other software.
 
-    Such a folder contains files that a notifier does not own. It contains no store and no note of a notifier.
+    Such a folder contains files that a notifier does not own. It contains no store and no marker of a notifier.
     """
-    if any(next(data.glob(store), None) for store in STORES) or any(is_world_note(data / note) for note in NOTES):
+    if any(next(data.glob(store), None) for store in STORES) or any(
+        is_world_marker(data / marker) for marker in WORLD_MARKERS
+    ):
         return
     owned = set(_owned_files(data))
     for path in data.rglob("*"):
@@ -106,25 +115,25 @@ def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> Non
     Raises NotOurs if the folder isn't a demo's, or if its demo.json comes from another program. Raises Unwritable.
     The caller must hold the folder's lock. The lock file is not removed, because other processes may wait for it.
     """
-    notes = [data / note for note in DEMO_NOTES if is_world_note(data / note)]
-    if not notes:
+    markers = [data / marker for marker in DEMO_MARKERS if is_world_marker(data / marker)]
+    if not markers:
         if not has_no_owned_files(data):
             raise NotOurs(f"{data} was not created by the demo.")
         return
     try:
-        # Rename the note first: after a crash, the next demo finds it and continues the removal.
-        notes[0].replace(data / DEMO_ENDING)
+        # Rename the marker first: after a crash, the next demo finds it and continues the removal.
+        markers[0].replace(data / DEMO_REMOVAL_MARKER)
         for path in _owned_files(data):
-            if path != data / DEMO_ENDING:
+            if path != data / DEMO_REMOVAL_MARKER:
                 remove(path)
-        (data / DEMO_ENDING).unlink()
+        (data / DEMO_REMOVAL_MARKER).unlink()
     except OSError as error:
         raise Unwritable(f"{data}: {error.strerror}.") from error
 
 
 def is_partly_removed(data: Path) -> bool:
     """Return whether an earlier removal was interrupted."""
-    return is_world_note(data / DEMO_ENDING)
+    return is_world_marker(data / DEMO_REMOVAL_MARKER)
 
 
 def has_no_owned_files(data: Path) -> bool:

@@ -64,7 +64,9 @@ def test_audience_reports_accepted_but_uncounted_events(folder: Path, notifier: 
         "unprocessed_records": {"follows": MAX_COUNTED_RECORDS, "users": 2, "activity": 0},
     }
     assert json.dumps(
-        freshness_facts(AudienceFreshness(activity=ActiveSetFreshness.CURRENT, rolled_up_at=START, unprocessed_records={}))
+        freshness_facts(
+            AudienceFreshness(activity=ActiveSetFreshness.CURRENT, rolled_up_at=START, unprocessed_records={})
+        )
     ).count(START.isoformat())
     last = notifier("audience", "nova", "--data", str(folder)).stdout.splitlines()[-1]
     assert last == "Accepted but not counted yet: 1,000 or more in follows, 2 in users."

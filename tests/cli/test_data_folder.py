@@ -22,7 +22,7 @@ OWN = (
     "demo.json",
     "demo.json.new",
 )
-NOTES = ("fixture.json", "demo.json", "demo.loading.json", "demo.ending.json")
+WORLD_MARKERS = ("fixture.json", "demo.json", "demo.loading.json", "demo.ending.json")
 WORLD = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
 INSIDE = (
     "logs/pump.log",
@@ -50,7 +50,7 @@ FOREIGN = (
 def fill_folder(data: Path, *names: str) -> Path:
     for name in names:
         (data / name).parent.mkdir(parents=True, exist_ok=True)
-        (data / name).write_text(WORLD if name in NOTES else name)
+        (data / name).write_text(WORLD if name in WORLD_MARKERS else name)
     return data
 
 

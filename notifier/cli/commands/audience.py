@@ -186,7 +186,11 @@ def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
 
 def freshness_facts(fresh: AudienceFreshness) -> Mapping[str, object]:
     at = fresh.rolled_up_at
-    return {"activity": str(fresh.activity), "rolled_up_at": at and at.isoformat(), "unprocessed_records": dict(fresh.unprocessed_records)}
+    return {
+        "activity": str(fresh.activity),
+        "rolled_up_at": at and at.isoformat(),
+        "unprocessed_records": dict(fresh.unprocessed_records),
+    }
 
 
 def _print_freshness(fresh: AudienceFreshness) -> None:

@@ -72,14 +72,19 @@ class FixtureLoading:
 
     def start(self) -> None:
         """Start the thread, unless all users are already loaded. Raises OtherWorld or Unwritable."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, require_no_users, write_world_note
+        from notifier.devkit.fixture.load import (
+            DEMO_LOADED_MARKER,
+            DEMO_LOADING_MARKER,
+            require_no_users,
+            write_world_marker,
+        )
 
-        if (self.data / DEMO).exists():
+        if (self.data / DEMO_LOADED_MARKER).exists():
             return
         ports = self.profile.ports()
         require_no_users(self.data, self.world, ports.directory, ports.sets)
-        # Write the note before the first user: after an interrupted load, the next start knows their origin.
-        write_world_note(self.data, self.world, DEMO_BEGUN)
+        # Write the marker before the first user: after an interrupted load, the next start knows their origin.
+        write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
         self.has_begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
         self.thread.start()
 
@@ -115,7 +120,7 @@ class FixtureLoading:
 
     def _load(self) -> None:
         from notifier.api.processes import loading_file
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, WorldLoader, steps
+        from notifier.devkit.fixture.load import DEMO_LOADED_MARKER, DEMO_LOADING_MARKER, WorldLoader, steps
 
         ports, file = self.profile.ports(), loading_file(self.data)
         with_one_celebrity = replace(self.world, celebrities=1, second_followers=None)
@@ -140,8 +145,8 @@ class FixtureLoading:
 
         advance(0)  # shows 0 %
         WorldLoader.into(ports)(self.world, advance, pause_after_first_celebrity)
-        # Rename the note last: an interrupted load is repeated, with the same result.
-        (self.data / DEMO_BEGUN).replace(self.data / DEMO)
+        # Rename the marker last: an interrupted load is repeated, with the same result.
+        (self.data / DEMO_LOADING_MARKER).replace(self.data / DEMO_LOADED_MARKER)
 
 
 class LoadingCancelled(Exception):
@@ -237,25 +242,30 @@ class BrowserDemo:
         """
         from notifier.api.processes import loading_file
         from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove_demo_data
-        from notifier.devkit.fixture.load import DEMO_BEGUN, write_world_note
+        from notifier.devkit.fixture.load import DEMO_LOADING_MARKER, write_world_marker
 
         if self.fresh or is_partly_removed(self.data):
             remove_demo_data(self.data)
         self._require_same_world()
         loading_file(self.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
-        loading.is_resumed = (self.data / DEMO_BEGUN).exists()
-        # Write the note before the first store: even after a crash the next start knows that the folder is a demo's.
+        loading.is_resumed = (self.data / DEMO_LOADING_MARKER).exists()
+        # Write the marker before the first store: even after a crash the next start knows that the folder is a demo's.
         if has_no_owned_files(self.data):
-            write_world_note(self.data, self.world, DEMO_BEGUN)
+            write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
 
     def _require_same_world(self) -> None:
         """Raise OtherWorld if the folder has other generated users."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, is_world_note, require_same_world
+        from notifier.devkit.fixture.load import (
+            DEMO_LOADED_MARKER,
+            DEMO_LOADING_MARKER,
+            is_world_marker,
+            require_same_world,
+        )
 
         try:
             require_same_world(self.data, self.world)
         except OtherWorld as error:
-            if not any(is_world_note(self.data / note) for note in (DEMO, DEMO_BEGUN)):
+            if not any(is_world_marker(self.data / marker) for marker in (DEMO_LOADED_MARKER, DEMO_LOADING_MARKER)):
                 raise
             raise OtherWorld(f"{error.detail} Or start over with --fresh.") from error
 

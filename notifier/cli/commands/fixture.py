@@ -56,7 +56,7 @@ def fixture(
     """
     from notifier.cli.context import open_stores
     from notifier.cli.data_folder import prepare
-    from notifier.devkit.fixture.load import WorldLoader, require_no_users, steps, write_world_note
+    from notifier.devkit.fixture.load import WorldLoader, require_no_users, steps, write_world_marker
     from notifier.devkit.fixture.world import World
 
     try:
@@ -74,7 +74,7 @@ def fixture(
     started = time.monotonic()
     with open_stores(settings) as folder, progress("loading users", steps(world), quiet=as_json) as advance:
         require_no_users(settings.data, world, folder.ports.directory, folder.ports.sets)
-        write_world_note(settings.data, world)
+        write_world_marker(settings.data, world)
         ports = folder.ports
         WorldLoader.into(ports)(world, advance)
     elapsed = time.monotonic() - started
