@@ -20,7 +20,7 @@ from notifier.devkit.fixture.load import (
 from notifier.domain.errors import NotOurs, Unwritable
 
 
-def prepare(data: Path) -> None:
+def prepare_data_folder(data: Path) -> None:
     """Create the folder if it doesn't exist, readable by this user only. Raises Unwritable."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -30,9 +30,9 @@ def prepare(data: Path) -> None:
 
 
 def check_writable(data: Path) -> None:
-    """Write and remove a temporary file. Raises Unwritable.
+    """Raise Unwritable if no file can be written to the folder.
 
-    Permissions alone don't reveal a full or read-only disk.
+    Writes a temporary file, because permissions alone don't reveal a full or read-only disk.
     """
     try:
         with tempfile.TemporaryFile(dir=data) as file:
@@ -42,16 +42,16 @@ def check_writable(data: Path) -> None:
         raise Unwritable(f"{data}: {os.strerror(error.errno or 0)}.") from error
 
 
-# Files that a notifier creates in its data folder. The list identifies such a folder, and says what to remove.
+# Files that a notifier creates in its data folder. They identify such a folder, and `remove_demo_data` removes them.
 
 DEMO_MARKERS = (DEMO_REMOVAL_MARKER, DEMO_LOADED_MARKER, DEMO_LOADING_MARKER)
-STORES = tuple(
+STORE_FILE_PATTERNS = tuple(
     f"{store}.db{suffix}"
     for store in ("core", "log", "inbox-[0-9][0-9]")
-    for suffix in ("", "-wal", "-shm", "-journal")  # the files that SQLite adds; copies by other names are not ours
+    for suffix in ("", "-wal", "-shm", "-journal")  # SQLite adds these; a file such as core.db.bak is the user's
 )
-OWNED_FILES = (
-    *STORES,
+OWNED_FILE_PATTERNS = (
+    *STORE_FILE_PATTERNS,
     "alerts.ndjson",
     "secret.json",
     "service_keys.json",
@@ -82,22 +82,22 @@ OWNED_FILES = (
 
 The markers come last: they identify a folder as a demo's even if its removal was interrupted.
 """
-LOCK = Path("run", "lock")
-"""Lock file of the folder. It is never removed."""
+LOCK_FILE = Path("run", "lock")
+"""Lock file in the data folder. It is never removed."""
 
 
 def require_own_folder(data: Path) -> None:
-    """Raise NotOurs if the folder belongs to other software.
+    """Raise NotOurs if the folder contains files of other software.
 
-    Such a folder contains files that a notifier does not own. It contains no store and no marker of a notifier.
+    A folder with a store or a marker of a notifier is accepted, whatever else it contains.
     """
-    if any(next(data.glob(store), None) for store in STORES) or any(
+    if any(next(data.glob(store), None) for store in STORE_FILE_PATTERNS) or any(
         is_world_marker(data / marker) for marker in WORLD_MARKERS
     ):
         return
     owned = set(_owned_files(data))
     for path in data.rglob("*"):
-        if path.is_file() and path != data / LOCK and owned.isdisjoint((path, *path.parents)):
+        if path.is_file() and path != data / LOCK_FILE and owned.isdisjoint((path, *path.parents)):
             raise NotOurs(f"{data} contains {path.relative_to(data)}.")
 
 
@@ -110,14 +110,14 @@ def remove(path: Path) -> None:
 
 
 def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
-    """Remove the files that a demo created, and nothing else.
+    """Remove a notifier's files from a demo's folder. Other files and the lock file stay.
 
-    Raises NotOurs if the folder isn't a demo's, or if its demo.json comes from another program. Raises Unwritable.
-    The caller must hold the folder's lock. The lock file is not removed, because other processes may wait for it.
+    Raises Unwritable. Raises NotOurs if a notifier's files are not a demo's: there is no marker of a demo, or another
+    program wrote demo.json. The caller must hold the folder's lock, for which other processes may wait.
     """
     markers = [data / marker for marker in DEMO_MARKERS if is_world_marker(data / marker)]
     if not markers:
-        if not has_no_owned_files(data):
+        if has_owned_files(data):
             raise NotOurs(f"{data} was not created by the demo.")
         return
     try:
@@ -136,11 +136,11 @@ def is_partly_removed(data: Path) -> bool:
     return is_world_marker(data / DEMO_REMOVAL_MARKER)
 
 
-def has_no_owned_files(data: Path) -> bool:
-    """Return whether the folder has no file of a notifier, apart from the lock."""
-    return next(_owned_files(data), None) is None
+def has_owned_files(data: Path) -> bool:
+    """Return whether the folder has a file of a notifier, apart from the lock file."""
+    return next(_owned_files(data), None) is not None
 
 
 def _owned_files(data: Path) -> Iterator[Path]:
-    for name in OWNED_FILES:
+    for name in OWNED_FILE_PATTERNS:
         yield from sorted(data.glob(name))

@@ -98,7 +98,7 @@ def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, start
     clock = ManualClock()
     child = Child(role="p0", start=starts, now=clock)
     for _ in range(2):
-        clock.at = child.due_at
+        clock.at = child.next_start_at
         child.supervise()
         clock.at += lived
         starts.kill_last()
@@ -110,12 +110,12 @@ def test_restart_delay_grows_and_resets_when_child_is_steady(starts: ProcessStar
     clock, delays = ManualClock(), list[float]()
     child = Child(role="p0", start=starts, now=clock)
     for lived in (0.0, 0.0, 0.0, STEADY_UPTIME_SECONDS):
-        clock.at = child.due_at
+        clock.at = child.next_start_at
         child.supervise()
         clock.at += lived
         starts.kill_last()
         child.supervise()
-        delays.append(round(child.due_at - clock.at, 6))
+        delays.append(round(child.next_start_at - clock.at, 6))
     assert delays == [0.1, 0.2, 0.4, 0.1]
 
 

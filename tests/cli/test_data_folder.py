@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove, remove_demo_data, require_own_folder
+from notifier.cli.data_folder import has_owned_files, is_partly_removed, remove, remove_demo_data, require_own_folder
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotOurs, Unwritable
 
@@ -68,7 +68,7 @@ def test_forget_does_not_follow_links(tmp_path: Path) -> None:
     (data / "run").mkdir()
     (data / "run" / "valkey").symlink_to(elsewhere)
     remove_demo_data(data)
-    assert has_no_owned_files(data)
+    assert not has_owned_files(data)
     assert files(elsewhere) == {"photo"}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from notifier.cli.data_folder import prepare
+from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.group import example, program_command
 from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
@@ -267,7 +267,7 @@ def _empty_folder(keep: Path | None) -> Iterator[Path]:
     In a used folder the check would report the deliveries of the earlier run as wrong.
     """
     if keep is not None:
-        prepare(keep)
+        prepare_data_folder(keep)
         if any(keep.iterdir()):
             raise NotEmpty(f"The folder is {keep}.")
         yield keep.absolute()

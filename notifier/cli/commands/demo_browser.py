@@ -19,7 +19,7 @@ from notifier.api.port import free_port
 from notifier.cli.commands.events import BATCH_CONTENT_TYPE
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.up import RunningService
-from notifier.cli.data_folder import prepare
+from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.group import program_command
 from notifier.cli.http import Ready, request_json
 from notifier.cli.options import command_line_for
@@ -176,7 +176,7 @@ class BrowserDemo:
         from notifier.devkit.engines.cassandra import Sync
 
         started = monotonic()
-        prepare(self.data)
+        prepare_data_folder(self.data)
         require_own_folder(self.data)
         with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
             self._run(self._settings(), started)
@@ -241,7 +241,7 @@ class BrowserDemo:
         Raises NotOurs, OtherWorld or Unwritable.
         """
         from notifier.api.processes import loading_file
-        from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove_demo_data
+        from notifier.cli.data_folder import has_owned_files, is_partly_removed, remove_demo_data
         from notifier.devkit.fixture.load import DEMO_LOADING_MARKER, write_world_marker
 
         if self.fresh or is_partly_removed(self.data):
@@ -250,7 +250,7 @@ class BrowserDemo:
         loading_file(self.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
         loading.is_resumed = (self.data / DEMO_LOADING_MARKER).exists()
         # Write the marker before the first store: even after a crash the next start knows that the folder is a demo's.
-        if has_no_owned_files(self.data):
+        if not has_owned_files(self.data):
             write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
 
     def _require_same_world(self) -> None:

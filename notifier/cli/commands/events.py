@@ -37,7 +37,10 @@ from notifier.ports.all_ports import Ports
 @click.option("--of", "mentioned", required=True, multiple=True, help="Mentioned account; may be repeated.")
 @click.option("--text", default=None, help="Text of the tweet.  [default: hello and the names]")
 @click.option(
-    "--id", "id", default=None, help="Event id; an event with a known id is a duplicate.  [default: a new one]"
+    "--id",
+    "id",
+    default=None,
+    help="Event id. An event with the id of an earlier one is a duplicate.  [default: a new id]",
 )
 @click.option("--protected", is_flag=True, help="Show the tweet to the author's followers only.")
 @sends_events
@@ -89,9 +92,11 @@ def retract(*, author: str, tweet: str | None, all_tweets: bool, protected: bool
 
 def retract_event(author: str, tweet: str | None, *, protected: bool, now: datetime) -> Mapping[str, object]:
     """Return a CloudEvent like those of the tweet service, or of the account service if `tweet` is None."""
-    all_type = PROTECTED_TYPE if protected else ERASED_TYPE
-    kind, data = (all_type, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
-    return cloud_event(kind, data, now)
+    author_event_type = PROTECTED_TYPE if protected else ERASED_TYPE
+    event_type, data = (
+        (all_type, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
+    )
+    return cloud_event(event_type, data, now)
 
 
 # Command `notifier follow`: sends events of the graph service.
@@ -115,8 +120,8 @@ def follow_event(
 ) -> Mapping[str, object]:
     """Return a CloudEvent like those of the graph service."""
     pair = {"follower": follower, "followed": followed, "sequence": sequence or sequence_at(now)}
-    kind = UNFOLLOWED_TYPE if end else FOLLOWED_TYPE
-    return cloud_event(kind, pair, now)
+    event_type = UNFOLLOWED_TYPE if end else FOLLOWED_TYPE
+    return cloud_event(event_type, pair, now)
 
 
 # Commands `notifier block` and `notifier unblock`: send events of the graph service.
@@ -155,8 +160,8 @@ def block_event(
 ) -> Mapping[str, object]:
     """Return a CloudEvent like those of the graph service. Names may begin with @."""
     pair = {"blocker": blocker.removeprefix("@"), "blocked": blocked.removeprefix("@")}
-    kind = BLOCKED_TYPE if blocks else UNBLOCKED_TYPE
-    return cloud_event(kind, {**pair, "sequence": sequence or sequence_at(now)}, now)
+    event_type = BLOCKED_TYPE if blocks else UNBLOCKED_TYPE
+    return cloud_event(event_type, {**pair, "sequence": sequence or sequence_at(now)}, now)
 
 
 # Command `notifier vip`: sends events of the account service.
@@ -180,7 +185,7 @@ def vip() -> None:
 @sends_events
 def add(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Flag accounts as VIPs. This takes effect within moments."""
-    _send_flags(accounts, sender, is_vip=True)
+    _send_vip_flags(accounts, sender, is_vip=True)
 
 
 @vip.command(epilog=example("notifier vip remove @ada"))
@@ -188,7 +193,7 @@ def add(*, accounts: Sequence[str], sender: EventSender) -> None:
 @sends_events
 def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Remove the VIP flag from accounts."""
-    _send_flags(accounts, sender, is_vip=False)
+    _send_vip_flags(accounts, sender, is_vip=False)
 
 
 @vip.command(name="list", epilog=example("notifier vip list", "notifier vip list --limit 10 --json"))
@@ -228,7 +233,7 @@ def _vip_bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
         yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + SHARDS_PER_READ]).items())
 
 
-def _send_flags(accounts: Sequence[str], sender: EventSender, *, is_vip: bool) -> None:
+def _send_vip_flags(accounts: Sequence[str], sender: EventSender, *, is_vip: bool) -> None:
     names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
     if len(names) > MAX_ACCOUNTS:
         raise click.UsageError(f"Give at most {MAX_ACCOUNTS:,} accounts at a time, not {len(names):,}.")

@@ -55,7 +55,7 @@ def fixture(
     folder with other generated data, or with users of unknown origin, is refused. A notifier may keep running.
     """
     from notifier.cli.context import open_stores
-    from notifier.cli.data_folder import prepare
+    from notifier.cli.data_folder import prepare_data_folder
     from notifier.devkit.fixture.load import WorldLoader, require_no_users, steps, write_world_marker
     from notifier.devkit.fixture.world import World
 
@@ -70,7 +70,7 @@ def fixture(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     settings = settings_for(data)
-    prepare(settings.data)
+    prepare_data_folder(settings.data)
     started = time.monotonic()
     with open_stores(settings) as folder, progress("loading users", steps(world), quiet=as_json) as advance:
         require_no_users(settings.data, world, folder.ports.directory, folder.ports.sets)

@@ -56,11 +56,11 @@ def migrate(*, phase: str | None, data: Path | None, as_json: bool) -> None:
     Creates the data folder if it doesn't exist. `notifier up` migrates too. Data of a newer version is refused and not
     changed.
     """
-    from notifier.cli.data_folder import prepare
+    from notifier.cli.data_folder import prepare_data_folder
     from notifier.profiles import choose
 
     settings = settings_for(data)
-    prepare(settings.data)
+    prepare_data_folder(settings.data)
     profile = choose(settings)
     try:
         steps = profile.migrate(phase)

@@ -13,7 +13,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, host_option, port_option, settings_for
-from notifier.cli.supervisor.heartbeat import HeartbeatSender, heartbeat_file, single_role_file
+from notifier.cli.supervisor.heartbeat import HeartbeatSender, heartbeat_file, standalone_heartbeat_file
 from notifier.config import Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Platform
@@ -149,7 +149,7 @@ def _remove_old_files(role: str, data: Path) -> None:
     """
     from notifier.cli.supervisor.pid_files import pid_files_of
 
-    single_role_file(data, role).unlink(missing_ok=True)
+    standalone_heartbeat_file(data, role).unlink(missing_ok=True)
     if pid_files_of(data).is_written(role, os.getpid()):  # in a container every process of the role has the same pid
         (pid_files_of(data).folder / role).unlink()
 
@@ -167,7 +167,7 @@ def readiness_reporter(role: str, settings: Settings, beat: Callable[[], None]) 
 
 def heartbeat_sender(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
     """Return the function that sends the heartbeats of the role."""
-    file = single_role_file(settings.data, role) if parent is None else heartbeat_file(settings.data, role)
+    file = standalone_heartbeat_file(settings.data, role) if parent is None else heartbeat_file(settings.data, role)
     file.parent.mkdir(parents=True, exist_ok=True)
     return HeartbeatSender(file=file)
 

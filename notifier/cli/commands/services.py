@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.data_folder import prepare
+from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import command_line_for, data_option, json_option, settings_for
 from notifier.cli.output import print_json
@@ -41,7 +41,7 @@ def up(*, periodic: bool, data: Path | None) -> None:
     from notifier.devkit.engines.cassandra import Sync
 
     fleet, sync = _fleet(data), Sync.PERIODIC if periodic else Sync.BATCH
-    prepare(fleet.folder)
+    prepare_data_folder(fleet.folder)
     started = fleet.up(
         sync, lambda engine, seconds: click.echo(f"  {engine.name:<10} {engine.address:<18} {seconds:.1f} s")
     )

@@ -110,7 +110,7 @@ def run_service(
 ) -> None:
     """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
     from notifier.api.processes import loading_file
-    from notifier.cli.data_folder import prepare
+    from notifier.cli.data_folder import prepare_data_folder
     from notifier.flow.indexing.tier_rule import load_tier_rule
     from notifier.profiles import choose
     from notifier.profiles.push_providers import require_credentials
@@ -118,7 +118,7 @@ def run_service(
     require_script(settings.push)
     require_credentials(settings.push)
     load_tier_rule(settings.tier_rule)  # fail here, instead of in each role
-    prepare(settings.data)
+    prepare_data_folder(settings.data)
     profile = choose(settings)
     try:
         with stop_signal() as stopping, profile.services() as environment:

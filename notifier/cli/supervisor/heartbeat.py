@@ -67,7 +67,7 @@ class HeartbeatWatch:
     file: Path
     limits: HeartbeatLimits = field(default_factory=HeartbeatLimits)
     now: Callable[[], float] = monotonic
-    touched_at: int = 0
+    file_time_ns: int = 0
     has_beaten: bool = False
     """Whether the current process has sent a heartbeat."""
     silent_since: float = 0.0
@@ -75,7 +75,7 @@ class HeartbeatWatch:
 
     def restart(self) -> None:
         """Start watching a new process. Ignores heartbeats of the previous one."""
-        self.touched_at, self.has_beaten = self._touched_at(), False
+        self.file_time_ns, self.has_beaten = self._file_time_ns(), False
         self.silent_since = self.checked_at = self.now()
 
     def is_hung(self) -> bool:
@@ -83,9 +83,9 @@ class HeartbeatWatch:
 
         Call it continually. After a pause of the supervisor itself, the time limit starts again.
         """
-        now, touched_at = self.now(), self._touched_at()
-        if touched_at != self.touched_at:
-            self.touched_at, self.has_beaten, self.silent_since = touched_at, True, now
+        now, file_time_ns = self.now(), self._file_time_ns()
+        if file_time_ns != self.file_time_ns:
+            self.file_time_ns, self.has_beaten, self.silent_since = file_time_ns, True, now
         elif now > self.checked_at + MAX_CHECK_GAP_SECONDS:
             self.silent_since = now
         self.checked_at = now
@@ -98,7 +98,7 @@ class HeartbeatWatch:
     def limit(self) -> float:
         return self.limits.max_silence if self.has_beaten else self.limits.start_timeout
 
-    def _touched_at(self) -> int:
+    def _file_time_ns(self) -> int:
         try:
             return self.file.stat().st_mtime_ns
         except OSError:
@@ -113,7 +113,7 @@ class HeartbeatWatch:
         return True
 
 
-def single_role_file(data: Path, role: str) -> Path:
+def standalone_heartbeat_file(data: Path, role: str) -> Path:
     """Return the heartbeat file of a role that was started without `notifier up`.
 
     `up` watches another file for its own role. A shared file would hide a hang of that role.

@@ -24,7 +24,7 @@ If it polled five times as often, an idle pump would use a fifth of a core.
 DISPATCH_INTERVAL = timedelta(milliseconds=20)
 RECONCILE_INTERVAL = timedelta(seconds=1)
 LIVE_FLUSH_INTERVAL = timedelta(seconds=0.5)
-REBUILD_TIMEOUT_SECONDS = 600.0
+LONG_STEP_TIMEOUT_SECONDS = 600.0
 """Time limit in seconds for one round of the reconciler or the roll-up. Both have rare long rounds.
 
 After a flush, the reconciler restores the bursts of three days in Redis. At the start of a day, the roll-up merges a
@@ -86,12 +86,12 @@ def run(
     loops = [loop(stream_loop.stream, stream_loop, timedelta(0)) for stream_loop in stream_loops]
     loops += [
         loop("dispatcher", build_dispatcher(system), DISPATCH_INTERVAL),
-        loop("reconciler", build_reconciler(system), RECONCILE_INTERVAL, REBUILD_TIMEOUT_SECONDS),
+        loop("reconciler", build_reconciler(system), RECONCILE_INTERVAL, LONG_STEP_TIMEOUT_SECONDS),
         loop("voice", system.live_publisher.flush, LIVE_FLUSH_INTERVAL),
         loop("monitor", _without_result(build_load_monitor(system)), system.settings.monitor_every),
     ]
     if every := system.settings.roll_up_every:
-        loops.append(loop("rollup", build_activity_roll_up(system).run, every, REBUILD_TIMEOUT_SECONDS))
+        loops.append(loop("rollup", build_activity_roll_up(system).run, every, LONG_STEP_TIMEOUT_SECONDS))
     threads = [Thread(target=loop_.run, name=loop_.name, daemon=True) for loop_ in loops]
     for thread in threads:
         thread.start()

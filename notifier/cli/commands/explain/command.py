@@ -62,9 +62,11 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
     settings = settings_for(data)
     with open_stores(settings) as folder:
         if is_digest:
-            report = folder.run_query(digest_explanation(folder.ports.clock, folder.reads, key, user_id))
+            report = folder.run_query(digest_explanation(folder.ports.clock, folder.connect_reads, key, user_id))
         else:
-            report = folder.run_query(explanation(folder.ports, folder.reads, key, user_id, settings.push.pushed_tiers))
+            report = folder.run_query(
+                explanation(folder.ports, folder.connect_reads, key, user_id, settings.push.pushed_tiers)
+            )
     if as_json:
         print_json(report)
     else:

@@ -179,11 +179,11 @@ def _run_import(
 ) -> None:
     from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
     from notifier.cli.context import open_stores
-    from notifier.cli.data_folder import prepare
+    from notifier.cli.data_folder import prepare_data_folder
     from notifier.profiles.import_sources import form_of
 
     settings, started = settings_for(data), time.monotonic()
-    prepare(settings.data)
+    prepare_data_folder(settings.data)
     checkpoint = Checkpoint.of(settings.data, dataset.name, file)
     run = ImportRun(
         dataset=dataset,
