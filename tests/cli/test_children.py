@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.child import BACKOFF, DIED, HUNG, MAX_LOG_BYTES, STEADY_UPTIME_SECONDS, Child, rotate_log
+from notifier.cli.supervisor.child import (
+    BACKOFF,
+    DIED,
+    HUNG,
+    MAX_LOG_BYTES,
+    STEADY_UPTIME_SECONDS,
+    Child,
+    rotate_large_log,
+)
 from notifier.cli.supervisor.heartbeat import HeartbeatLimits, HeartbeatWatch
 
 PAUSE = BACKOFF.first.total_seconds()
@@ -124,6 +132,6 @@ def test_only_long_log_is_rotated(size: int, rotated: bool, tmp_path: Path) -> N
     log = tmp_path / "api.log"
     with log.open("wb") as file:
         file.truncate(size)
-    rotate_log(log)
+    rotate_large_log(log)
     assert (tmp_path / "api.log.1").exists() is rotated
     assert log.exists() is not rotated

@@ -92,11 +92,9 @@ def retract(*, author: str, tweet: str | None, all_tweets: bool, protected: bool
 
 def retract_event(author: str, tweet: str | None, *, protected: bool, now: datetime) -> Mapping[str, object]:
     """Return a CloudEvent like those of the tweet service, or of the account service if `tweet` is None."""
-    author_event_type = PROTECTED_TYPE if protected else ERASED_TYPE
-    event_type, data = (
-        (all_type, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
-    )
-    return cloud_event(event_type, data, now)
+    if tweet is not None:
+        return cloud_event(DELETED_TYPE, {"tweet": tweet, "author": author}, now)
+    return cloud_event(PROTECTED_TYPE if protected else ERASED_TYPE, {"user": author}, now)
 
 
 # Command `notifier follow`: sends events of the graph service.

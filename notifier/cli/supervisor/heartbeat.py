@@ -20,7 +20,10 @@ delay between two retries 2 s.
 """
 
 START_TIMEOUT_SECONDS = 180.0
-"""Seconds until the first heartbeat. An idle machine needs one; imports can be slow on a crowded machine."""
+"""Seconds without a first heartbeat after which a role counts as hung.
+
+An idle machine needs one second, but imports can be slow on a crowded machine.
+"""
 
 MAX_CHECK_GAP_SECONDS = 5.0
 """Seconds without a check after which the supervisor assumes that it was stopped, or the machine suspended.
@@ -40,7 +43,7 @@ class HeartbeatSender:
     def __call__(self) -> None:
         """Touch the file if a heartbeat is due. Cheap enough for every iteration of a loop.
 
-        Never raises: a full disk is no reason to stop.
+        Ignores OSError: a role need not stop because the disk is full.
         """
         if self.now() >= self.last_sent_at + HEARTBEAT_INTERVAL_SECONDS:
             self.last_sent_at = self.now()
@@ -68,9 +71,11 @@ class HeartbeatWatch:
     limits: HeartbeatLimits = field(default_factory=HeartbeatLimits)
     now: Callable[[], float] = monotonic
     file_time_ns: int = 0
+    """Modification time of the file at the last check."""
     has_beaten: bool = False
     """Whether the current process has sent a heartbeat."""
     silent_since: float = 0.0
+    """Time of the last change of the file, or of the last restart of the time limit."""
     checked_at: float = 0.0
 
     def restart(self) -> None:
@@ -81,7 +86,7 @@ class HeartbeatWatch:
     def is_hung(self) -> bool:
         """Return whether the role has been silent for longer than its limit.
 
-        Call it continually. After a pause of the supervisor itself, the time limit starts again.
+        Call it several times a second. After more than MAX_CHECK_GAP_SECONDS without a call, the time limit restarts.
         """
         now, file_time_ns = self.now(), self._file_time_ns()
         if file_time_ns != self.file_time_ns:
@@ -105,7 +110,7 @@ class HeartbeatWatch:
             return 0
 
     def _proves_hang(self) -> bool:
-        """Return whether silence proves a hang: not if the supervisor can't touch the file either."""
+        """Return False if the supervisor can't touch the file either: then silence is no proof of a hang."""
         try:
             self.file.touch()
         except OSError:
@@ -116,7 +121,7 @@ class HeartbeatWatch:
 def standalone_heartbeat_file(data: Path, role: str) -> Path:
     """Return the heartbeat file of a role that was started without `notifier up`.
 
-    `up` watches another file for its own role. A shared file would hide a hang of that role.
+    `up` watches another file for its own process of the role. A shared file would hide a hang of that process.
     """
     return heartbeat_file(data, f"{role}.alone")
 
@@ -146,9 +151,9 @@ class ThreadProgress:
     def tracked(
         self, name: str, step: Callable[[], object], idle: float, timeout: float = STEP_TIMEOUT_SECONDS
     ) -> Callable[[], object]:
-        """Return the step wrapped so that it reports its begin and end.
+        """Return the step with a report at its begin and its end, also if it ends with an error.
 
-        A step that ends with an error reports its end as well: a thread that waits for a store still works.
+        A thread that retries during an outage still works. `idle` and `timeout` are in seconds.
         """
         max_pause = max(idle, BACKOFF.longest.total_seconds())
         self.deadlines[name] = self.now() + timeout
