@@ -41,9 +41,9 @@ def audience() -> None:
 @data_option
 @json_option
 def show(account: str, data: Path | None, as_json: bool) -> None:
-    """Count the followers of an account by tier, and those that are left out.
+    """Count the followers of an account by tier, and those that a mute or a preference excludes.
 
-    A mute or a preference leaves followers out. Also shows how current the counts are.
+    Also shows how current the counts are.
     """
     from notifier.cli.context import open_stores
 
@@ -74,10 +74,10 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 def verify(
     ctx: click.Context, *, account: str, sample: int | None, repair: bool, data: Path | None, as_json: bool
 ) -> None:
-    """Compare the bitmaps and counts of an account with the stored rows.
+    """Compare the bitmaps and counts of an account with the stored rows of follows and preferences.
 
-    The rows are those of follows and preferences. For shards beyond a sample, checks only that the bitmaps are readable
-    and that the stored follower counts are right.
+    With --sample, only some shards are compared. Of the other shards, the bitmaps must be readable and the stored
+    follower counts right.
 
     Exit code 1 if they differ.
     """
@@ -100,9 +100,9 @@ def verify(
         shards_in_order = shards if sample is None else random.sample(shards, len(shards))
         with progress("comparing", len(shards), quiet=as_json) as advance:
             compared = verification.verify(user, shards_in_order, sample or inf, advance)
-            checked_only = verification.check_counts(user, shards_in_order[len(compared) :], advance)
-        requested = verification.repair(user, [*compared, *checked_only]) if repair else 0
-    report = drift_report(user, compared, checked_only, requested)
+            count_checked = verification.check_counts(user, shards_in_order[len(compared) :], advance)
+        requested = verification.repair(user, [*compared, *count_checked]) if repair else 0
+    report = drift_report(user, compared, count_checked, requested)
     if as_json:
         print_json(report)
     else:
@@ -112,14 +112,14 @@ def verify(
 
 
 def drift_report(
-    user: UserId, compared: Sequence[ShardComparison], checked_only: Sequence[ShardComparison], repairs_requested: int
+    user: UserId, compared: Sequence[ShardComparison], count_checked: Sequence[ShardComparison], repairs_requested: int
 ) -> Mapping[str, object]:
-    all_shards = [*compared, *checked_only]
+    all_shards = [*compared, *count_checked]
     return {
         "account": user,
         "shards_compared": len(compared),
         "followers": sum(shard.followers for shard in compared),
-        "shards_checked": len(checked_only),
+        "shards_checked": len(count_checked),
         "wrong_shards": [shard.shard for shard in all_shards if shard.has_differences],
         "missing": sum(shard.missing for shard in all_shards),
         "extra": sum(shard.extra for shard in all_shards),

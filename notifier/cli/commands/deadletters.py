@@ -29,8 +29,8 @@ from notifier.topics import PROCESSING_LANES
 def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json: bool) -> None:
     """List the newest dead letters, each with its cause.
 
-    Dead letters are records and slices that could not be processed. A lane whose dead-letter limit is reached stops
-    instead of adding more dead letters. `lanes` shows stopped lanes, and `resume` starts one again.
+    Dead letters are records and slices that could not be processed. A lane that reaches its dead-letter limit stops,
+    and adds no more dead letters. `lanes` shows stopped lanes, and `resume` starts one again.
     """
     if ctx.invoked_subcommand is None:
         list_letters(limit=limit, data=data, as_json=as_json)
@@ -69,7 +69,7 @@ def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def lanes(data: Path | None, as_json: bool) -> None:
-    """List the lanes, their recent failures, and which of them are stopped.
+    """List the lanes with their recent dead letters, and show which are stopped.
 
     A lane is one stream of the log, or one pool of slices.
     """
@@ -97,8 +97,8 @@ def lanes(data: Path | None, as_json: bool) -> None:
 def resume(*, lane: str, reason: str, operator: str, data: Path | None, as_json: bool) -> None:
     """Resume a lane that its dead-letter limit has stopped. Its count starts at zero.
 
-    LANE is a name that `notifier deadletters lanes` shows. The record that stopped the lane is retried first. A lane
-    that isn't stopped is not changed.
+    LANE is a name that `notifier deadletters lanes` shows. The record or slice that stopped the lane is retried first.
+    If the lane isn't stopped, nothing changes.
     """
     from notifier.cli.context import open_stores
 

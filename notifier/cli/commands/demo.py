@@ -49,9 +49,9 @@ FAULT_LIST = "\n".join(
         *(f"  {kind}" for kind in CLUSTER_FAULT_KINDS),
     )
 )
-"""List for the end of the help. In the text of an option, names would be broken at their hyphens."""
+"""List of the faults, for the end of the help. In the help of an option, click would break names at their hyphens."""
 MIN_BURSTS = 20
-"""Minimum number of bursts that a headless demo with default options must produce."""
+"""Least bursts of a headless demo with at least as many mentions and celebrities as by default, and no --collapse."""
 
 
 class FaultList(click.ParamType[tuple[str, ...]]):
@@ -97,7 +97,7 @@ class FaultList(click.ParamType[tuple[str, ...]]):
     "--universe",
     type=click.IntRange(1),
     default=None,
-    help="Number of users.  [default: as many as followers; twice as many with --headless]",
+    help="Number of users.  [default: the number of followers; twice that with --headless]",
 )
 @click.option(
     "--celebrities",
@@ -166,8 +166,8 @@ def demo(
     """Show a storm of mentions for 200 million users in a browser.
 
     With --headless there is no page: a real service on a separate folder receives a storm. Afterwards the command
-    compares stores, inboxes and alerts with the results that the formulas predict. --mentions, --threshold and --faults
-    apply only with --headless. --json implies --headless.
+    compares stores, inboxes and alerts with the results that the formulas of the users predict. --mentions,
+    --threshold, --faults and --outage apply only with --headless. --json implies --headless.
     """
     from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World
@@ -198,7 +198,7 @@ def demo(
             world, keep=keep, port=port, profile=profile, opens_browser=opens_browser, fresh=fresh, collapse=collapse
         )
         return
-    is_default = mentions >= 240 and world.celebrities >= 12 and collapse is None
+    expects_min_bursts = mentions >= 240 and world.celebrities >= 12 and collapse is None
     with _empty_folder(keep) as data:
         plan = CheckPlan(
             data=data,
@@ -210,9 +210,9 @@ def demo(
             profile=profile,
             faults=faults,
             outage=outage.total_seconds(),
-            min_bursts=MIN_BURSTS if is_default else 0,
+            min_bursts=MIN_BURSTS if expects_min_bursts else 0,
         )
-        findings = run(plan)
+        findings = run_check(plan)
     checks = [Check(**asdict(finding)) for finding in findings]
     report = envelope(profile, seed, checks)
     if as_json:
@@ -245,7 +245,7 @@ def show_in_browser(
     ).run()
 
 
-def run(plan: "CheckPlan") -> "Sequence[Finding]":
+def run_check(plan: "CheckPlan") -> "Sequence[Finding]":
     from notifier.devkit.check.run import prepared_run
 
     with prepared_run(plan, lambda message: click.echo(message, err=True)) as prepared:
@@ -262,7 +262,7 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 @contextmanager
 def _empty_folder(keep: Path | None) -> Iterator[Path]:
-    """Yield an empty folder. Raises Unwritable or NotEmpty.
+    """Yield an empty folder, which is `keep` or temporary. Raises Unwritable or NotEmpty.
 
     In a used folder the check would report the deliveries of the earlier run as wrong.
     """
