@@ -83,7 +83,7 @@ class FixtureLoading:
             return
         ports = self.profile.ports()
         require_no_users(self.data, self.world, ports.directory, ports.sets)
-        # Write the marker before the first user. If the load is interrupted, the next start knows whose users these are.
+        # Write the marker before the first user: after an interruption, the next start knows where the users are from.
         write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
         self.has_begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
         self.thread.start()

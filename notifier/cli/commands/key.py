@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from notifier.api.auth.service_keys import ServiceKey, ServiceKeyFile
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
-"""Copy of the scopes in `notifier.api.auth.scopes`, which avoids that import for the help. A test compares them."""
+"""Copy of the scopes in `notifier.api.auth.scopes`, whose import would slow down the help. A test compares them."""
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier key list"))
@@ -76,13 +76,13 @@ def list_keys(data: Path | None, as_json: bool) -> None:
 
 
 @key.command(epilog=example("notifier key remove graph", "notifier key remove 2789d953"))
-@click.argument("which")
+@click.argument("id_or_name")
 @data_option
 @json_option
-def remove(which: str, data: Path | None, as_json: bool) -> None:
+def remove(id_or_name: str, data: Path | None, as_json: bool) -> None:
     """Remove a key by its id or unique name. It stops working within a second."""
     with _key_file(data).edit() as keys:
-        removed = selected_key(which, keys)
+        removed = selected_key(id_or_name, keys)
         keys.remove(removed)
     if as_json:
         print_json(key_facts(removed))

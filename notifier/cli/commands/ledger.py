@@ -49,7 +49,7 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
         slice_: slice_state.state(now, throttles=throttles) for slice_, slice_state in progress.slice_states.items()
     }
     slice_counts = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
-    resume_times = _resume_times(progress, states)
+    run_times = _earliest_run_times(progress, states)
     return {
         "burst": str(key),
         "opened_at": iso_time(progress.plan.opened_at),
@@ -57,7 +57,7 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
         "followers": progress.plan.followers,
         "recipients": _totals(totals),
         "slices": [
-            {"step": step, "tier": tier, "state": state, "slices": n, "until": resume_times.get((step, tier, state))}
+            {"step": step, "tier": tier, "state": state, "slices": n, "until": run_times.get((step, tier, state))}
             for (step, tier, state), n in slice_counts.items()
         ],
         "parked_by": _parked_by(progress, states, throttles),
@@ -68,8 +68,8 @@ def _totals(totals: RecipientTotals) -> dict[str, object]:
     return {**asdict(totals), "balanced": None if totals.expired else totals.is_balanced}
 
 
-def _resume_times(progress: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
-    """Return the earliest wake-up time of waiting slices, by step, tier and state."""
+def _earliest_run_times(progress: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
+    """Return the earliest time at which a deferred slice can run, by step, tier and state."""
     earliest = dict[tuple[str, str, str], datetime]()
     for slice_, slice_state in progress.slice_states.items():
         if states[slice_] is State.DEFERRED and slice_state.deferred_until is not None:
