@@ -18,7 +18,7 @@ from notifier.flow.devices.registry import DeviceRegistry
 from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.ports.all_ports import Ports
 
-MISMATCH_REASONS_BY_IN_BITMAP = {
+MISMATCH_REASONS = {
     True: "the user was loaded with a device, or the last device was removed a moment ago",
     False: "the device indexer has not processed the registration yet",
 }
@@ -61,7 +61,7 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
         print_sentence(f"{user} has no device.")
     if is_in_bitmap is not bool(registered):
         print_sentence(
-            f"Fan-out finds {user} {'with' if is_in_bitmap else 'without'} a device: {MISMATCH_REASONS_BY_IN_BITMAP[is_in_bitmap]}."
+            f"Fan-out finds {user} {'with' if is_in_bitmap else 'without'} a device: {MISMATCH_REASONS[is_in_bitmap]}."
         )
 
 

@@ -32,7 +32,7 @@ PREVIEW_TWEET = "preview"
 def preview(account: str, author: str, tweet: str | None, *, protected: bool, data: Path | None, as_json: bool) -> None:
     """Estimate what a mention of an account would do now, without sending it.
 
-    Shows the users, alerts, rows, bytes and seconds of each tier, and how many users each rule leaves out. Nothing is
+    Shows the users, alerts, rows, bytes and seconds of each tier, and how many users each rule excludes. Nothing is
     written, and no user is notified.
     """
     from notifier.cli.context import open_stores
@@ -113,6 +113,6 @@ def _print_estimate(estimate: PreviewBody) -> None:
     ]
     print_table(headings, rows)
     click.echo()
-    left_out = {f"left out: {rule}": people for rule, people in estimate.suppressed.items()}
+    excluded = {f"excluded: {rule}": people for rule, people in estimate.suppressed.items()}
     dormant = {"dormant": estimate.dormant, "dormant with an alert": estimate.dormant_alerted}
-    print_facts(dormant | left_out | {"first of its day": "yes" if estimate.first_of_day else "no"})
+    print_facts(dormant | excluded | {"first of its day": "yes" if estimate.first_of_day else "no"})

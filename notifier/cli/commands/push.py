@@ -25,7 +25,7 @@ MAX_TEXT_LENGTH = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
-    """Result of the alert at one device."""
+    """Result of the test alert to one device."""
 
     device: Device
     receipt: Receipt
@@ -40,9 +40,9 @@ class TestResult:
             case RetryAt():
                 return "retry"
             case PayloadError():
-                return "our_mistake"
+                return "payload_error"
             case ConfigError():
-                return "not_configured"
+                return "config_error"
             case Unknown():
                 return "unknown"
             case _:
@@ -88,7 +88,8 @@ def push() -> None:
 def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json: bool) -> None:
     """Send a test alert to all devices of a user, and show each result.
 
-    It uses the same credentials or fakes as other alerts. It doesn't count toward any limit, and removes no device.
+    It uses the same credentials or fakes as other alerts. It doesn't count toward a frequency cap, and removes no
+    device.
 
     Exit code 1 unless there are devices and all of them accepted it.
     """

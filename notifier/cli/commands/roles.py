@@ -103,7 +103,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
         metrics, beat = Metrics(), heartbeat_sender(role, settings, parent)
         run(
             Pool(pool),
-            lambda beat, stopping: build_slice_worker(system_of(profile, settings, role, metrics), beat, stopping),
+            lambda beat_, stopping: build_slice_worker(system_of(profile, settings, role, metrics), beat_, stopping),
             profile.application(Pool(pool), metrics),
             readiness_reporter(role, settings, beat),
             beat,
@@ -118,9 +118,10 @@ def process_name(role: str, number: int) -> str:
 
 
 def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
-    """Set up the process of a role: parent watch, schema check or shared metrics, and logging.
+    """Set up the process of a role, and return the settings.
 
-    Returns the settings. Raises NoData, Full, and the errors of `require_schema` if the role runs alone.
+    A role of `up` ends with its parent and shares its metrics. A role that runs alone checks the schema. Raises NoData,
+    Full, and the errors of `require_schema`.
     """
     from notifier.cli.context import require_folder, require_schema
     from notifier.cli.supervisor.pid_files import share_metrics
@@ -143,9 +144,9 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
 
 
 def _remove_old_files(role: str, data: Path) -> None:
-    """Remove the heartbeat and pid file of an earlier process: they would show this one as ready too early.
+    """Remove the heartbeat and pid file of an earlier process of a role that was started without `notifier up`.
 
-    Only for a role that was started without `notifier up`.
+    They would show this process as ready too early.
     """
     from notifier.cli.supervisor.pid_files import pid_files_of
 
@@ -159,7 +160,7 @@ def readiness_reporter(role: str, settings: Settings, beat: Callable[[], None]) 
     from notifier.cli.supervisor.pid_files import pid_files_of
 
     def report_ready() -> None:
-        beat()  # first: a role with a pid file no longer gets the longer time limit of a start
+        beat()  # first: once the pid file exists, Kubernetes restarts a role without a heartbeat
         pid_files_of(settings.data).write(role, os.getpid())
 
     return report_ready

@@ -16,11 +16,11 @@ from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import NotFound
 
 MIN_PREFIX_LENGTH = 6
-"""Minimum length of an id prefix in characters, so that a typing error doesn't select another throttle."""
+"""Minimum length of an id prefix in characters. With fewer, a typing error could select another item."""
 
 
 def user_name() -> str:
-    """Return the name of this process's user, or the uid if it has no name. Containers set no USER."""
+    """Return the name of this process's user, or the uid if it has none. Used in containers, which set no USER."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -40,7 +40,7 @@ operator_option = click.option(
 def throttle() -> None:
     """Slow down or pause a delivery tier for a limited time. No delivery is lost.
 
-    Work that is held back is parked and delivered when the throttle ends. Inboxes show its bursts meanwhile.
+    Work that is held back is parked, and delivered when the throttle ends. Inboxes show the bursts meanwhile.
     """
 
 

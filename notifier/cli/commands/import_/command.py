@@ -148,8 +148,8 @@ def preferences(**options: Any) -> None:
 
     A row with an account sets the preferences for that account: `volume` is default, all, first, digest or off; `muted`
     is true, or the time when the mute ends. A row without one sets account-wide preferences: `volume` is all, first,
-    digest or off; `push` is true or false; `quiet` is two local times, 22:00-07:00, in `zone`, an IANA time zone. A
-    digest begins with the import.
+    digest or off; `push` is true or false; `quiet` is two local times, 22:00-07:00, in `zone`, an IANA time zone. The
+    first digest gathers bursts from the time of the import on.
 
     FILE has the same formats as in `notifier import followers`. Settings that users make themselves, earlier or later,
     take precedence. A notifier may be running on the data folder.
