@@ -36,7 +36,7 @@ def pids(data: Path) -> dict[str, int]:
     return {
         name: facts["pid"]
         for name, facts in json.loads(services("status", "--json", data=data)).items()
-        if facts["runs"]
+        if facts["running"]
     }
 
 

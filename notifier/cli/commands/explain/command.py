@@ -145,7 +145,7 @@ def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
 
 
 def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
-    """Return the digest that replaces the burst's own inbox item, or None. The digest may not be due yet."""
+    """Return the digest that lists the burst in place of an inbox item, or None. The digest may not be due yet."""
     if not is_in_digest(burst, viewer, now):
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)
@@ -156,7 +156,7 @@ def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | N
 def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts | None:
     """Describe the member in the audience snapshot.
 
-    The snapshot names only members of its tiers. For others it has counts.
+    The snapshot names the members of its tiers. Of dormant and suppressed members it has only the numbers.
     """
     if snapshot is None:
         return None
@@ -171,13 +171,14 @@ def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts 
 
 
 async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | None:
-    position_after = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
-    rows = await reads.timeline.rows(member, [burst.key.subject], position_after, 1)
+    # Read the first row after the position of the next burst number: rows are in descending order.
+    next_position = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
+    rows = await reads.timeline.rows(member, [burst.key.subject], next_position, 1)
     return next((row for row in rows if row.burst == burst.key), None)
 
 
 def _row_facts(row: InboxRow | None, member: Member) -> Facts | None:
-    """Describe the inbox row. Dormant members have none, and see the burst by the pull path."""
+    """Describe the inbox row. A dormant follower of a celebrity has none, and sees the burst by the pull path."""
     return None if row is None else {"range": range_of(member), "people": len(row.offsets())}
 
 
@@ -258,4 +259,4 @@ def _snapshot_sentence(snapshot: object) -> str:
         return "none yet, or expired"
     if snapshot["tier"] is None:
         return f"in no tier; shard {snapshot['shard']} has {snapshot['dormant_in_shard']:,} dormant members"
-    return f"in {snapshot['tier']}" + (", with a device" if snapshot["push"] else "")
+    return f"in {snapshot['tier']}" + (", to be alerted" if snapshot["push"] else "")

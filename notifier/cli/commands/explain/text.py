@@ -34,7 +34,8 @@ REASON_TEXTS: Mapping[str, str] = {
     HiddenReason.RETRACTED: "it was retracted",
     ExplainRule.OPENER_RETRACTED: "the tweet that opened it was retracted",
     ExplainRule.QUIET_HOURS: "the user's quiet hours",
-    ExplainRule.SLICE_DEFERRED: "the provider's circuit breaker is open, or its rate limit is reached",
+    ExplainRule.SLICE_DEFERRED: "its slice is deferred, because of the provider's circuit breaker or rate limit, a retry,"
+    " or a newer burst",
     ExplainRule.ROW_ONLY: "its verdict allows inbox rows only",
     ExplainRule.PULL_ONLY: "it is delivered by the pull path only",
     ExplainRule.NO_SNAPSHOT: "its audience snapshot has expired",
@@ -45,7 +46,7 @@ REASON_TEXTS: Mapping[str, str] = {
     ExplainRule.DEAD: "its slice is dead",
     ExplainRule.SKIPPED: "the user had no device for this provider, or was suppressed, when the slice was sent",
 }
-"""Explanation of each rule. States of a slice are shown by their names."""
+"""Explanation of each rule. A rule that is the state of a slice has no text here, and is shown by its name."""
 
 STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.SENT: "sent at {at}{summary}",
@@ -67,14 +68,14 @@ UNRECEIVED_RETRY_TEXT = "tried at {at}{summary}, next attempt at {until}"
 DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     None: "accepted it after a retry",
     AlertOutcome.RETRY: "didn't accept it",
-    AlertOutcome.HELD: "waits",
+    AlertOutcome.HELD: "is held, because its circuit breaker is open",
     AlertOutcome.UNKNOWN: "may have received it",
     AlertOutcome.DROPPED: "doesn't exist any more, according to its provider",
     AlertOutcome.REFUSED: "got no alert, because the provider rejected it",
     AlertOutcome.GIVEN_UP: "gets no further attempt",
     AlertOutcome.SUPPRESSED: "is suppressed, or belongs to another user now",
 }
-"""Sentence for the last outcome of a device."""
+"""What happened to a device at the last attempt; the sentence begins with the device's id."""
 
 
 def alert_facts(alert: ExplainedAlert) -> Facts:

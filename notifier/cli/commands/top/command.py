@@ -57,7 +57,7 @@ def print_plain(view: TopView) -> None:
     _section("pools", POOL_HEADINGS, _pools(view))
     _section("open circuits", CIRCUIT_HEADINGS, _open_circuits(view))
     _section("stopped lanes", LANE_HEADINGS, _stopped_lanes(view))
-    _section("running", (*BURST_HEADINGS, *tier_names()), _running(view))
+    _section("unfinished bursts", (*BURST_HEADINGS, *tier_names()), _unfinished(view))
     _section("throttles", ("id", "tier", "rate", "ends", "operator", "reason"), _throttles(view))
     _section("processes", ("role", "pid", "up"), _processes(view))
 
@@ -74,7 +74,7 @@ EMPTY_TEXTS = {
     "pools": "The delays of the pools are unknown: the dispatcher or Redis is unavailable.",
     "open circuits": "No open circuit breaker is known.",
     "stopped lanes": "No lane is stopped by its dead-letter limit.",
-    "running": "No burst is unfinished.",
+    "unfinished bursts": "No burst is unfinished.",
     "throttles": "No tier is throttled.",
     "processes": "No service runs on this folder.",
 }
@@ -90,7 +90,10 @@ def render_screen(view: TopView, width: int, status: str = "") -> "Group":
         parts += [_table_or_text("open circuits", CIRCUIT_HEADINGS, circuits, set()), Text()]
     if stopped := _stopped_lanes(view):
         parts += [_table_or_text("stopped lanes", LANE_HEADINGS, stopped, set()), Text()]
-    parts += [_burst_table(view, width) if view.running else Text(EMPTY_TEXTS["running"], style="dim"), Text()]
+    parts += [
+        _burst_table(view, width) if view.unfinished else Text(EMPTY_TEXTS["unfinished bursts"], style="dim"),
+        Text(),
+    ]
     parts += [
         _table_or_text("throttles", ("id", "tier", "rate", "ends", "operator", "reason"), _throttles(view), {2}),
         Text(),
@@ -118,15 +121,19 @@ def _table_or_text(
 
 
 def _figures(view: TopView) -> Iterator[tuple[str, str]]:
-    s = view.snapshot
+    snapshot = view.snapshot
     more = " or more" if view.dead_letters == MAX_COUNTED_LETTERS else ""
-    yield "mentions", f"{s.mentions_per_second:,.1f}/s"
+    yield "mentions", f"{snapshot.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
-        f"{s.open_bursts:,} unfinished" + (f", {s.deferred_bursts:,} deferred" if s.deferred_bursts else ""),
+        f"{snapshot.open_bursts:,} unfinished"
+        + (f", {snapshot.deferred_bursts:,} deferred" if snapshot.deferred_bursts else ""),
     )
-    yield "rows", f"{s.rate.rows:,.0f}/s for {s.rate.deliveries:,.0f} users/s"
-    yield "backpressure", "unknown" if s.cache.backpressure is None else f"{s.cache.backpressure:.0%} of p2 held back"
+    yield "rows", f"{snapshot.rate.rows:,.0f}/s for {snapshot.rate.deliveries:,.0f} users/s"
+    yield (
+        "backpressure",
+        "unknown" if snapshot.cache.backpressure is None else f"{snapshot.cache.backpressure:.0%} of p2 held back",
+    )
     yield "redis", view.redis
     yield "dead letters", f"{view.dead_letters:,}{more}"
 
@@ -158,10 +165,10 @@ def _stopped_lanes(view: TopView) -> Sequence[Sequence[object]]:
     ]
 
 
-def _running(view: TopView) -> Sequence[Sequence[object]]:
+def _unfinished(view: TopView) -> Sequence[Sequence[object]]:
     return [
         (burst.burst, burst.mentions, burst.followers, *(_percent(burst.bars, tier) for tier in tier_names()))
-        for burst in view.running
+        for burst in view.unfinished
     ]
 
 
@@ -174,12 +181,12 @@ def _burst_table(view: TopView, width: int) -> "Table":
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    name_width = max(len(burst.burst) for burst in view.running)
+    name_width = max(len(burst.burst) for burst in view.unfinished)
     bar_width = (width - min(name_width, 24) - 10 - 13 - 3 * 8) // 3
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, heading in enumerate((*BURST_HEADINGS, *tier_names())):
         result.add_column(heading, justify="right" if index in {1, 2} else "left", no_wrap=True, overflow="ellipsis")
-    for burst in view.running:
+    for burst in view.unfinished:
         cells: list[RenderableType] = [
             without_control_characters(burst.burst),
             f"{burst.mentions:,}",
@@ -202,7 +209,7 @@ def _burst_table(view: TopView, width: int) -> "Table":
 
 
 def _bar_with_number(progress: TierBar, bar: "RenderableType") -> "Table":
-    """Return the bar with its number beside it, because a screen reader can't read a bar alone."""
+    """Return the bar with its number beside it, for screen readers."""
     from rich.table import Table
     from rich.text import Text
 
@@ -246,7 +253,7 @@ def _uptime(is_alive: bool, age: str) -> str:
 
 
 QUIT_KEYS = {"q", "Q", "\x03", "\x1b", ""}
-"""Keys that end the live view. The empty string is the end of input: the terminal is gone."""
+"""Input that ends the live view. The empty string is the end of input: the terminal was closed."""
 
 
 @click.command(epilog=example("notifier top", "notifier top --once", "notifier top --json | jq .pools"))
@@ -305,7 +312,9 @@ def run_live(read_view: "Callable[[], TopView]", every: float) -> None:
 
 @contextmanager
 def watch_quit_keys() -> "Iterator[Callable[[float], bool]]":
-    """Yield a function that waits so many seconds and returns whether a key of QUIT_KEYS was pressed.
+    """Yield a function that waits for a number of seconds, or until a key is pressed.
+
+    It returns whether the key is one of QUIT_KEYS.
 
     The terminal mode is restored afterwards.
     """
