@@ -34,7 +34,7 @@ REASON_TEXTS: Mapping[str, str] = {
     HiddenReason.RETRACTED: "it was retracted",
     ExplainRule.OPENER_RETRACTED: "the tweet that opened it was retracted",
     ExplainRule.QUIET_HOURS: "the user's quiet hours",
-    ExplainRule.SLICE_DEFERRED: "its slice is deferred, because of the provider's circuit breaker or rate limit, a retry,"
+    ExplainRule.SLICE_DEFERRED: "its slice is deferred, by the provider's circuit breaker or rate limit, a retry,"
     " or a newer burst",
     ExplainRule.ROW_ONLY: "its verdict allows inbox rows only",
     ExplainRule.PULL_ONLY: "it is delivered by the pull path only",
@@ -68,7 +68,7 @@ UNRECEIVED_RETRY_TEXT = "tried at {at}{summary}, next attempt at {until}"
 DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     None: "accepted it after a retry",
     AlertOutcome.RETRY: "didn't accept it",
-    AlertOutcome.HELD: "is held, because its circuit breaker is open",
+    AlertOutcome.HELD: "got no alert, because its circuit breaker was open",
     AlertOutcome.UNKNOWN: "may have received it",
     AlertOutcome.DROPPED: "doesn't exist any more, according to its provider",
     AlertOutcome.REFUSED: "got no alert, because the provider rejected it",
