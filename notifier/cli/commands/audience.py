@@ -79,7 +79,7 @@ def verify(
     With --sample, only some shards are compared. Of the other shards, the bitmaps must be readable and the stored
     follower counts right.
 
-    Exit code 1 if they differ.
+    Exit code 1 if anything differs or is unreadable.
     """
     from notifier.cli.context import open_stores
     from notifier.flow.indexing.audience_verification import AudienceVerification

@@ -80,7 +80,7 @@ class FaultList(click.ParamType[tuple[str, ...]]):
         "notifier demo --headless --followers 200000000 --universe 200000000 --celebrities 1 --mentions 1",
     )
 )
-@click.option("--headless", is_flag=True, help="Send a storm without a page, then check the results from outside.")
+@click.option("--headless", is_flag=True, help="Send a storm without a page, then check the results.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=None, help="Port of the page.  [default: 8080, or any free one]"
 )
@@ -112,7 +112,11 @@ class FaultList(click.ParamType[tuple[str, ...]]):
     help="Followers of the celebrity orion.  [default: a tenth of nova's; a quarter with --headless]",
 )
 @click.option(
-    "--mentions", type=click.IntRange(1), default=240, show_default=True, help="Number of mentions. With --headless."
+    "--mentions",
+    type=click.IntRange(1),
+    default=240,
+    show_default=True,
+    help="Number of mentions. Only with --headless.",
 )
 @click.option("--collapse", type=FiniteRange(0, 86400), default=None, help=COLLAPSE_HELP)
 @click.option(
@@ -120,7 +124,7 @@ class FaultList(click.ParamType[tuple[str, ...]]):
     type=click.IntRange(1),
     default=1_000_000,
     show_default=True,
-    help="Followers from which an account is a celebrity. With --headless.",
+    help="Followers from which an account is a celebrity. Only with --headless.",
 )
 @click.option(
     "--seed",
@@ -132,7 +136,9 @@ class FaultList(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--faults", type=FaultList(), default=(), metavar="LIST", help="Faults to inject, separated by commas; see below."
 )
-@click.option("--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of each store-outage.")
+@click.option(
+    "--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of each fault store-outage."
+)
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),

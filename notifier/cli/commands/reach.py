@@ -213,7 +213,7 @@ def reach() -> None:
     """Limit the delivery of an author's mentions by a verdict, and decide on held mentions.
 
     \b
-    all   inbox rows and push alerts
+    all   inbox rows, and push alerts up to the author's cap
     row   inbox rows, no push alerts
     hold  nothing until an operator releases it; held for at most 30 days
     deny  nothing

@@ -64,7 +64,7 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
 def pump(parent: int | None, data: Path | None) -> None:
     """Run only the pump, in one process.
 
-    Its loops are router, coordinators, retractor, indexers, dispatcher, reconciler and monitor.
+    It runs the router, coordinators, retractor, indexers, dispatcher, reconciler, monitor, roll-up and live publisher.
     """
     from notifier.cli.context import system_of
     from notifier.cli.supervisor.pump_process import run

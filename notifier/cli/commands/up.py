@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
     metavar="FILE",
-    help="Also write the ready file here.",
+    help="Also write the ready file to this path.",
 )
 @click.option(
     "--insecure-dev",

@@ -113,8 +113,8 @@ def users(*, ranges: bool, **options: Any) -> None:
     """Import accounts: rows with `user`, and optionally flags.
 
     The flags are `verified`, `vip` and `deleted`. A flag is true, false, or empty if it is unknown; updates of the
-    account service take precedence. FILE has the same formats as in `notifier import followers`. A notifier may
-    keep running.
+    account service take precedence. FILE has the same formats as in `notifier import followers`. A notifier may be
+    running on the data folder.
 
     Exit code 1 if some rows were rejected.
     """
