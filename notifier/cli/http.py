@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import click
 
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json
+from notifier.cli.output import print_fields, print_json
 from notifier.domain.errors import OUTAGES, FileUnwritable, NoAnswer, NotRunning, Refused, Unavailable
 from notifier.domain.upstream.validation import HIGHEST_SEQUENCE
 
@@ -144,7 +144,7 @@ class EventSender:
         if self.as_json:
             print_json(receipt)
         else:
-            print_facts(receipt)
+            print_fields(receipt)
 
     def send_all(self, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
         """Send events as one batch, and return their receipts. Raises Refused if one of them is refused."""

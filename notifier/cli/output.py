@@ -74,11 +74,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iter
     return result
 
 
-def facts_grid(facts: Iterable[tuple[str, str]]) -> "Table":
+def fields_grid(fields: Iterable[tuple[str, str]]) -> "Table":
     """Return a grid of names and values. Long values wrap within their column."""
     from rich.text import Text
 
-    return grid((Text(name, style="dim"), styled(value)) for name, value in facts)
+    return grid((Text(name, style="dim"), styled(value)) for name, value in fields)
 
 
 def grid(lines: Iterable[Sequence["Text"]]) -> "Table":
@@ -155,11 +155,11 @@ def print_sentence(text: str) -> None:
         click.echo(without_control_characters(text))
 
 
-def print_facts(facts: Mapping[str, object]) -> None:
+def print_fields(fields: Mapping[str, object]) -> None:
     """Print one name and value per line, aligned. Leave out values that are None."""
-    cells = {name: cell(value) for name, value in facts.items() if value is not None}
+    cells = {name: cell(value) for name, value in fields.items() if value is not None}
     if is_terminal():
-        console().print(facts_grid(cells.items()))
+        console().print(fields_grid(cells.items()))
         return
     width = max((len(name) for name in cells), default=0)
     for name, value in cells.items():
@@ -232,13 +232,13 @@ def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[st
         "schema": CHECK_SCHEMA,
         "profile": profile,
         "seed": seed,
-        "machine": machine_facts(),
+        "machine": machine_json(),
         "checks": [asdict(check) for check in checks],
         "ok": bool(checks) and all(check.ok for check in checks),
     }
 
 
-def machine_facts() -> dict[str, object]:
+def machine_json() -> dict[str, object]:
     return {"system": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()}
 
 

@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
-from notifier.cli.commands.audience import freshness_facts
+from notifier.cli.commands.audience import freshness_json
 from notifier.cli.context import open_stores
 from notifier.config import Settings
 from notifier.devkit.fixture.world import World
@@ -64,7 +64,7 @@ def test_audience_reports_accepted_but_uncounted_events(folder: Path, notifier: 
         "unprocessed_records": {"follows": MAX_COUNTED_RECORDS, "users": 2, "activity": 0},
     }
     assert json.dumps(
-        freshness_facts(
+        freshness_json(
             AudienceFreshness(activity=ActiveSetFreshness.CURRENT, rolled_up_at=START, unprocessed_records={})
         )
     ).count(START.isoformat())

@@ -9,7 +9,7 @@ import pytest
 
 from notifier.cli.commands.explain.command import explanation
 from notifier.cli.commands.explain.push import AlertState, ExplainedAlert, ExplainedCase, ExplainRule, explained_alerts
-from notifier.cli.commands.explain.text import REASON_TEXTS, alert_facts, alert_text
+from notifier.cli.commands.explain.text import REASON_TEXTS, alert_json, alert_text
 from notifier.domain.audience.bitmap import Bits, from_offsets, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
@@ -285,7 +285,7 @@ def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
 
 
 def test_alert_facts_have_stable_names() -> None:
-    facts = alert_facts(alerting_of(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    facts = alert_json(alerting_of(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
     assert facts == {
         "platform": "fcm",
         "state": "retrying",

@@ -9,7 +9,7 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import is_terminal, print_facts, print_json, print_sentence, print_table, progress
+from notifier.cli.output import is_terminal, print_fields, print_json, print_sentence, print_table, progress
 from notifier.config import Settings
 from notifier.domain.audience.activity import ActiveSetFreshness
 from notifier.domain.errors import NotFound
@@ -53,7 +53,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
         audience_counts = count_audience(ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
         fresh = audience_freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
     if as_json:
-        print_json({**audience_facts(audience_counts), "fresh": freshness_facts(fresh)})
+        print_json({**audience_json(audience_counts), "fresh": freshness_json(fresh)})
     else:
         _print_counts(audience_counts)
         _print_freshness(fresh)
@@ -141,7 +141,7 @@ def _print_drift(report: Mapping[str, object]) -> None:
     assert isinstance(wrong, list)
     names = {"missing": "missing in bitmaps", "extra": "extra in bitmaps", "unreadable": "unreadable bitmaps"}
     names |= {"wrong_counts": "wrong stored counts"}
-    print_facts({"wrong shards": len(wrong)} | {label: report[name] for name, label in names.items() if report[name]})
+    print_fields({"wrong shards": len(wrong)} | {label: report[name] for name, label in names.items() if report[name]})
     if report["repairs_requested"]:
         print_sentence("The running `notifier up` or pump rebuilds them; verify again in a moment.")
     else:
@@ -168,7 +168,7 @@ def count_audience(ports: Ports, settings: Settings, user: UserId, *, quiet: boo
         return AudienceCounter(sets=ports.sets, rule=load_tier_rule(settings.tier_rule)).count(subject, lane, advance)
 
 
-def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
+def audience_json(counts: AudienceCounts) -> Mapping[str, object]:
     return {
         "account": counts.subject.owner,
         "lane": str(counts.lane),
@@ -184,7 +184,7 @@ def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
     }
 
 
-def freshness_facts(fresh: AudienceFreshness) -> Mapping[str, object]:
+def freshness_json(fresh: AudienceFreshness) -> Mapping[str, object]:
     at = fresh.rolled_up_at
     return {
         "activity": str(fresh.activity),

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from notifier.cli.commands.throttle import operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
 from notifier.topics import PROCESSING_LANES
 
@@ -78,7 +78,7 @@ def lanes(data: Path | None, as_json: bool) -> None:
     settings = settings_for(data)
     with open_stores(settings) as folder:
         tallies = folder.ports.lane_tallies.read(PROCESSING_LANES)
-    states = [lane_facts(tallies[lane], settings.dead_letters.limit) for lane in PROCESSING_LANES]
+    states = [lane_json(tallies[lane], settings.dead_letters.limit) for lane in PROCESSING_LANES]
     if as_json:
         print_json(states)
     else:
@@ -107,25 +107,25 @@ def resume(*, lane: str, reason: str, operator: str, data: Path | None, as_json:
     with open_stores(settings_for(data)) as folder:
         stop = folder.ports.lane_tallies.resume(lane, operator, reason, folder.ports.clock.now())
     if as_json:
-        print_json({"lane": lane, "resumed": stop is not None, **stop_facts(stop)})
+        print_json({"lane": lane, "resumed": stop is not None, **stop_json(stop)})
     elif stop is None:
         print_sentence(f"Lane {lane} is not stopped.")
     else:
         print_sentence(f"Lane {lane} resumes within a second.")
-        print_facts(stop_facts(stop))
+        print_fields(stop_json(stop))
 
 
-def lane_facts(tally: LaneTally, limit: DeadLetterLimit) -> dict[str, object]:
+def lane_json(tally: LaneTally, limit: DeadLetterLimit) -> dict[str, object]:
     return {
         "lane": tally.lane,
         "state": "running" if tally.stop is None else "stopped",
         "in_a_row": tally.in_a_row,
         "in_window": deaths_in_window(tally, limit),
-        **stop_facts(tally.stop),
+        **stop_json(tally.stop),
     }
 
 
-def stop_facts(stop: LaneStop | None) -> dict[str, object]:
+def stop_json(stop: LaneStop | None) -> dict[str, object]:
     if stop is None:
         return dict.fromkeys(("since", "limit", "reason", "record", "cause", "stopped_by"))
     return {

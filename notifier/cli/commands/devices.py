@@ -48,14 +48,12 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
             raise NotFound(f"{user} has no device {remove}.")
         registered, is_in_bitmap = registry.list_devices(member), is_in_device_bitmap(ports, member)
     if as_json:
-        print_json(
-            {"user": user, "devices": [device_facts(device) for device in registered], "in_bitmap": is_in_bitmap}
-        )
+        print_json({"user": user, "devices": [device_json(device) for device in registered], "in_bitmap": is_in_bitmap})
         return
     if registered:
         headings = ("id", "platform", "app", "locale", "time zone", "last four", "registered")
         print_table(
-            headings, [[*list(device_facts(device).values())[:-1], device.registered_at] for device in registered]
+            headings, [[*list(device_json(device).values())[:-1], device.registered_at] for device in registered]
         )
     else:
         print_sentence(f"{user} has no device.")
@@ -71,7 +69,7 @@ def is_in_device_bitmap(ports: Ports, member: Member) -> bool:
     return bits is not None and contains(bits, member)
 
 
-def device_facts(device: Device) -> Mapping[str, str | None]:
+def device_json(device: Device) -> Mapping[str, str | None]:
     from notifier.api.routes.devices import SHOWN_CHARACTERS, app_and_text
 
     app, address = app_and_text(device.address)

@@ -13,7 +13,7 @@ import click
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.http import EventSender, cloud_event, request_json, sends_events, sequence_at, sequence_option
 from notifier.cli.options import DurationParam, data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence
+from notifier.cli.output import print_fields, print_json, print_sentence
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, UserId
@@ -286,8 +286,8 @@ def storm(*, account: str, rate: int, duration: timedelta, data: Path | None, as
         assert isinstance(results, list)
         sent += size
         accepted += sum(result.get("status") == "accepted" for result in results)
-    facts = {"sent": sent, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
+    result = {"sent": sent, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
     if as_json:
-        print_json(facts)
+        print_json(result)
     else:
-        print_facts(facts)
+        print_fields(result)

@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress, State
 from notifier.domain.delivery.slice import Slice
@@ -28,14 +28,14 @@ def ledger(burst: str, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import open_stores
 
     with open_stores(settings_for(data)) as folder:
-        report = ledger_facts(folder.ports, BurstKey.parse(burst))
+        report = ledger_json(folder.ports, BurstKey.parse(burst))
     if as_json:
         print_json(report)
     else:
         _print_report(report)
 
 
-def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
+def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
     """Return the object that `--json` prints. Raises NotFound."""
     from notifier.cli.context import active_throttle_ids
 
@@ -88,7 +88,7 @@ def _print_report(report: Mapping[str, object]) -> None:
     assert isinstance(slices, list)
     assert isinstance(totals, dict)
     assert isinstance(parked_by, list)
-    print_facts(
+    print_fields(
         {name: report[name] for name in ("burst", "opened_at", "lane")} | {"followers": f"{report['followers']:,}"}
     )
     click.echo()

@@ -11,7 +11,7 @@ from notifier.api.schemas.preview import PreviewBody, previews
 from notifier.cli.commands.audience import require_account
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table, progress
+from notifier.cli.output import print_fields, print_json, print_sentence, print_table, progress
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import id_problem
@@ -115,4 +115,4 @@ def _print_estimate(estimate: PreviewBody) -> None:
     click.echo()
     excluded = {f"excluded: {rule}": people for rule, people in estimate.suppressed.items()}
     dormant = {"dormant": estimate.dormant, "dormant with an alert": estimate.dormant_alerted}
-    print_facts(dormant | excluded | {"first of its day": "yes" if estimate.first_of_day else "no"})
+    print_fields(dormant | excluded | {"first of its day": "yes" if estimate.first_of_day else "no"})

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import click
 
-from notifier.cli.commands.devices import device_facts
+from notifier.cli.commands.devices import device_json
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_json, print_sentence, print_table
@@ -71,7 +71,7 @@ class TestResult:
         receipt = self.receipt
         at = receipt.at if isinstance(receipt, DropToken | RetryAt) else None
         reason = None if isinstance(receipt, Accepted) else receipt.reason
-        return {**device_facts(self.device), "outcome": self.outcome, "reason": reason, "at": iso_time_or_none(at)}
+        return {**device_json(self.device), "outcome": self.outcome, "reason": reason, "at": iso_time_or_none(at)}
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier push test --user u1"))
@@ -125,5 +125,5 @@ def send_to_each(
 
 
 def _table_row(result: TestResult) -> Sequence[object]:
-    device = device_facts(result.device)
+    device = device_json(result.device)
     return [device["id"], device["platform"], device["app"], device["last_four"], result.description]

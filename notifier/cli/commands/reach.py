@@ -10,7 +10,7 @@ import click
 from notifier.cli.commands.throttle import MIN_PREFIX_LENGTH, operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
 from notifier.domain.errors import NotFound
@@ -51,7 +51,7 @@ def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | 
         oldest = nsmallest(limit, matching, key=lambda mention: (mention.since, mention.id))
         mentions = _without_retracted_text(folder.ports, oldest)
     if as_json:
-        print_json([held_facts(mention) for mention in mentions])
+        print_json([held_json(mention) for mention in mentions])
     elif not mentions:
         print_sentence("No mention is held.")
     else:
@@ -176,7 +176,7 @@ def _decide_selected(
     return decided
 
 
-def held_facts(mention: HeldMention) -> dict[str, object]:
+def held_json(mention: HeldMention) -> dict[str, object]:
     return {
         "id": mention.key,
         "source": mention.id.source,
@@ -191,7 +191,7 @@ def held_facts(mention: HeldMention) -> dict[str, object]:
 
 def _print_held(decided: Sequence[HeldMention], outcome: str, *, as_json: bool) -> None:
     if as_json:
-        print_json([held_facts(mention) for mention in decided])
+        print_json([held_json(mention) for mention in decided])
         return
     number = "1 mention is" if len(decided) == 1 else f"{len(decided):,} mentions are"
     print_sentence(f"{number} {outcome}.")
@@ -272,7 +272,7 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
     with open_stores(settings_for(data)) as folder:
         limited = [record for record in folder.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
     if as_json:
-        print_json([limit_facts(record) for record in limited])
+        print_json([limit_json(record) for record in limited])
     elif not limited:
         print_sentence("No account has a limited reach.")
     else:
@@ -315,7 +315,7 @@ def require_known_account(ports: Ports, user: UserId) -> None:
         raise NotFound(f"Account {user} is unknown; `notifier reach set` accepts it with --unknown-account.")
 
 
-def limit_facts(limit: ReachLimit) -> dict[str, object]:
+def limit_json(limit: ReachLimit) -> dict[str, object]:
     return {
         "account": limit.user,
         "verdict": str(limit.verdict),
@@ -327,9 +327,9 @@ def limit_facts(limit: ReachLimit) -> dict[str, object]:
 
 def _print_limit(limit: ReachLimit, *, as_json: bool) -> None:
     if as_json:
-        print_json(limit_facts(limit))
+        print_json(limit_json(limit))
     else:
-        print_facts(limit_facts(limit) | {"account": f"@{limit.user}"})
+        print_fields(limit_json(limit) | {"account": f"@{limit.user}"})
 
 
 for subcommand in (held, release, drop):

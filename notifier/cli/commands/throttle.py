@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import DurationParam, RateParam, data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import NotFound
@@ -109,7 +109,7 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
         now = folder.ports.clock.now()
         throttles = [t for t in folder.ports.throttles.since(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
     if as_json:
-        print_json([throttle_facts(throttle_, now) for throttle_ in throttles])
+        print_json([throttle_json(throttle_, now) for throttle_ in throttles])
     else:
         _print_all(throttles, now)
 
@@ -135,7 +135,7 @@ def lift(id: str, operator: str, data: Path | None, as_json: bool) -> None:
     if not lifted:
         raise NotFound(f"No throttle {id} is active.")
     if as_json and id in TIERS:
-        print_json([throttle_facts(throttle_, now) for throttle_ in lifted])
+        print_json([throttle_json(throttle_, now) for throttle_ in lifted])
         return
     for throttle_ in lifted:
         _print_throttle(throttle_, now, as_json=as_json)
@@ -158,7 +158,7 @@ def selected_throttles(id: str, throttles: Sequence[Throttle], now: datetime) ->
     return matches
 
 
-def throttle_facts(throttle_: Throttle, now: datetime) -> dict[str, object]:
+def throttle_json(throttle_: Throttle, now: datetime) -> dict[str, object]:
     return {
         "id": throttle_.id,
         "tier": str(throttle_.tier),
@@ -173,10 +173,10 @@ def throttle_facts(throttle_: Throttle, now: datetime) -> dict[str, object]:
 
 def _print_throttle(throttle_: Throttle, now: datetime, *, as_json: bool) -> None:
     if as_json:
-        print_json(throttle_facts(throttle_, now))
+        print_json(throttle_json(throttle_, now))
     else:
-        print_facts(
-            throttle_facts(throttle_, now) | {"id": throttle_.id[:SHOWN_ID_LENGTH], "rate": _format_rate(throttle_)}
+        print_fields(
+            throttle_json(throttle_, now) | {"id": throttle_.id[:SHOWN_ID_LENGTH], "rate": _format_rate(throttle_)}
         )
 
 

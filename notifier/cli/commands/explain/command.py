@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from notifier.cli.commands.explain.push import ExplainedCase, explained_alerts
-from notifier.cli.commands.explain.text import alert_facts
+from notifier.cli.commands.explain.text import alert_json
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import iso_time, iso_time_or_none, print_facts, print_json, print_sentence
+from notifier.cli.output import iso_time, iso_time_or_none, print_fields, print_json, print_sentence
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, AudienceSnapshot
@@ -28,7 +28,7 @@ from notifier.flow.operations.event_status import note_of
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.inbox import InboxPosition
 
-Facts = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 VISIBILITY_SENTENCES = {
     None: "The user sees it.",
@@ -111,16 +111,16 @@ async def explanation(
         "burst": str(key),
         "user": user,
         "member": member,
-        **_visibility_facts(burst, viewer, now),
+        **_visibility_json(burst, viewer, now),
         "digest": _containing_digest(burst, viewer, now),
         "opened_at": iso_time(burst.opened_at),
         "visible_from": _format_visible_from(viewer.follows.get(key.subject)),
-        "snapshot": _snapshot_facts(snapshot, member),
-        "row": _row_facts(await _row_of(reads, burst, member), member),
+        "snapshot": _snapshot_json(snapshot, member),
+        "row": _row_json(await _row_of(reads, burst, member), member),
         "note": note_of(burst),
-        "slices": _slice_facts(progress, shard, now, throttles),
-        "alerts": [alert_facts(alert) for alert in explained_alerts(case)],
-        "marks": _mark_facts(burst, viewer),
+        "slices": _slice_json(progress, shard, now, throttles),
+        "alerts": [alert_json(alert) for alert in explained_alerts(case)],
+        "marks": _mark_json(burst, viewer),
     }
 
 
@@ -135,7 +135,7 @@ def _send_batches(ports: Ports, key: BurstKey, platform: Platform, shard: int) -
     return [batch for batches in by_shard.values() for batch in batches]
 
 
-def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
+def _visibility_json(burst: Burst, viewer: Viewer, now: datetime) -> JsonObject:
     reason = hidden_reason(burst, viewer, now=now)
     return {
         "visible": reason is None,
@@ -144,7 +144,7 @@ def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
     }
 
 
-def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
+def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> JsonObject | None:
     """Return the digest that lists the burst in place of an inbox item, or None. The digest may not be due yet."""
     if not is_in_digest(burst, viewer, now):
         return None
@@ -153,7 +153,7 @@ def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | N
     return {"item": str(digest_key(viewer.user, day)), "due_at": iso_time(schedule.due_time(day))}
 
 
-def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts | None:
+def _snapshot_json(snapshot: AudienceSnapshot | None, member: Member) -> JsonObject | None:
     """Describe the member in the audience snapshot.
 
     The snapshot names the members of its tiers. Of dormant and suppressed members it has only the numbers.
@@ -177,7 +177,7 @@ async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | 
     return next((row for row in rows if row.burst == burst.key), None)
 
 
-def _row_facts(row: InboxRow | None, member: Member) -> Facts | None:
+def _row_json(row: InboxRow | None, member: Member) -> JsonObject | None:
     """Describe the inbox row. A dormant follower of a celebrity has none, and sees the burst by the pull path."""
     return None if row is None else {"range": range_of(member), "people": len(row.offsets())}
 
@@ -188,7 +188,9 @@ def _row_sentence(row: object) -> str:
     return f"one for {row['people']:,} users of range {row['range']}"
 
 
-def _slice_facts(progress: BurstProgress | None, shard: int, now: datetime, throttles: frozenset[str]) -> list[Facts]:
+def _slice_json(
+    progress: BurstProgress | None, shard: int, now: datetime, throttles: frozenset[str]
+) -> list[JsonObject]:
     """Return the ledger state of every slice that covers the shard of the member."""
     if progress is None:
         return []
@@ -205,7 +207,7 @@ def _slice_facts(progress: BurstProgress | None, shard: int, now: datetime, thro
     ]
 
 
-def _mark_facts(burst: Burst, viewer: Viewer) -> Facts:
+def _mark_json(burst: Burst, viewer: Viewer) -> JsonObject:
     mark = viewer.marks.by_burst.get(burst.key)
     return {
         "mark": str(mark) if mark else None,
@@ -214,22 +216,22 @@ def _mark_facts(burst: Burst, viewer: Viewer) -> Facts:
     }
 
 
-def _print_explanation(facts: Facts) -> None:
-    slices, alerts, marks = facts["slices"], facts["alerts"], facts["marks"]
+def _print_explanation(report: JsonObject) -> None:
+    slices, alerts, marks = report["slices"], report["alerts"], report["marks"]
     assert isinstance(slices, list)
     assert isinstance(alerts, list)
     assert isinstance(marks, dict)
     steps = {Step.ROWS, *(f"push.{item['platform']}" for item in alerts)}
-    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['explanation']}")
+    print_sentence(f"{report['burst']} and {report['user']}: {report['explanation']}")
     click.echo()
-    print_facts(
+    print_fields(
         {
-            "opened": facts["opened_at"],
-            **_digest_row(facts["digest"]),
-            "visible from": facts["visible_from"] or "never",
-            "snapshot": _snapshot_sentence(facts["snapshot"]),
-            "row": _row_sentence(facts["row"]),
-            "note": facts["note"],
+            "opened": report["opened_at"],
+            **_digest_row(report["digest"]),
+            "visible from": report["visible_from"] or "never",
+            "snapshot": _snapshot_sentence(report["snapshot"]),
+            "row": _row_sentence(report["row"]),
+            "note": report["note"],
             **{_slice_name(item): _slice_text(item) for item in slices if item["step"] in steps},
             "alert": None if alerts else "none: the user has no device",
             **{f"alert by {item['platform']}": item["explanation"] for item in alerts},
@@ -239,16 +241,16 @@ def _print_explanation(facts: Facts) -> None:
     )
 
 
-def _digest_row(digest: object) -> Facts:
+def _digest_row(digest: object) -> JsonObject:
     return {"in digest": f"{digest['item']}, due at {digest['due_at']}"} if isinstance(digest, dict) else {}
 
 
-def _slice_name(slice_: Facts) -> str:
+def _slice_name(slice_: JsonObject) -> str:
     """Return a label like `p0 rows` or `p0 alerts by apns`."""
     return f"{slice_['tier']} " + str(slice_["step"]).replace("push.", "alerts by ")
 
 
-def _slice_text(slice_: Facts) -> str:
+def _slice_text(slice_: JsonObject) -> str:
     if slice_["at"]:
         return f"{slice_['state']} at {slice_['at']}"
     return f"{slice_['state']} until {slice_['until']}" if slice_["until"] else str(slice_["state"])

@@ -6,8 +6,8 @@ from datetime import datetime
 import click
 
 from notifier.cli.commands.explain.push import AlertState, DeviceState, ExplainedAlert, ExplainRule
-from notifier.cli.commands.inbox import digest_facts
-from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, iso_time_or_none, print_facts, print_sentence
+from notifier.cli.commands.inbox import digest_json
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, iso_time_or_none, print_fields, print_sentence
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
@@ -19,7 +19,7 @@ from notifier.flow.inbox.page import InboxView
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.coordination import Clock
 
-Facts = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 REASON_TEXTS: Mapping[str, str] = {
     SilentReason.HOURLY: "the user had reached the hourly frequency cap",
@@ -78,7 +78,7 @@ DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
 """What happened to a device at the last attempt; the sentence begins with the device's id."""
 
 
-def alert_facts(alert: ExplainedAlert) -> Facts:
+def alert_json(alert: ExplainedAlert) -> JsonObject:
     return {
         "platform": str(alert.platform),
         "state": str(alert.state),
@@ -87,11 +87,11 @@ def alert_facts(alert: ExplainedAlert) -> Facts:
         "at": iso_time_or_none(alert.at),
         "until": iso_time_or_none(alert.until),
         "bursts": alert.burst_count,
-        "devices": [_device_facts(device) for device in alert.devices],
+        "devices": [_device_json(device) for device in alert.devices],
     }
 
 
-def _device_facts(device: DeviceState) -> Facts:
+def _device_json(device: DeviceState) -> JsonObject:
     return {
         "device": device.device,
         "state": "sending" if device.is_sending else str(device.last_failure or "sent"),
@@ -174,8 +174,8 @@ async def digest_explanation(
         "rule": reason,
         "explanation": DIGEST_SENTENCES[reason],
         "due_at": iso_time(due),
-        "digest": digest_facts(digest) if digest else None,
-        "marks": _mark_facts(view, key, digest),
+        "digest": digest_json(digest) if digest else None,
+        "marks": _mark_json(view, key, digest),
     }
 
 
@@ -197,7 +197,7 @@ def _digest_reason(digest: Digest | None, view: InboxView, due: datetime) -> str
     return None if view.is_visible(digest) else "hidden"
 
 
-def _mark_facts(view: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
+def _mark_json(view: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
     mark = view.viewer.marks.by_burst.get(key)
     return {
         "mark": str(mark) if mark else None,
@@ -206,14 +206,14 @@ def _mark_facts(view: InboxView, key: BurstKey, digest: Digest | None) -> Mappin
     }
 
 
-def print_digest(facts: Mapping[str, object]) -> None:
-    digest, marks = facts["digest"], facts["marks"]
+def print_digest(report: Mapping[str, object]) -> None:
+    digest, marks = report["digest"], report["marks"]
     assert isinstance(marks, dict)
-    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['explanation']}")
+    print_sentence(f"{report['burst']} and {report['user']}: {report['explanation']}")
     click.echo()
     content = {"contains": _digest_text(digest)} if isinstance(digest, dict) else {}
     seen = {"mark": marks["mark"] or "none", "seen up to": marks["seen_at"] or "nothing"}
-    print_facts({"due": facts["due_at"], **content, **seen})
+    print_fields({"due": report["due_at"], **content, **seen})
 
 
 def _digest_text(digest: Mapping[str, object]) -> str:

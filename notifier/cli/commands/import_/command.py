@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import cell, print_facts, print_json, print_sentence
+from notifier.cli.output import cell, print_fields, print_json, print_sentence
 from notifier.domain.users.subject_preferences import ALWAYS
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _run_import(
         rejects_file = str(run.rejects_file) if counts.rejected else None
         print_json(summary | {"ignored": [*counts.ignored], "rejects": rejects_file})
     else:
-        print_facts(summary)
+        print_fields(summary)
         if counts.ignored:
             print_sentence(f"Ignored columns: {', '.join(map(cell, counts.ignored))}")
         if counts.rejected:

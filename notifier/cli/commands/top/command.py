@@ -24,9 +24,9 @@ from notifier.cli.output import (
     SHOWN_ID_LENGTH,
     console,
     duration_text,
-    facts_grid,
+    fields_grid,
     is_terminal,
-    print_facts,
+    print_fields,
     print_sentence,
     print_table,
     relative_time,
@@ -53,7 +53,7 @@ BURST_HEADINGS = ("burst", "mentions", "followers")
 
 
 def print_plain(view: TopView) -> None:
-    print_facts(dict(_figures(view)))
+    print_fields(dict(_figures(view)))
     _section("pools", POOL_HEADINGS, _pools(view))
     _section("open circuits", CIRCUIT_HEADINGS, _open_circuits(view))
     _section("stopped lanes", LANE_HEADINGS, _stopped_lanes(view))
@@ -84,7 +84,7 @@ def render_screen(view: TopView, width: int, status: str = "") -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [_headline(view, status), facts_grid(_figures(view)), Text()]
+    parts: list[RenderableType] = [_headline(view, status), fields_grid(_figures(view)), Text()]
     parts += [_table_or_text("pools", POOL_HEADINGS, _pools(view), {1, 2, 3}), Text()]
     if circuits := _open_circuits(view):
         parts += [_table_or_text("open circuits", CIRCUIT_HEADINGS, circuits, set()), Text()]
@@ -267,7 +267,7 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     On a terminal it refreshes until q or Ctrl-C is pressed. It reads the data folder, so it also works while no service
     runs on it.
     """
-    from notifier.cli.commands.top.snapshot import read_view, view_facts
+    from notifier.cli.commands.top.snapshot import read_view, view_json
     from notifier.cli.context import open_stores, overview_of
     from notifier.cli.output import print_json
 
@@ -285,7 +285,7 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
         Signal().wait(every)
         snapshot = read()
     if as_json:
-        print_json(view_facts(snapshot))
+        print_json(view_json(snapshot))
     else:
         print_plain(snapshot)
 

@@ -1,10 +1,10 @@
-"""Snapshot for `notifier top`: facts of the overview, and the processes on this machine."""
+"""Snapshot for `notifier top`: the overview, and the processes on this machine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from notifier.cli.commands.throttle import throttle_facts
+from notifier.cli.commands.throttle import throttle_json
 from notifier.cli.http import Ready, is_alive, read_ready
 from notifier.cli.output import iso_time
 from notifier.cli.supervisor.pid_files import pid_files_of
@@ -22,7 +22,7 @@ MAX_COUNTED_LETTERS = 100
 MAX_SHOWN_BURSTS = 8
 """Maximum number of unfinished bursts that are shown, oldest first: a delay is visible in the oldest."""
 
-Facts = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
     )
 
 
-def view_facts(view: TopView) -> dict[str, object]:
+def view_json(view: TopView) -> dict[str, object]:
     """Return the object that `--json` prints."""
     snapshot = view.snapshot
     return {
@@ -102,13 +102,13 @@ def view_facts(view: TopView) -> dict[str, object]:
         "deliveries_per_second": round(snapshot.rate.deliveries, 1),
         "open_bursts": snapshot.open_bursts,
         "deferred_bursts": snapshot.deferred_bursts,
-        "running": [_burst_facts(burst) for burst in view.unfinished],
-        "backlog": {str(pool): _backlog_facts(snapshot, pool) for pool in Pool if pool in snapshot.cache.backlogs},
+        "running": [_burst_json(burst) for burst in view.unfinished],
+        "backlog": {str(pool): _backlog_json(snapshot, pool) for pool in Pool if pool in snapshot.cache.backlogs},
         "open_circuits": [
             {"line": provider, "until": iso_time(circuit.until), "reason": circuit.reason}
             for provider, circuit in sorted(snapshot.cache.open_circuits.items())
         ],
-        "throttles": [throttle_facts(throttle, snapshot.at) for throttle in snapshot.throttles],
+        "throttles": [throttle_json(throttle, snapshot.at) for throttle in snapshot.throttles],
         "stopped_lanes": [
             {
                 "lane": lane,
@@ -137,7 +137,7 @@ def pool_delay(snapshot: OverviewSnapshot, pool: Pool) -> float | None:
     return max(0.0, (snapshot.at - backlog.oldest_opened_at).total_seconds())
 
 
-def _backlog_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
+def _backlog_json(snapshot: OverviewSnapshot, pool: Pool) -> JsonObject:
     seconds = pool_delay(snapshot, pool)
     return {
         "slices": snapshot.cache.backlogs[pool].slices,
@@ -146,7 +146,7 @@ def _backlog_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
     }
 
 
-def _burst_facts(burst: UnfinishedBurst) -> Facts:
+def _burst_json(burst: UnfinishedBurst) -> JsonObject:
     tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "parked": bar.parked} for bar in burst.bars}
     return {"burst": burst.burst, "mentions": burst.mentions, "followers": burst.followers, "tiers": tiers}
 
