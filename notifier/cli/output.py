@@ -36,7 +36,7 @@ CONTROL_CHARACTER_REPLACEMENTS = dict.fromkeys(
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Return whether the stream is a terminal with cursor control. Environment variables can't make a pipe one."""
+    """Return whether the stream is a terminal with cursor control. FORCE_COLOR doesn't turn a pipe into one."""
     stream = stream or sys.stdout
     return stream.isatty() and not console(stream).is_dumb_terminal
 

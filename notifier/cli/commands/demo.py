@@ -51,7 +51,10 @@ FAULT_LIST = "\n".join(
 )
 """List of the faults, for the end of the help. In the help of an option, click would break names at their hyphens."""
 MIN_BURSTS = 20
-"""Least bursts of a headless demo with at least as many mentions and celebrities as by default, and no --collapse."""
+"""Minimum number of bursts that a headless demo must produce.
+
+It applies from the default numbers of mentions and celebrities on, and without --collapse.
+"""
 
 
 class FaultList(click.ParamType[tuple[str, ...]]):

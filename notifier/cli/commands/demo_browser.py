@@ -38,7 +38,7 @@ COLLAPSE_SECONDS = 20
 It is longer than a storm, so a storm becomes one burst. A visitor who waits a moment sees the next burst.
 """
 BUDGET_REFILL_SECONDS = 60
-"""Seconds after which the fan-out budget of @nova allows one more burst. It begins with six.
+"""Seconds after which the fan-out budget of @nova allows one more burst. It begins with six bursts.
 
 By default this takes an hour. With a minute, a visitor sees that the budget limits storms, but never waits long.
 """

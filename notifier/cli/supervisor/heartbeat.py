@@ -20,7 +20,7 @@ delay between two retries 2 s.
 """
 
 START_TIMEOUT_SECONDS = 180.0
-"""Seconds without a first heartbeat after which a role counts as hung.
+"""Seconds after its start within which a role must send its first heartbeat.
 
 An idle machine needs one second, but imports can be slow on a crowded machine.
 """
@@ -151,7 +151,7 @@ class ThreadProgress:
     def tracked(
         self, name: str, step: Callable[[], object], idle: float, timeout: float = STEP_TIMEOUT_SECONDS
     ) -> Callable[[], object]:
-        """Return the step with a report at its begin and its end, also if it ends with an error.
+        """Return a function that runs the step and reports its begin and its end, also an end by an error.
 
         A thread that retries during an outage still works. `idle` and `timeout` are in seconds.
         """

@@ -145,7 +145,7 @@ def _visibility_json(burst: Burst, viewer: Viewer, now: datetime) -> JsonObject:
 
 
 def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> JsonObject | None:
-    """Return the digest that lists the burst in place of an inbox item, or None. The digest may not be due yet."""
+    """Return the digest that lists the burst in place of an item of its own, or None. The digest may not be due yet."""
     if not is_in_digest(burst, viewer, now):
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)
@@ -171,7 +171,7 @@ def _snapshot_json(snapshot: AudienceSnapshot | None, member: Member) -> JsonObj
 
 
 async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | None:
-    # Read the first row after the position of the next burst number: rows are in descending order.
+    # Rows come newest first, and of the same time the highest burst number first: start at the next burst number.
     next_position = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
     rows = await reads.timeline.rows(member, [burst.key.subject], next_position, 1)
     return next((row for row in rows if row.burst == burst.key), None)

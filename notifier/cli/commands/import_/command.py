@@ -168,7 +168,7 @@ def _row_count(counts: "ImportCounts") -> Mapping[str, int]:
 def _run_import(
     dataset: "ImportDataset[Any]",
     row_options: str,
-    count_facts: Callable[["ImportCounts"], Mapping[str, int]],
+    shown_counts: Callable[["ImportCounts"], Mapping[str, int]],
     *,
     file: Path,
     form: str | None,
@@ -196,7 +196,7 @@ def _run_import(
     )
     with checkpoint.locked(), open_stores(settings) as folder:
         counts = run(folder.ports, settings)
-    summary = {**count_facts(counts), "rejected": counts.rejected, "seconds": round(time.monotonic() - started, 3)}
+    summary = {**shown_counts(counts), "rejected": counts.rejected, "seconds": round(time.monotonic() - started, 3)}
     if as_json:
         rejects_file = str(run.rejects_file) if counts.rejected else None
         print_json(summary | {"ignored": [*counts.ignored], "rejects": rejects_file})
