@@ -17,7 +17,7 @@ from notifier.domain.ids import Platform
 FAKES_ROLE = "fakes"
 """Role of `up` that runs all fakes."""
 HEARTBEAT_INTERVAL_SECONDS = 1.0
-"""Seconds between two heartbeats, before each of which the fakes are checked."""
+"""Seconds between two heartbeats. Before each one, the fakes are checked."""
 SCRIPT_HELP = (
     "Misbehavior of the fake: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
     " after=10s (start of limited, down or stall), latency=50ms, streams=1, goaway=1000, cut=500,"

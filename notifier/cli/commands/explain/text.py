@@ -75,7 +75,7 @@ DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     AlertOutcome.GIVEN_UP: "gets no further attempt",
     AlertOutcome.SUPPRESSED: "is suppressed, or belongs to another user now",
 }
-"""What happened to a device at the last attempt; the sentence begins with the device's id."""
+"""Text for the result of a device's last attempt. It follows the device's id in a sentence."""
 
 
 def alert_json(alert: ExplainedAlert) -> JsonObject:

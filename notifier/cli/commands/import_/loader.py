@@ -241,7 +241,7 @@ class ImportDataset(Generic[S]):
     make_import: Callable[[Ports], ImportKind[S]]
     """Creates the import that writes the rows."""
     remaining_unit: str
-    """What is written after reading: follows, or the shards whose bitmaps must be rebuilt."""
+    """Unit of the work that remains after reading: follows, or shards whose bitmaps must be rebuilt."""
     stream: str
     """Stream whose consumers update the bitmaps."""
     writes_as_read: bool
