@@ -126,7 +126,7 @@ def _without_retracted_text(ports: Ports, held_mentions: Sequence[HeldMention]) 
 
 
 def held_mentions_of(ports: Ports, *, mentioned: str | None = None, author: str | None = None) -> Iterator[HeldMention]:
-    """Yield the held mentions, if requested only those of the account `mentioned` or by the author."""
+    """Yield the held mentions that mention an account, if given, and that are by an author, if given."""
     account_id, author_id = (None if name is None else UserId(name.removeprefix("@")) for name in (mentioned, author))
     return (
         mention

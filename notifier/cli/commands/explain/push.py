@@ -36,7 +36,7 @@ class DeviceState:
 
     device: DeviceId
     last_failure: AlertOutcome | None = None
-    """Result of the last failed attempt. None: the last attempt did not fail, or is still running."""
+    """Outcome of the last attempt if the device did not accept the alert. None: it did, or the attempt is running."""
     is_sending: bool = False
     """Whether an attempt has begun and its end is not recorded: it is running, or its worker crashed."""
     failed_attempts: int
@@ -45,10 +45,11 @@ class DeviceState:
     gives_up_at: datetime | None = None
     """Time after which no attempt is made. None: attempts are made until the slice ends."""
     reason: str | None = None
+    """Reason of `last_failure`, often the provider's."""
 
     @property
     def is_unsent(self) -> bool:
-        """Whether nothing was sent yet, because the circuit breaker of its provider or push service was open."""
+        """Whether nothing was sent to the device yet, because a circuit breaker was open."""
         return self.last_failure is AlertOutcome.HELD and not self.failed_attempts
 
     @property
@@ -178,6 +179,7 @@ class ExplainedAlert:
     may_be_received: bool = True
     """Whether a device has received it, or may have."""
     devices: Sequence[DeviceState] = ()
+    """Devices with an entry in the send log."""
 
 
 def explained_alerts(case: ExplainedCase) -> Sequence[ExplainedAlert]:
@@ -230,7 +232,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
             _explain_unsent(case, platform), burst_count=_burst_count(case, first), devices=without_retries(devices)
         )
     pending = [at for device in devices if (at := _next_attempt(case, device)) is not None]
-    quiet_until_too_late = not pending and any(device.next_attempt_at is not None for device in devices)
+    retry_window_ends_in_quiet_hours = not pending and any(device.next_attempt_at is not None for device in devices)
     if any(batch.failures is None for batch in batches):
         state = AlertState.UNKNOWN if is_final else AlertState.SENDING
     elif pending and not is_final:
@@ -238,7 +240,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
     else:
         state = AlertState.SENT if may_be_received else AlertState.FAILED
     shown_rule = rule if pending else None
-    if quiet_until_too_late:
+    if retry_window_ends_in_quiet_hours:
         shown_rule = rule or ExplainRule.QUIET_HOURS
     return ExplainedAlert(
         platform=platform,
@@ -248,7 +250,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
         until=min(pending) if pending and not is_final else None,
         burst_count=_burst_count(case, first),
         may_be_received=may_be_received,
-        devices=without_retries(devices) if is_final or quiet_until_too_late else devices,
+        devices=without_retries(devices) if is_final or retry_window_ends_in_quiet_hours else devices,
     )
 
 
@@ -259,8 +261,10 @@ def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, 
     entry accepted it. If no device has one, a device that the user no longer has may have accepted it.
     """
     listed_ids = {device.device for device in devices}
-    recipients = [device for device in case.devices if device.platform is platform and device.registered_at <= first.at]
-    has_unlisted = any(device.id not in listed_ids for device in recipients)
+    current_devices = [
+        device for device in case.devices if device.platform is platform and device.registered_at <= first.at
+    ]
+    has_unlisted = any(device.id not in listed_ids for device in current_devices)
     return (
         not devices
         or has_unlisted
@@ -272,11 +276,11 @@ def _next_attempt(case: ExplainedCase, device: DeviceState) -> datetime | None:
     """Return when the device is tried again, which is not in quiet hours. None: the retry window closes earlier."""
     if device.next_attempt_at is None:
         return None
-    at = max(device.next_attempt_at, _quiet_hours_end(case) or device.next_attempt_at)
+    at = max(device.next_attempt_at, _alert_time_after_quiet_hours(case) or device.next_attempt_at)
     return at if device.gives_up_at is None or at <= device.gives_up_at else None
 
 
-def _quiet_hours_end(case: ExplainedCase) -> datetime | None:
+def _alert_time_after_quiet_hours(case: ExplainedCase) -> datetime | None:
     """Return when an alert of this burst is due after the current quiet hours. None: the user has none now."""
     return case.viewer.account_preferences.alert_time_after_quiet(case.burst, case.now)
 
@@ -330,15 +334,15 @@ def _explain_without_snapshot(case: ExplainedCase) -> _StateReason:
 
 
 def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
-    slice_state, quiet_hours_end = _slice_state(case, platform), _quiet_hours_end(case)
+    slice_state, time_after_quiet_hours = _slice_state(case, platform), _alert_time_after_quiet_hours(case)
     if slice_state is not None and slice_state.final_entry is not None:
         # The slice was sent without this user, who had no device or was suppressed for a reason that no longer applies.
         rule = {Fact.PULLED: ExplainRule.TOO_LATE, Fact.DEAD: ExplainRule.DEAD}.get(
             slice_state.final_entry.fact, ExplainRule.SKIPPED
         )
         return AlertState.NEVER, rule, None
-    if quiet_hours_end is not None:
-        return AlertState.DEFERRED, ExplainRule.QUIET_HOURS, quiet_hours_end
+    if time_after_quiet_hours is not None:
+        return AlertState.DEFERRED, ExplainRule.QUIET_HOURS, time_after_quiet_hours
     if slice_state is None:
         return AlertState.PENDING, State.PLANNED, None
     if slice_state.is_deferred(case.now):
