@@ -165,7 +165,7 @@ class BrowserDemo:
     opens_browser: bool
     """Open a browser if there is a display."""
     collapse: float
-    """Smallest collapse window in seconds."""
+    """Collapse window in seconds, while the fan-out budget isn't empty."""
     fresh: bool = False
     """Remove the data of an earlier demo first."""
 
@@ -236,9 +236,9 @@ class BrowserDemo:
         return {VARIABLE_PREFIX + name: value for name, value in variables.items()}
 
     def _prepare_folder(self, loading: FixtureLoading) -> None:
-        """Remove what an earlier demo left in the data folder, and mark the folder, before anything runs on it.
+        """Mark a new data folder as a demo's, before anything runs on it. Remove an old demo's data if requested.
 
-        Raises NotOurs, OtherWorld or Unwritable.
+        Also continues an interrupted removal. Raises NotOurs, OtherWorld or Unwritable.
         """
         from notifier.api.processes import loading_file
         from notifier.cli.data_folder import has_owned_files, is_partly_removed, remove_demo_data
