@@ -48,15 +48,15 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        ports = folder.ports
+    with open_stores(settings) as stores:
+        ports = stores.ports
         audience_counts = count_audience(ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
-        fresh = audience_freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
+        freshness = audience_freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
     if as_json:
-        print_json({**audience_json(audience_counts), "fresh": freshness_json(fresh)})
+        print_json({**audience_json(audience_counts), "fresh": freshness_json(freshness)})
     else:
         _print_counts(audience_counts)
-        _print_freshness(fresh)
+        _print_freshness(freshness)
 
 
 @audience.command(epilog=example("notifier audience verify @nova", "notifier audience verify @nova --sample 10000"))
@@ -85,8 +85,8 @@ def verify(
     from notifier.flow.indexing.audience_verification import AudienceVerification
 
     user = UserId(account.removeprefix("@"))
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         verification = AudienceVerification(
             directory=ports.directory,
             follows=ports.follows,
@@ -184,26 +184,30 @@ def audience_json(counts: AudienceCounts) -> Mapping[str, object]:
     }
 
 
-def freshness_json(fresh: AudienceFreshness) -> Mapping[str, object]:
-    at = fresh.rolled_up_at
+def freshness_json(freshness: AudienceFreshness) -> Mapping[str, object]:
+    at = freshness.rolled_up_at
     return {
-        "activity": str(fresh.activity),
+        "activity": str(freshness.activity),
         "rolled_up_at": at and at.isoformat(),
-        "unprocessed_records": dict(fresh.unprocessed_records),
+        "unprocessed_records": dict(freshness.unprocessed_records),
     }
 
 
-def _print_freshness(fresh: AudienceFreshness) -> None:
+def _print_freshness(freshness: AudienceFreshness) -> None:
     click.echo()
-    at = "no roll-up is recorded" if fresh.rolled_up_at is None else f"last roll-up at {fresh.rolled_up_at:%F %T} UTC"
-    match fresh.activity:
+    at = (
+        "no roll-up is recorded"
+        if freshness.rolled_up_at is None
+        else f"last roll-up at {freshness.rolled_up_at:%F %T} UTC"
+    )
+    match freshness.activity:
         case ActiveSetFreshness.OFF:
             print_sentence("Activity is not rolled up: tiers stay as loaded.")
         case ActiveSetFreshness.CURRENT:
             print_sentence(f"Activity is current: {at}.")
         case ActiveSetFreshness.SNAPSHOT:
             print_sentence(f"Tiers use the last activity snapshot: {at}.")
-    if unprocessed := {stream: n for stream, n in fresh.unprocessed_records.items() if n}:
+    if unprocessed := {stream: n for stream, n in freshness.unprocessed_records.items() if n}:
         backlog = ", ".join(
             f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} in {stream}" for stream, n in unprocessed.items()
         )

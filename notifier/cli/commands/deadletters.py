@@ -42,8 +42,8 @@ def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json
 def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        letters = folder.ports.dead_letters.list(limit)
+    with open_stores(settings_for(data)) as stores:
+        letters = stores.ports.dead_letters.list(limit)
     if as_json:
         print_json(
             [
@@ -76,8 +76,8 @@ def lanes(data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        tallies = folder.ports.lane_tallies.read(PROCESSING_LANES)
+    with open_stores(settings) as stores:
+        tallies = stores.ports.lane_tallies.read(PROCESSING_LANES)
     states = [lane_json(tallies[lane], settings.dead_letters.limit) for lane in PROCESSING_LANES]
     if as_json:
         print_json(states)
@@ -104,8 +104,8 @@ def resume(*, lane: str, reason: str, operator: str, data: Path | None, as_json:
 
     if not reason.strip():
         raise click.UsageError("--reason must not be empty")
-    with open_stores(settings_for(data)) as folder:
-        stop = folder.ports.lane_tallies.resume(lane, operator, reason, folder.ports.clock.now())
+    with open_stores(settings_for(data)) as stores:
+        stop = stores.ports.lane_tallies.resume(lane, operator, reason, stores.ports.clock.now())
     if as_json:
         print_json({"lane": lane, "resumed": stop is not None, **stop_json(stop)})
     elif stop is None:

@@ -40,8 +40,8 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
 
     if remove is not None and not DEVICE_ID.fullmatch(remove):
         raise click.UsageError("A device id has 32 hexadecimal digits.")
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         member = registry.member(UserId(user.removeprefix("@")))
         if remove is not None and not registry.unregister(member, DeviceId(remove)):

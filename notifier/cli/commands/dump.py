@@ -50,8 +50,8 @@ def dump(contents: str, ndjson: bool, members: bool, burst: str | None, data: Pa
         "bursts": lambda ports: (burst_line(listed) for listed in _read_bursts(ports, key)),
         "snapshots": lambda ports: snapshot_lines(ports, key, members=members),
     }
-    with open_stores(settings_for(data)) as folder:
-        print_lines(sources[contents](folder.ports))
+    with open_stores(settings_for(data)) as stores:
+        print_lines(sources[contents](stores.ports))
 
 
 def inbox_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:

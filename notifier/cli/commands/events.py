@@ -204,8 +204,8 @@ def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
     """List the VIPs and their total number, from the bitmaps that fan-out uses."""
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        total, names = first_vips(folder.ports, limit)
+    with open_stores(settings_for(data)) as stores:
+        total, names = first_vips(stores.ports, limit)
     if as_json:
         print_json({"vips": total, "accounts": names})
         return

@@ -72,10 +72,10 @@ def fixture(
     settings = settings_for(data)
     prepare_data_folder(settings.data)
     started = time.monotonic()
-    with open_stores(settings) as folder, progress("loading users", steps(world), quiet=as_json) as advance:
-        require_no_users(settings.data, world, folder.ports.directory, folder.ports.sets)
+    with open_stores(settings) as stores, progress("loading users", steps(world), quiet=as_json) as advance:
+        require_no_users(settings.data, world, stores.ports.directory, stores.ports.sets)
         write_world_marker(settings.data, world)
-        ports = folder.ports
+        ports = stores.ports
         WorldLoader.into(ports)(world, advance)
     elapsed = time.monotonic() - started
     if as_json:

@@ -50,8 +50,8 @@ def inbox(*, user: str, limit: int, url: str | None, token: str | None, data: Pa
     if url:
         result = _page_over_http(url, token or _token(settings, UserId(user)), user, limit)
     else:
-        with open_stores(settings) as folder:
-            result = folder.run_query(read_first_page(folder.connect_reads, UserId(user), limit))
+        with open_stores(settings) as stores:
+            result = stores.run_query(read_first_page(stores.connect_reads, UserId(user), limit))
     if as_json:
         print_json(result)
     else:

@@ -27,8 +27,8 @@ def ledger(burst: str, data: Path | None, as_json: bool) -> None:
     """Show the totals of a burst, and its delivery slices by tier and state."""
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        report = ledger_json(folder.ports, BurstKey.parse(burst))
+    with open_stores(settings_for(data)) as stores:
+        report = ledger_json(stores.ports, BurstKey.parse(burst))
     if as_json:
         print_json(report)
     else:

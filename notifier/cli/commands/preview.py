@@ -47,11 +47,11 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
         raise click.UsageError("--tweet needs --author, the author of the tweet.")
     if tweet is not None and (problem := id_problem(tweet)):
         raise click.UsageError(f"Invalid tweet id: it {problem}.")
-    with open_stores(settings) as folder, _progress_bars(quiet=as_json) as start_bar:
-        require_account(folder.ports, user)
-        system = build_system(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
+    with open_stores(settings) as stores, _progress_bars(quiet=as_json) as start_bar:
+        require_account(stores.ports, user)
+        system = build_system(ports=stores.ports, settings=settings, metrics=Metrics(), owner="preview")
         event = _preview_event(
-            user, UserId(author), tweet or PREVIEW_TWEET, protected=protected, now=folder.ports.clock.now()
+            user, UserId(author), tweet or PREVIEW_TWEET, protected=protected, now=stores.ports.clock.now()
         )
         [estimate] = previews(build_preview(system).estimate(event, start_bar)).accounts
     if as_json:

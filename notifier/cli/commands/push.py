@@ -97,8 +97,8 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
 
     if not text.strip() or len(text) > MAX_TEXT_LENGTH:
         raise click.UsageError(f"--text must have 1 to {MAX_TEXT_LENGTH} characters.")
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         user_id = UserId(user.removeprefix("@"))
         registered = registry.list_devices(registry.member(user_id))

@@ -46,10 +46,10 @@ def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | 
     from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        matching = held_mentions_of(folder.ports, mentioned=mentioned, author=author)
+    with open_stores(settings) as stores:
+        matching = held_mentions_of(stores.ports, mentioned=mentioned, author=author)
         oldest = nsmallest(limit, matching, key=lambda mention: (mention.since, mention.id))
-        mentions = _without_retracted_text(folder.ports, oldest)
+        mentions = _without_retracted_text(stores.ports, oldest)
     if as_json:
         print_json([held_json(mention) for mention in mentions])
     elif not mentions:
@@ -84,10 +84,10 @@ def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path
     from notifier.flow.intake.held_mentions import HeldMentionRelease
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        release_mentions = HeldMentionRelease.of(folder.ports)
-        decided = _decide_selected(folder.ports, ids, author, lambda batch: release_mentions(batch, operator))
-        decided = _without_retracted_text(folder.ports, decided) if as_json else decided
+    with open_stores(settings) as stores:
+        release_mentions = HeldMentionRelease.of(stores.ports)
+        decided = _decide_selected(stores.ports, ids, author, lambda batch: release_mentions(batch, operator))
+        decided = _without_retracted_text(stores.ports, decided) if as_json else decided
     _print_held(decided, "released", as_json=as_json)
 
 
@@ -105,8 +105,8 @@ def drop(*, ids: Sequence[str], author: str | None, operator: str, data: Path | 
     from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        ports = folder.ports
+    with open_stores(settings) as stores:
+        ports = stores.ports
         now = ports.clock.now()
 
         def drop_mentions(batch: Sequence[HeldMention]) -> Sequence[HeldMention]:
@@ -244,8 +244,8 @@ def set_reach(
     from notifier.cli.context import open_stores
 
     user = parse_account_name(account)
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         previous = ports.reach_limits.read_current([user]).get(user)
         if previous is None and not unknown_account:
             require_known_account(ports, user)
@@ -269,8 +269,8 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
     """List the accounts with a limited reach, and who set it, why and when."""
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        limited = [record for record in folder.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
+    with open_stores(settings_for(data)) as stores:
+        limited = [record for record in stores.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
     if as_json:
         print_json([limit_json(record) for record in limited])
     elif not limited:
@@ -289,10 +289,10 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import open_stores
 
     user = parse_account_name(account)
-    with open_stores(settings_for(data)) as folder:
-        record = folder.ports.reach_limits.read_current([user]).get(user)
+    with open_stores(settings_for(data)) as stores:
+        record = stores.ports.reach_limits.read_current([user]).get(user)
         if record is None:
-            require_known_account(folder.ports, user)
+            require_known_account(stores.ports, user)
     if record is not None:
         _print_limit(record, as_json=as_json)
     elif as_json:

@@ -80,8 +80,8 @@ def set_throttle(
 
     if pause == (rate is not None):
         raise click.UsageError("Give either --rate, or --pause to stop the tier.")
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         now = ports.clock.now()
         new = validated_throttle(
             Throttle(
@@ -105,9 +105,13 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
     """List the active throttles, and those that are ramping up."""
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        now = folder.ports.clock.now()
-        throttles = [t for t in folder.ports.throttles.since(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
+    with open_stores(settings_for(data)) as stores:
+        now = stores.ports.clock.now()
+        throttles = [
+            throttle_
+            for throttle_ in stores.ports.throttles.since(now - RAMP)
+            if throttle_.is_active(now) or throttle_.is_ramping(now)
+        ]
     if as_json:
         print_json([throttle_json(throttle_, now) for throttle_ in throttles])
     else:
@@ -127,10 +131,10 @@ def lift(id: str, operator: str, data: Path | None, as_json: bool) -> None:
     """
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        now = folder.ports.clock.now()
-        selected = selected_throttles(id, folder.ports.throttles.since(now), now)
-        results = [folder.ports.throttles.lift(throttle_, operator, now) for throttle_ in selected]
+    with open_stores(settings_for(data)) as stores:
+        now = stores.ports.clock.now()
+        selected = selected_throttles(id, stores.ports.throttles.since(now), now)
+        results = [stores.ports.throttles.lift(throttle_, operator, now) for throttle_ in selected]
     lifted = [throttle_ for throttle_ in results if throttle_]
     if not lifted:
         raise NotFound(f"No throttle {id} is active.")

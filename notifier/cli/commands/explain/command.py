@@ -60,12 +60,12 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
     key, user_id = BurstKey.parse(burst), UserId(user)
     is_digest = key.subject.kind is Kind.DIGEST
     settings = settings_for(data)
-    with open_stores(settings) as folder:
+    with open_stores(settings) as stores:
         if is_digest:
-            report = folder.run_query(digest_explanation(folder.ports.clock, folder.connect_reads, key, user_id))
+            report = stores.run_query(digest_explanation(stores.ports.clock, stores.connect_reads, key, user_id))
         else:
-            report = folder.run_query(
-                explanation(folder.ports, folder.connect_reads, key, user_id, settings.push.pushed_tiers)
+            report = stores.run_query(
+                explanation(stores.ports, stores.connect_reads, key, user_id, settings.push.pushed_tiers)
             )
     if as_json:
         print_json(report)

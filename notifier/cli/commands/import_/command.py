@@ -194,8 +194,8 @@ def _run_import(
         rows_per_batch=rows_per_batch,
         quiet=as_json,
     )
-    with checkpoint.locked(), open_stores(settings) as folder:
-        counts = run(folder.ports, settings)
+    with checkpoint.locked(), open_stores(settings) as stores:
+        counts = run(stores.ports, settings)
     summary = {**shown_counts(counts), "rejected": counts.rejected, "seconds": round(time.monotonic() - started, 3)}
     if as_json:
         rejects_file = str(run.rejects_file) if counts.rejected else None

@@ -286,36 +286,39 @@ class ImportRun(Generic[S]):
         Raises BadImport if the file is invalid, or if the file for rejected rows exists already. Raises Environment if
         an optional package is missing.
         """
-        edges, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
-        importer = Import(kind=self.dataset.make_import(ports), key_sort=edges, retry=retry)
+        spilled_keys, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
+        importer = Import(kind=self.dataset.make_import(ports), key_sort=spilled_keys, retry=retry)
         ignored = dict[str, None]()
-        self._begin(importer, edges)
+        self._begin(importer, spilled_keys)
         try:
-            rejected = self._read_rows(importer, edges, lambda names: ignored.update(dict.fromkeys(names)))
+            rejected = self._read_rows(importer, spilled_keys, lambda names: ignored.update(dict.fromkeys(names)))
         except BadImport:
             self._finish_abandoned(importer)
             raise
         counts = ImportCounts(
-            read=edges.rows_read(), written_after_reading=edges.count(), rejected=rejected, ignored=ignored.keys()
+            read=spilled_keys.rows_read(),
+            written_after_reading=spilled_keys.count(),
+            rejected=rejected,
+            ignored=ignored.keys(),
         )
         with progress(
-            "writing", edges.remaining_count(), quiet=self.quiet, unit=self.dataset.remaining_unit
+            "writing", spilled_keys.remaining_count(), quiet=self.quiet, unit=self.dataset.remaining_unit
         ) as advance:
             importer.write(advance)
         backlog = IndexerBacklog(ports.log, self.dataset.stream)
         with progress("indexing", backlog.count, quiet=self.quiet) as advance:
             run_indexer(ports, settings, backlog, retry, advance)
-        edges.clear()
+        spilled_keys.clear()
         return counts
 
-    def _begin(self, importer: Import[S], edges: SpilledEdges) -> None:
+    def _begin(self, importer: Import[S], spilled_keys: SpilledEdges) -> None:
         row_options = f"{self.form} {self.row_options} {self.rejects}"
         if self.checkpoint.can_resume(row_options):
             return
         if self.rejects and self.rejects.exists() and self.rejects.stat().st_size:
             raise BadImport(f"{self.rejects} already exists; name a new file for rejected rows.")
         self._finish_abandoned(importer)
-        edges.clear()
+        spilled_keys.clear()
         self.rejects_file.unlink(missing_ok=True)
         self.checkpoint.begin(row_options)
 
@@ -329,7 +332,7 @@ class ImportRun(Generic[S]):
             self.checkpoint.discard()
             importer.write()
 
-    def _read_rows(self, importer: Import[S], edges: SpilledEdges, ignore: Ignore) -> int:
+    def _read_rows(self, importer: Import[S], spilled_keys: SpilledEdges, ignore: Ignore) -> int:
         with (
             closing(Rejects(self.rejects_file)) as reject,
             open_source(
@@ -341,11 +344,11 @@ class ImportRun(Generic[S]):
 
             def report_progress(rows: int) -> None:
                 nonlocal previous_position
-                position = source.position_of(edges.rows_read())
+                position = source.position_of(spilled_keys.rows_read())
                 advance(position - previous_position, rows)
                 previous_position = position
 
-            importer.read(self._unchanged_batches(source, edges.rows_read(), reject), report_progress)
+            importer.read(self._unchanged_batches(source, spilled_keys.rows_read(), reject), report_progress)
             return reject.count
 
     def _unchanged_batches(self, source: Source[S], rows_read: int, reject: Rejects) -> Iterator[S]:

@@ -105,9 +105,9 @@ def render_screen(view: TopView, width: int, status: str = "") -> "Group":
 def _headline(view: TopView, status: str) -> "Text":
     from rich.text import Text
 
-    where = view.url or "no service runs here"
+    address = view.url or "no service runs here"
     return Text.assemble(
-        ("notifier top", "bold"), f"  {format_clock(view.snapshot.at)}  {where}  ", (status or "q quits", "dim"), "\n"
+        ("notifier top", "bold"), f"  {format_clock(view.snapshot.at)}  {address}  ", (status or "q quits", "dim"), "\n"
     )
 
 
@@ -239,7 +239,10 @@ def _throttle(throttle: Throttle, view: TopView) -> Sequence[object]:
 
 
 def _processes(view: TopView) -> Sequence[Sequence[object]]:
-    return [(p.role, str(p.pid), _uptime(p.alive, _age(p.since, view))) for p in view.processes]
+    return [
+        (process.role, str(process.pid), _uptime(process.alive, _age(process.since, view)))
+        for process in view.processes
+    ]
 
 
 def _age(since: object, view: TopView) -> str:
@@ -272,11 +275,11 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     from notifier.cli.output import print_json
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        overview = overview_of(folder.ports, settings)
+    with open_stores(settings) as stores:
+        overview = overview_of(stores.ports, settings)
 
         def read() -> "TopView":
-            return read_view(overview, folder.ports, settings)
+            return read_view(overview, stores.ports, settings)
 
         read()  # the rate of mentions is the difference of two snapshots
         if is_terminal() and sys.stdin.isatty() and not once and not as_json:

@@ -123,8 +123,13 @@ def view_json(view: TopView) -> dict[str, object]:
         "redis": view.redis,
         "dead_letters": view.dead_letters,
         "processes": [
-            {"role": p.role, "pid": p.pid, "alive": p.alive, "since": iso_time(p.since) if p.since else None}
-            for p in view.processes
+            {
+                "role": process.role,
+                "pid": process.pid,
+                "alive": process.alive,
+                "since": iso_time(process.since) if process.since else None,
+            }
+            for process in view.processes
         ],
     }
 
