@@ -281,9 +281,9 @@ def _progress() -> Callable[[str], None]:
 
 def _require_engines() -> None:
     """Check for the engines before time is spent on figures that would all fail. Raises UnusableEnvironment."""
-    from notifier.devkit.engines.maven import REMEDY, missing
+    from notifier.devkit.engines.maven import REMEDY, missing_tools
 
-    if lacking := missing():
+    if lacking := missing_tools():
         raise UnusableEnvironment(f"{' and '.join(lacking)} not found. {REMEDY}")
 
 

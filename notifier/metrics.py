@@ -109,7 +109,9 @@ class Metrics:
             "outages_total", "Steps postponed or done without a dependency, because it did not answer.", "part"
         )
         self.lag = self._gauge("lag_records", "Records of the stream that are not processed yet.", "stream")
-        self.waiting_slices = self._gauge("waiting_slices", "Unfinished slices in the ledger.", "pool")
+        self.runnable_slices = self._gauge(
+            "runnable_slices", "Slices that can run now, are running, or are held by a throttle.", "pool"
+        )
         self.backpressure = self._gauge("pressure_ratio", "Share of P2's credit that the monitor takes away.")
         self.activity_unreadable = self._counter(
             "activity_unreadable_total", "Times that shards were not rolled up because a bitmap can't be read."

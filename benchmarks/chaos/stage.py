@@ -26,7 +26,7 @@ from notifier.devkit.check.run import Report
 from notifier.devkit.check.traffic import SOURCE, Storm, Tweet, tweets
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture import users as people
-from notifier.devkit.fixture.load import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader, write_world_note
+from notifier.devkit.fixture.load import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader, write_world_marker
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
 from notifier.ports.all_ports import Ports
@@ -155,7 +155,7 @@ class Stage:
         findings += [outside.totals_balance(truth), outside.distinct_rows(truth)]
         # Includes alerts of other instances, even of killed ones.
         alerts = list(read_alerts(self.data.parent.glob("*/alerts.ndjson")))
-        promised = AlertGuarantees(hourly_cap=Settings().push.hourly, is_once=False, caps_are_exact=False)
+        promised = AlertGuarantees(hourly_cap=Settings().push.hourly, forbids_repeats=False, caps_are_exact=False)
         findings.append(outside.alerts_equal_oracle(alerts, promised))
         seen = wrong_inboxes(self.instance.url, self.settings, self.ports.clock, self.world, truth)
         return (
@@ -262,7 +262,7 @@ def running_stage(data: Path, struck: Engines | None, tell: Report, seed: int) -
     with closing(choose(settings)) as profile:
         migrate_patiently(profile)
         ports = profile.ports()
-        write_world_note(data, WORLD)
+        write_world_marker(data, WORLD)
         WorldLoader.into(ports)(WORLD)
         with instance:
             yield Stage(

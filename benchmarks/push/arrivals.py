@@ -64,7 +64,7 @@ class ArrivedAlerts:
 
     def _due(self, burst: Burst) -> frozenset[Member]:
         world = self.stage.world
-        truth = ExpectedResult(world=world, facts=[], bursts={})
+        truth = ExpectedResult(world=world, mentions=[], bursts={})
         members = set[int]()
         for shard in range(world.shards):
             tiers: Mapping[Tier, np.ndarray[tuple[int], np.dtype[np.bool_]]] = truth.tiers(burst, shard)

@@ -11,7 +11,7 @@ from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.check_alerts import ArrivedAlert
 from notifier.devkit.check.expected import ExpectedResult
 from notifier.devkit.check.finding import at_most, quantile
-from notifier.devkit.check.latency_report import VIP_PUSH_P95_S
+from notifier.devkit.check.latency_report import VIP_PUSH_P95_LIMIT_SECONDS
 from notifier.devkit.check.traffic import Storm, tweets
 from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.devkit.fixture.world import ACTIVE_7D, World
@@ -55,7 +55,7 @@ def figure(world: World, bursts: Collection[Burst], lines: Sequence[ArrivedAlert
     waits, most = list(_waits(world, bursts, lines)), max((len(vips(world, burst)) for burst in bursts), default=0)
     arrived = [wait for wait in waits if wait != float("inf")]
     detail = f"{len(bursts)} bursts, up to {most} VIPs with a device in one; {len(waits) - len(arrived)} alerts missing"
-    finding = at_most(NAME, quantile(waits, 0.95), VIP_PUSH_P95_S, unit="s", n=len(waits), detail=detail)
+    finding = at_most(NAME, quantile(waits, 0.95), VIP_PUSH_P95_LIMIT_SECONDS, unit="s", n=len(waits), detail=detail)
     return Figure(finding=finding, ours=Spread.of(arrived) if arrived else None)
 
 
@@ -80,7 +80,7 @@ def vips(world: World, burst: Burst) -> Collection[Member]:
     """Return the members of the audience with a device who were active within a week."""
     if burst.pull_only:
         return ()
-    truth, members = ExpectedResult(world=world, facts=[], bursts={}), list[Member]()
+    truth, members = ExpectedResult(world=world, mentions=[], bursts={}), list[Member]()
     for shard in range(world.shards):
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
         is_expected = truth.audience(burst, shard, m) & truth.with_device(shard) & (world.idleness(m) < ACTIVE_7D)

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.report.machine import commit, machine, today
 from benchmarks.report.markdown import BEGIN, pictures, results, with_results
 from benchmarks.report.store import Run, read, write
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, STORE, PICTURES = ROOT / "docs/benchmarks.md", ROOT / "docs/benchmarks.json", ROOT / "docs/pictures"
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def possible(names: Sequence[str]) -> Sequence[str]:
     """Drop benchmarks whose engines are missing, with a message. Their stored results stay on the page."""
-    if not (OF_ENGINES & {*names} and (lacking := missing())):
+    if not (OF_ENGINES & {*names} and (lacking := missing_tools())):
         return names
     left = ", ".join(name for name in names if name in OF_ENGINES)
     print(f"skipped {left}: its engines need Java 17 and Maven; not found: {', '.join(lacking)}")

@@ -26,7 +26,7 @@ class OpenedStores:
     """Ports of this process for one data folder."""
 
     ports: Ports
-    reads: Callable[[], ReadPorts]
+    connect_reads: Callable[[], ReadPorts]
     """Opens the ports of the read path. Call it inside the coroutine that `run_query` runs.
 
     The connections belong to the event loop of that coroutine.
@@ -55,7 +55,7 @@ def open_stores(settings: Settings) -> Iterator[OpenedStores]:
     profile = choose(settings)
     try:
         profile.prepare()
-        yield OpenedStores(ports=profile.ports(), reads=profile.read_ports, close_reads=profile.close_reads)
+        yield OpenedStores(ports=profile.ports(), connect_reads=profile.read_ports, close_reads=profile.close_reads)
     finally:
         profile.close()
 
@@ -97,10 +97,7 @@ def require_folder(data: Path) -> None:
 
 
 def active_throttle_ids(ports: Ports) -> frozenset[str]:
-    """Return the ids of the throttles that hold work back now, including those in their ramp.
-
-    A slice is parked if one of them parked it and it was not queued since then.
-    """
+    """Return the ids of the throttles that hold work back now, including those in their ramp."""
     now = ports.clock.now()
     throttles = ports.throttles.since(now - RAMP)
     return frozenset(throttle.id for throttle in throttles if throttle.is_active(now) or throttle.is_ramping(now))

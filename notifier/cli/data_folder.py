@@ -9,11 +9,18 @@ from pathlib import Path
 from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.supervisor.forkserver_client import LOG_NAME
 from notifier.cli.supervisor.processes import ROLES
-from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, is_world_note
+from notifier.devkit.fixture.load import (
+    DEMO_LOADED_MARKER,
+    DEMO_LOADING_MARKER,
+    DEMO_REMOVAL_MARKER,
+    FIXTURE_MARKER,
+    WORLD_MARKERS,
+    is_world_marker,
+)
 from notifier.domain.errors import NotADataFolder, Unwritable
 
 
-def prepare(data: Path) -> None:
+def prepare_data_folder(data: Path) -> None:
     """Create the folder if it doesn't exist, readable by this user only. Raises Unwritable."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -23,9 +30,9 @@ def prepare(data: Path) -> None:
 
 
 def check_writable(data: Path) -> None:
-    """Write and remove a temporary file. Raises Unwritable.
+    """Raise Unwritable if no file can be written to the folder.
 
-    Permissions alone don't reveal a full or read-only disk.
+    Writes a temporary file, because permissions alone don't reveal a full or read-only disk.
     """
     try:
         with tempfile.TemporaryFile(dir=data) as file:
@@ -35,16 +42,16 @@ def check_writable(data: Path) -> None:
         raise Unwritable(f"{data}: {os.strerror(error.errno or 0)}.") from error
 
 
-# Files that a notifier creates in its data folder. The list identifies such a folder, and says what to remove.
+# Files that a notifier creates in its data folder. They identify such a folder, and `remove_demo_data` removes them.
 
-DEMO_NOTES = (DEMO_ENDING, DEMO, DEMO_BEGUN)
-STORES = tuple(
+DEMO_MARKERS = (DEMO_REMOVAL_MARKER, DEMO_LOADED_MARKER, DEMO_LOADING_MARKER)
+STORE_FILE_PATTERNS = tuple(
     f"{store}.db{suffix}"
     for store in ("core", "log", "inbox-[0-9][0-9]")
-    for suffix in ("", "-wal", "-shm", "-journal")  # the files that SQLite adds; copies by other names are not ours
+    for suffix in ("", "-wal", "-shm", "-journal")  # SQLite adds these; a file such as core.db.bak is the user's
 )
-OWNED_FILES = (
-    *STORES,
+OWNED_FILE_PATTERNS = (
+    *STORE_FILE_PATTERNS,
     "alerts.ndjson",
     "secret.json",
     "service_keys.json",
@@ -69,26 +76,28 @@ OWNED_FILES = (
             "push.toml",
         )
     ),
-    *(f"{note}{suffix}" for note in (NOTE, *DEMO_NOTES) for suffix in ("", ".new")),
+    *(f"{marker}{suffix}" for marker in (FIXTURE_MARKER, *DEMO_MARKERS) for suffix in ("", ".new")),
 )
 """Patterns of the files that a notifier owns, in the order of their removal.
 
-The notes come last: they identify a folder as a demo's even if its removal was interrupted.
+The markers come last: they identify a folder as a demo's even if its removal was interrupted.
 """
-LOCK = Path("run", "lock")
-"""Lock file of the folder. It is never removed."""
+LOCK_FILE = Path("run", "lock")
+"""Lock file in the data folder. It is never removed."""
 
 
 def require_own_folder(data: Path) -> None:
-    """Raise NotADataFolder if the folder belongs to other software.
+    """Raise NotADataFolder if the folder contains files of other software.
 
-    Such a folder contains files that a notifier does not own. It contains no store and no note of a notifier.
+    A folder with a store or a marker of a notifier is accepted, whatever else it contains.
     """
-    if any(next(data.glob(store), None) for store in STORES) or any(is_world_note(data / note) for note in NOTES):
+    if any(next(data.glob(store), None) for store in STORE_FILE_PATTERNS) or any(
+        is_world_marker(data / marker) for marker in WORLD_MARKERS
+    ):
         return
     owned = set(_owned_files(data))
     for path in data.rglob("*"):
-        if path.is_file() and path != data / LOCK and owned.isdisjoint((path, *path.parents)):
+        if path.is_file() and path != data / LOCK_FILE and owned.isdisjoint((path, *path.parents)):
             raise NotADataFolder(f"{data} contains {path.relative_to(data)}.")
 
 
@@ -101,37 +110,37 @@ def remove(path: Path) -> None:
 
 
 def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
-    """Remove the files that a demo created, and nothing else.
+    """Remove a notifier's files from a demo's folder. Other files and the lock file stay.
 
-    Raises NotADataFolder if the folder isn't a demo's, or its demo.json comes from another program. Raises Unwritable.
-    The caller must hold the folder's lock. The lock file is not removed, because other processes may wait for it.
+    Raises Unwritable. Raises NotADataFolder if a notifier's files are not a demo's: there is no marker of a demo, or
+    another program wrote demo.json. The caller must hold the folder's lock, for which other processes may wait.
     """
-    notes = [data / note for note in DEMO_NOTES if is_world_note(data / note)]
-    if not notes:
-        if not has_no_owned_files(data):
+    markers = [data / marker for marker in DEMO_MARKERS if is_world_marker(data / marker)]
+    if not markers:
+        if has_owned_files(data):
             raise NotADataFolder(f"{data} was not created by the demo.")
         return
     try:
-        # Rename the note first: after a crash, the next demo finds it and continues the removal.
-        notes[0].replace(data / DEMO_ENDING)
+        # Rename the marker first: after a crash, the next demo finds it and continues the removal.
+        markers[0].replace(data / DEMO_REMOVAL_MARKER)
         for path in _owned_files(data):
-            if path != data / DEMO_ENDING:
+            if path != data / DEMO_REMOVAL_MARKER:
                 remove(path)
-        (data / DEMO_ENDING).unlink()
+        (data / DEMO_REMOVAL_MARKER).unlink()
     except OSError as error:
         raise Unwritable(f"{data}: {error.strerror}.") from error
 
 
 def is_partly_removed(data: Path) -> bool:
     """Return whether an earlier removal was interrupted."""
-    return is_world_note(data / DEMO_ENDING)
+    return is_world_marker(data / DEMO_REMOVAL_MARKER)
 
 
-def has_no_owned_files(data: Path) -> bool:
-    """Return whether the folder has no file of a notifier, apart from the lock."""
-    return next(_owned_files(data), None) is None
+def has_owned_files(data: Path) -> bool:
+    """Return whether the folder has a file of a notifier, apart from the lock file."""
+    return next(_owned_files(data), None) is not None
 
 
 def _owned_files(data: Path) -> Iterator[Path]:
-    for name in OWNED_FILES:
+    for name in OWNED_FILE_PATTERNS:
         yield from sorted(data.glob(name))

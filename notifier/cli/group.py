@@ -84,10 +84,10 @@ class LazyCommands(ErrorReportingGroup):
         return [cmd for cmd, location in self.locations.items() if find_spec(location.partition(":")[0])]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
             for title, section in self.sections.items():
-                rows = [(name, cmd.get_short_help_str(1_000)) for name in section if (cmd := known.get(name))]
+                rows = [(name, cmd.get_short_help_str(1_000)) for name in section if (cmd := commands.get(name))]
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
@@ -116,9 +116,9 @@ def one_line_errors() -> Iterator[None]:
         raise OneLineUsageError(message.rstrip(".") + ("" if message.endswith("?") else ".") + hint) from error
 
 
-def suggestion(typed: str, known: list[str]) -> str:
-    """Return the end of an error message: a suggestion if one of `known` is similar, else a period."""
-    matches = get_close_matches(typed, known, n=1)
+def suggestion(typed: str, valid_names: list[str]) -> str:
+    """Return the end of an error message: the most similar valid name as a suggestion, or a period."""
+    matches = get_close_matches(typed, valid_names, n=1)
     return f"; did you mean {matches[0]!r}?" if matches else "."
 
 
@@ -138,15 +138,15 @@ PROGRAM_NAME = "notifier"
 
 
 def program_command(argv0: str | None = None, current_folder: Path | None = None, path: str | None = None) -> str:
-    """Return the shortest command that runs this installation.
+    """Return a command that runs this installation, in the form in which this process was started.
 
-    That is `notifier` if a shell finds this installation through PATH. Otherwise it is the path of the program, or its
-    Python with `-m`. The defaults are those of this process.
+    For a start with `python -m notifier` that is the path of Python with `-m notifier`. Otherwise it is `notifier` if
+    PATH leads to this installation, and else the path of the program. The defaults are those of this process.
     """
     invoked_as, current_folder = sys.argv[0] if argv0 is None else argv0, current_folder or Path.cwd()
     if Path(invoked_as).name == "__main__.py":
         return f"{_shorter_path(Path(sys.executable), current_folder)} -m {PROGRAM_NAME}"
-    if Path(invoked_as).name != PROGRAM_NAME:  # another program calls this module
+    if Path(invoked_as).name != PROGRAM_NAME:  # another program, such as pytest, calls this module
         return PROGRAM_NAME
     program = (
         current_folder / invoked_as if os.sep in invoked_as else Path(shutil.which(invoked_as, path=path) or invoked_as)

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import click
 
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json
+from notifier.cli.output import print_fields, print_json
 from notifier.domain.errors import OUTAGES, FileUnwritable, NoAnswer, NotRunning, Refused, Unavailable
 from notifier.domain.upstream.validation import HIGHEST_SEQUENCE
 
@@ -89,16 +89,18 @@ def is_alive(pid: int) -> bool:
 
 
 REQUEST_TIMEOUT_SECONDS = 10.0
-"""Request timeout in seconds."""
+"""Time limit in seconds to connect, and for each wait for data."""
 
 
-def request_json(url: str, key: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, object]:
+def request_json(
+    url: str, key: str, body: bytes | None = None, content_type: str = "application/json"
+) -> dict[str, object]:
     """Send a GET request, or a POST if there is a body, and return the JSON response.
 
     Raises Refused with the service's error text for status 4xx, and also if the response is not JSON. Raises
     Unavailable for status 5xx, and NoAnswer if there is no response.
     """
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": content_type}
     try:
         with urlopen(Request(url, data=body, headers=headers), timeout=REQUEST_TIMEOUT_SECONDS) as response:
             return dict(json.load(response))
@@ -138,15 +140,15 @@ class EventSender:
 
     def send(self, event: Mapping[str, object]) -> None:
         """Send one event, and print its receipt."""
-        receipt = send_event(*service_address(self.data, self.url, self.key), event)
+        receipt = send_event(*service_url_and_key(self.data, self.url, self.key), event)
         if self.as_json:
             print_json(receipt)
         else:
-            print_facts(receipt)
+            print_fields(receipt)
 
     def send_all(self, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
         """Send events as one batch, and return their receipts. Raises Refused if one of them is refused."""
-        return send_events(*service_address(self.data, self.url, self.key), events)
+        return send_events(*service_url_and_key(self.data, self.url, self.key), events)
 
 
 def sends_events(command: Callable[..., None]) -> Callable[..., None]:
@@ -163,7 +165,8 @@ sequence_option = click.option(
     "--sequence",
     type=click.IntRange(1, HIGHEST_SEQUENCE),
     default=None,
-    help="Sequence number for the two accounts; the highest wins.  [default: microseconds since 1970]",
+    help="Sequence number; of all changes between the two accounts the highest wins."
+    "  [default: microseconds since 1970]",
 )
 
 
@@ -171,16 +174,18 @@ def sequence_at(now: datetime) -> int:
     return int(now.timestamp() * 1_000_000)
 
 
-def cloud_event(kind: str, data: Mapping[str, object], now: datetime, id: str | None = None) -> Mapping[str, object]:
-    """Return a CloudEvent of this type; without an id it gets a new one."""
-    attributes = {"specversion": "1.0", "type": kind, "source": "notifier-cli", "id": id or token_hex(8)}
+def cloud_event(
+    event_type: str, data: Mapping[str, object], now: datetime, id: str | None = None
+) -> Mapping[str, object]:
+    """Return a CloudEvent, with a random id if `id` is None."""
+    attributes = {"specversion": "1.0", "type": event_type, "source": "notifier-cli", "id": id or token_hex(8)}
     return {**attributes, "time": now.isoformat(), "data": data}
 
 
-def service_address(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
-    """Return the URL and the key of the service.
+def service_url_and_key(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
+    """Return the URL and the key of the service to call.
 
-    With `url` alone, the key is made from the secret of the data folder. No service has to run on that folder.
+    With `url` alone, the key is made from the secret of the data folder, and no service has to run on that folder.
     """
     from notifier.api.auth.service_keys import installation_keys
 
@@ -205,7 +210,7 @@ def send_event(url: str, key: str, event: Mapping[str, object]) -> Mapping[str, 
 def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
     """Send events as one batch and return their receipts.
 
-    Raises Refused with the first refusal if the service refuses any event. Valid events were accepted nevertheless.
+    If the service refuses any event, this raises Refused with the first refusal. The valid events are accepted anyway.
     """
     body = json.dumps(events).encode()
     results: list[dict[str, Any]] = request_json(f"{url}/v1/events", key, body, "application/cloudevents-batch+json")[
@@ -218,9 +223,9 @@ def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> S
 
 # Retries of long-running commands: a short outage doesn't end them.
 
-MAX_OUTAGE_SECONDS = 600.0
-"""An outage of more seconds makes the command fail."""
-RETRY_PAUSE = 1.0
+MAX_RETRY_SECONDS = 600.0
+"""Seconds from the first attempt after which an outage makes the command fail."""
+RETRY_PAUSE_SECONDS = 1.0
 """Seconds between two attempts."""
 
 
@@ -228,18 +233,18 @@ RETRY_PAUSE = 1.0
 class OutageRetry:
     """Calls a function again during an outage, up to a time limit."""
 
-    max_outage_seconds: float = MAX_OUTAGE_SECONDS
+    max_retry_seconds: float = MAX_RETRY_SECONDS
 
     def __call__(self, work: Callable[[], None]) -> None:
-        """Call `work`, and retry it during an outage. Raises the outage if it lasts longer than the limit."""
+        """Call `work`, and retry it during an outage. Raises the outage once the time limit has passed."""
         started, reported = time.monotonic(), False
         while True:
             try:
                 return work()
             except OUTAGES as outage:
-                if time.monotonic() - started > self.max_outage_seconds:
+                if time.monotonic() - started > self.max_retry_seconds:
                     raise
                 if not reported:
                     click.echo(f"Waiting: {outage}", err=True)
                 reported = True
-                time.sleep(RETRY_PAUSE)
+                time.sleep(RETRY_PAUSE_SECONDS)

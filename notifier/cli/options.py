@@ -19,6 +19,7 @@ _SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0
 _RATE_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
 
 _PROFILE_KEY = "notifier.profile"
+"""Key in click's `ctx.meta` under which --profile is stored."""
 
 MAX_THROTTLE_DURATION = timedelta(days=36_500)
 """Maximum duration. The current time plus this duration still fits into a datetime."""
@@ -120,7 +121,7 @@ def json_option(command: F) -> F:
 
 
 def settings_for(data: Path | None, **options: Any) -> Settings:
-    """Return the settings of the environment, overridden by options of the command line. None overrides nothing.
+    """Return the settings of the environment, overridden by the options that are not None.
 
     Raises BadSetting, or UsageError for a bad option.
     """

@@ -24,19 +24,19 @@ STYLES: Mapping[str, str] = {
     **dict.fromkeys(("ok", "done", "delivered", "member", "block", "read"), "green"),
     **dict.fromkeys(("warn", "parked", "pause", "ramping", "unread"), "yellow"),
     **dict.fromkeys(("fail", "FAILED", "dead", "gone"), "bold red"),
-    **dict.fromkeys(("in_flight", "waiting", "active", "pulled"), "cyan"),
+    **dict.fromkeys(("in_flight", "deferred", "active", "pulled"), "cyan"),
     **dict.fromkeys(("planned", "none", "-", "0"), "dim"),
 }
 """Style by the text of a whole cell. A color only repeats what the text says."""
 
-CONTROL_CHARACTERS = dict.fromkeys(
+CONTROL_CHARACTER_REPLACEMENTS = dict.fromkeys(
     [*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
 )
-"""Control characters and direction overrides: text of users must not control the reader's terminal."""
+"""Replacements of control characters and direction overrides: users' text must not control the reader's terminal."""
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Return whether the stream is a terminal with cursor control. A pipe never is, whatever the environment says."""
+    """Return whether the stream is a terminal with cursor control. FORCE_COLOR doesn't turn a pipe into one."""
     stream = stream or sys.stdout
     return stream.isatty() and not console(stream).is_dumb_terminal
 
@@ -51,7 +51,7 @@ def console(stream: TextIO | None = None) -> "Console":
 
 def without_control_characters(text: str) -> str:
     """Replace characters that could control a terminal."""
-    return text.translate(CONTROL_CHARACTERS)
+    return text.translate(CONTROL_CHARACTER_REPLACEMENTS)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> "Table":
@@ -74,11 +74,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iter
     return result
 
 
-def facts_grid(facts: Iterable[tuple[str, str]]) -> "Table":
+def fields_grid(fields: Iterable[tuple[str, str]]) -> "Table":
     """Return a grid of names and values. Long values wrap within their column."""
     from rich.text import Text
 
-    return grid((Text(name, style="dim"), styled(value)) for name, value in facts)
+    return grid((Text(name, style="dim"), styled(value)) for name, value in fields)
 
 
 def grid(lines: Iterable[Sequence["Text"]]) -> "Table":
@@ -141,7 +141,7 @@ def print_json(value: object) -> None:
 
 
 def print_lines(values: Iterable[Mapping[str, object]]) -> None:
-    """Print one JSON object per line. Streams: nothing is buffered in memory."""
+    """Print one JSON object per line, each as soon as it is read, so memory use is constant."""
     write = sys.stdout.write
     for value in values:
         write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -155,11 +155,11 @@ def print_sentence(text: str) -> None:
         click.echo(without_control_characters(text))
 
 
-def print_facts(facts: Mapping[str, object]) -> None:
+def print_fields(fields: Mapping[str, object]) -> None:
     """Print one name and value per line, aligned. Leave out values that are None."""
-    cells = {name: cell(value) for name, value in facts.items() if value is not None}
+    cells = {name: cell(value) for name, value in fields.items() if value is not None}
     if is_terminal():
-        console().print(facts_grid(cells.items()))
+        console().print(fields_grid(cells.items()))
         return
     width = max((len(name) for name in cells), default=0)
     for name, value in cells.items():
@@ -209,7 +209,7 @@ def _is_number(text: str) -> bool:
 
 # Result of checks with `--json`. The format is stable, because external tools rely on it.
 
-SCHEMA = "notifier.check/1"
+CHECK_SCHEMA = "notifier.check/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,18 +227,18 @@ class Check:
 
 
 def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[str, object]:
-    """Return the result object, to be printed last and on one line. It is ok if there are checks and all are ok."""
+    """Return the report of the checks, to be printed as the last line. An empty list of checks is a failure."""
     return {
-        "schema": SCHEMA,
+        "schema": CHECK_SCHEMA,
         "profile": profile,
         "seed": seed,
-        "machine": machine_facts(),
+        "machine": machine_json(),
         "checks": [asdict(check) for check in checks],
         "ok": bool(checks) and all(check.ok for check in checks),
     }
 
 
-def machine_facts() -> dict[str, object]:
+def machine_json() -> dict[str, object]:
     return {"system": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()}
 
 
@@ -249,7 +249,7 @@ class Advance(Protocol):
     """Callback that advances a progress bar."""
 
     def __call__(self, steps: int, items: int | None = None) -> None:
-        """Advance the bar by `steps`, and the item count of the shown rate by `items`. None: as many as steps."""
+        """Advance the bar by `steps`, and the item count of the shown rate by `items` (None: also by `steps`)."""
         ...
 
 

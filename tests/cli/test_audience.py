@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
-from notifier.cli.commands.audience import freshness_facts
+from notifier.cli.commands.audience import freshness_json
 from notifier.cli.context import open_stores
 from notifier.config import Settings
 from notifier.devkit.fixture.world import World
@@ -61,10 +61,12 @@ def test_audience_reports_accepted_but_uncounted_events(folder: Path, notifier: 
     assert fresh == {
         "activity": "snapshot",
         "rolled_up_at": None,
-        "waiting": {"follows": MAX_COUNTED_RECORDS, "users": 2, "activity": 0},
+        "unprocessed_records": {"follows": MAX_COUNTED_RECORDS, "users": 2, "activity": 0},
     }
     assert json.dumps(
-        freshness_facts(AudienceFreshness(activity=ActiveSetFreshness.CURRENT, rolled_up_at=START, unread_records={}))
+        freshness_json(
+            AudienceFreshness(activity=ActiveSetFreshness.CURRENT, rolled_up_at=START, unprocessed_records={})
+        )
     ).count(START.isoformat())
     last = notifier("audience", "nova", "--data", str(folder)).stdout.splitlines()[-1]
     assert last == "Accepted but not counted yet: 1,000 or more in follows, 2 in users."

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.demo_page import SMALL, starts
 from notifier.devkit.check.instance import Instance
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from tests.cli.running import is_running, until
 
 STARTED_WITHIN = 60.0
@@ -130,7 +130,7 @@ def test_unknown_inbox_figure_is_rejected_with_known_ones(tmp_path: Path) -> Non
 
 @pytest.mark.prove
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(bool(missing()), reason="the engines need Java 17 and Maven")
+@pytest.mark.skipif(bool(missing_tools()), reason="the engines need Java 17 and Maven")
 def test_log_benchmark_stops_its_broker(tmp_path: Path) -> None:
     arguments = [*command("--only", "log_append_p50_ms", "--only", "log_per_s", name="log")]
     process = subprocess.run(

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.child import BACKOFF, DIED, HUNG, MAX_LOG_BYTES, STEADY_UPTIME_SECONDS, Child, rotate_log
+from notifier.cli.supervisor.child import (
+    BACKOFF,
+    DIED,
+    HUNG,
+    MAX_LOG_BYTES,
+    STEADY_UPTIME_SECONDS,
+    Child,
+    rotate_large_log,
+)
 from notifier.cli.supervisor.heartbeat import HeartbeatLimits, HeartbeatWatch
 
 PAUSE = BACKOFF.first.total_seconds()
@@ -98,7 +106,7 @@ def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, start
     clock = ManualClock()
     child = Child(role="p0", start=starts, now=clock)
     for _ in range(2):
-        clock.at = child.due_at
+        clock.at = child.next_start_at
         child.supervise()
         clock.at += lived
         starts.kill_last()
@@ -110,12 +118,12 @@ def test_restart_delay_grows_and_resets_when_child_is_steady(starts: ProcessStar
     clock, delays = ManualClock(), list[float]()
     child = Child(role="p0", start=starts, now=clock)
     for lived in (0.0, 0.0, 0.0, STEADY_UPTIME_SECONDS):
-        clock.at = child.due_at
+        clock.at = child.next_start_at
         child.supervise()
         clock.at += lived
         starts.kill_last()
         child.supervise()
-        delays.append(round(child.due_at - clock.at, 6))
+        delays.append(round(child.next_start_at - clock.at, 6))
     assert delays == [0.1, 0.2, 0.4, 0.1]
 
 
@@ -124,6 +132,6 @@ def test_only_long_log_is_rotated(size: int, rotated: bool, tmp_path: Path) -> N
     log = tmp_path / "api.log"
     with log.open("wb") as file:
         file.truncate(size)
-    rotate_log(log)
+    rotate_large_log(log)
     assert (tmp_path / "api.log.1").exists() is rotated
     assert log.exists() is not rotated

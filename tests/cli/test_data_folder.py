@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove, remove_demo_data, require_own_folder
+from notifier.cli.data_folder import has_owned_files, is_partly_removed, remove, remove_demo_data, require_own_folder
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotADataFolder, Unwritable
 
@@ -22,7 +22,7 @@ OWN = (
     "demo.json",
     "demo.json.new",
 )
-NOTES = ("fixture.json", "demo.json", "demo.loading.json", "demo.ending.json")
+WORLD_MARKERS = ("fixture.json", "demo.json", "demo.loading.json", "demo.ending.json")
 WORLD = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
 INSIDE = (
     "logs/pump.log",
@@ -50,7 +50,7 @@ FOREIGN = (
 def fill_folder(data: Path, *names: str) -> Path:
     for name in names:
         (data / name).parent.mkdir(parents=True, exist_ok=True)
-        (data / name).write_text(WORLD if name in NOTES else name)
+        (data / name).write_text(WORLD if name in WORLD_MARKERS else name)
     return data
 
 
@@ -68,7 +68,7 @@ def test_forget_does_not_follow_links(tmp_path: Path) -> None:
     (data / "run").mkdir()
     (data / "run" / "valkey").symlink_to(elsewhere)
     remove_demo_data(data)
-    assert has_no_owned_files(data)
+    assert not has_owned_files(data)
     assert files(elsewhere) == {"photo"}
 
 

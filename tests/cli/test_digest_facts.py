@@ -9,7 +9,7 @@ import pytest
 
 from notifier.api.schemas.items import item_body
 from notifier.cli.commands.explain.text import digest_explanation
-from notifier.cli.commands.inbox import page_facts
+from notifier.cli.commands.inbox import page_json
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES
@@ -60,7 +60,7 @@ def test_inbox_command_shows_digest_like_the_service() -> None:
     stage.state.bursts.by_key[opened.key] = opened
     stage.state.clock.advance(timedelta(days=1))
     page, badge = run_sync(stage.tab().open(lee))
-    output: dict[str, Any] = json.loads(json.dumps(page_facts(lee, page, badge)))
+    output: dict[str, Any] = json.loads(json.dumps(page_json(lee, page, badge)))
     [shown], [item] = page.items, output["items"]
     served = msgspec.to_builtins(item_body(shown, "id", stage.state.clock.now()))
     assert (item["subject"], item["seq"]) == (served["subject"], served["seq"])

@@ -49,7 +49,7 @@ def test_good_folder_passes(folder: Path, notifier: Notifier) -> None:
         "sqlite",
         "valkey",
         "folder",
-        "room",
+        "disk",
         "push apns",
         "push fcm",
         "push web",

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from notifier.cli.supervisor.child import make_start
-from notifier.cli.supervisor.forkserver_client import MAX_FAILURES, ForkServer, RoleProcess
+from notifier.cli.supervisor.forkserver_client import MAX_CONSECUTIVE_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
 from tests.cli.forked import STARTS_WITHIN, fork_role, server
 from tests.cli.running import is_running, until
@@ -132,7 +132,7 @@ def test_fork_server_ends_with_the_process_that_started_it(tmp_path: Path) -> No
 from pathlib import Path
 from notifier.cli.supervisor.forkserver_client import ForkServer
 forks = ForkServer(profile="embedded", log=Path({str(tmp_path / "log")!r}))
-forks.pending()
+forks.poll_start()
 print(forks.process.pid, flush=True)
 input()
 """
@@ -161,8 +161,10 @@ def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog
         next_process = start()
     assert isinstance(next_process, subprocess.Popen), "the fork server is not tried a third time"
     next_process.wait(ENDS_WITHIN)
-    assert [message.partition(",")[0] for message in caplog.messages] == [f"{MAX_FAILURES} forks failed in a row"]
-    assert broken.failures == MAX_FAILURES
+    assert [message.partition(",")[0] for message in caplog.messages] == [
+        f"{MAX_CONSECUTIVE_FAILURES} consecutive failures of the fork server"
+    ]
+    assert broken.failures == MAX_CONSECUTIVE_FAILURES
     assert log.read_text().count("No such option '--parent'.") == 2
 
 

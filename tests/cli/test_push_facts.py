@@ -9,7 +9,7 @@ import pytest
 
 from notifier.cli.commands.explain.command import explanation
 from notifier.cli.commands.explain.push import AlertState, ExplainedAlert, ExplainedCase, ExplainRule, explained_alerts
-from notifier.cli.commands.explain.text import REASON_TEXTS, alert_facts, alert_text
+from notifier.cli.commands.explain.text import REASON_TEXTS, alert_json, alert_text
 from notifier.domain.audience.bitmap import Bits, from_offsets, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
@@ -237,19 +237,19 @@ def test_opted_in_user_without_alert_had_no_device() -> None:
     assert alerting_of(case(snapshot=snapshot(tier=None, push=False))).rule is ExplainRule.OFF_BY_DEFAULT
 
 
-def test_waiting_alert_is_explained_with_time_and_rule() -> None:
+def test_deferred_alert_is_explained_with_time_and_rule() -> None:
     in_quiet_hours = alerting_of(case(overall=NIGHT))
     later_end = alerting_of(case(overall=AccountPreferences(quiet=QuietHours(start=time(11), end=time(14, 1)))))
     provider_wait = alerting_of(case(entries=[entry(PUSH_SLICE, Fact.DEFERRED, n=1, at=LATER)]))
     assert (in_quiet_hours.state, in_quiet_hours.rule, in_quiet_hours.until) == (
-        AlertState.WAITING,
+        AlertState.DEFERRED,
         ExplainRule.QUIET_HOURS,
         NOON + 2 * HOUR,
     )
     assert later_end.until == NOON + 2 * HOUR + 15 * MINUTE
     assert (provider_wait.state, provider_wait.rule, provider_wait.until) == (
-        AlertState.WAITING,
-        ExplainRule.PROVIDER,
+        AlertState.DEFERRED,
+        ExplainRule.SLICE_DEFERRED,
         LATER,
     )
 
@@ -285,7 +285,7 @@ def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
 
 
 def test_alert_facts_have_stable_names() -> None:
-    facts = alert_facts(alerting_of(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    facts = alert_json(alerting_of(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
     assert facts == {
         "platform": "fcm",
         "state": "retrying",

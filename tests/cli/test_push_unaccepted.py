@@ -49,8 +49,8 @@ def test_held_alert_waits_for_provider_and_is_not_sent() -> None:
     waits = entry(PUSH_SLICE, Fact.DEFERRED, n=1, at=LATER)
     alerting = alerting_of(case(batch(failures=(held,)), entries=[waits]))
     assert (alerting.state, alerting.rule, alerting.until, alerting.at) == (
-        AlertState.WAITING,
-        ExplainRule.PROVIDER,
+        AlertState.DEFERRED,
+        ExplainRule.SLICE_DEFERRED,
         LATER,
         None,
     )

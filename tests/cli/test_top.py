@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from notifier.cli.commands.top.command import EMPTY_TEXTS, print_plain, render_screen
-from notifier.cli.commands.top.snapshot import TopView, read_view, view_facts
+from notifier.cli.commands.top.snapshot import TopView, read_view, view_json
 from notifier.cli.context import open_stores, overview_of
 from notifier.cli.http import Ready, ready_path, write_ready
 from notifier.cli.output import console, without_control_characters
@@ -108,7 +108,7 @@ def test_open_circuit_is_shown_with_its_reason(half_done: Path, capsys: pytest.C
     with screen.capture() as captured:
         screen.print(render_screen(current, 80))
     assert "503 UNAVAILABLE" in captured.get()
-    assert view_facts(current)["open_circuits"] == [
+    assert view_json(current)["open_circuits"] == [
         {"line": "fcm", "until": "2026-05-04T10:31:05.000Z", "reason": "503 UNAVAILABLE\x1b"}
     ]
 
@@ -127,7 +127,7 @@ def test_stopped_lane_is_shown_with_its_record_and_cause(half_done: Path, capsys
     with screen.capture() as captured:
         screen.print(render_screen(current, 80))
     assert "follows/0/7" in captured.get()
-    [lane] = cast(list[dict[str, object]], view_facts(current)["stopped_lanes"])
+    [lane] = cast(list[dict[str, object]], view_json(current)["stopped_lanes"])
     assert (lane["lane"], lane["limit"], lane["since"]) == ("follows", "in_a_row", "2026-05-04T10:31:05.000Z")
 
 
@@ -157,7 +157,7 @@ def test_ctrl_c_exits_cleanly(half_done: Path) -> None:
 
 def test_json_has_the_facts_of_the_text(half_done: Path) -> None:
     current = read_half_done(half_done)
-    assert view_facts(current)["open_bursts"] == current.snapshot.unfinished_bursts > 0
+    assert view_json(current)["open_bursts"] == current.snapshot.unfinished_bursts > 0
     assert without_control_characters("a\x1b[0m") == "a\ufffd[0m"
 
 
@@ -168,6 +168,6 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones(
     with_deferred = replace(current, snapshot=replace(current.snapshot, deferred_bursts=1_200))
     print_plain(with_deferred)
     assert "unfinished, 1,200 deferred" in capsys.readouterr().out
-    assert (view_facts(current)["deferred_bursts"], view_facts(with_deferred)["deferred_bursts"]) == (0, 1_200)
+    assert (view_json(current)["deferred_bursts"], view_json(with_deferred)["deferred_bursts"]) == (0, 1_200)
     print_plain(current)
     assert "asleep" not in capsys.readouterr().out

@@ -8,7 +8,7 @@ from typing import Any
 
 from notifier.cli.commands.doctor.command import Level
 from notifier.cli.commands.doctor.data_folder import open_circuits_finding
-from notifier.cli.commands.ledger import ledger_facts
+from notifier.cli.commands.ledger import ledger_json
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, Platform
@@ -219,13 +219,13 @@ def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
     assert snapshot.cache.backlogs[Pool.FCM].slices == 0
 
 
-def test_ledger_shows_end_of_quiet_hours_of_a_waiting_slice() -> None:
+def test_ledger_shows_end_of_quiet_hours_of_a_deferred_slice() -> None:
     stage = Stage()
     stage.state.people.arrange(KIM, QUIET)
     stage.mention("nova")
     stage.deliver_others()
     until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"
-    slices: Any = ledger_facts(stage.ports, stage.bursts()[0])["slices"]
-    [waiting] = [line for line in slices if line["state"] == "waiting"]
-    assert (waiting["step"], waiting["until"][:19]) == ("push.fcm", until)
-    assert {line["until"] for line in slices if line["state"] != "waiting"} == {None}
+    slices: Any = ledger_json(stage.ports, stage.bursts()[0])["slices"]
+    [deferred] = [line for line in slices if line["state"] == "deferred"]
+    assert (deferred["step"], deferred["until"][:19]) == ("push.fcm", until)
+    assert {line["until"] for line in slices if line["state"] != "deferred"} == {None}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, START_TIMEOUT_SECONDS, single_role_file
+from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, START_TIMEOUT_SECONDS, standalone_heartbeat_file
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.cli.supervisor.processes import ROLES
 from notifier.config import Settings, setting_entries
@@ -201,7 +201,7 @@ def test_probes_of_other_roles_check_pid_file_and_heartbeat(role: str) -> None:
     assert commands.pop("startupProbe") == commands.pop("readinessProbe") == test_pid_file
     [[*shell, line]] = [commands.pop("livenessProbe")]
     assert shell == ["sh", "-c"]
-    assert line == f'test -n "$(find {single_role_file(data, role)} -mmin -{MAX_SILENCE_SECONDS / 60:g})"'
+    assert line == f'test -n "$(find {standalone_heartbeat_file(data, role)} -mmin -{MAX_SILENCE_SECONDS / 60:g})"'
     assert commands == {}
 
 

@@ -31,7 +31,7 @@ from notifier.adapters.cassandra.schema.migrate import FOLDER, split_statements
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import node
 from notifier.devkit.engines.engine import Engine, free_port
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
@@ -43,7 +43,7 @@ from tests.support.keyspace import patient_reader
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(
-        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
     ),
 ]
 

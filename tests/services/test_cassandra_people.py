@@ -28,7 +28,7 @@ from notifier.adapters.cassandra.driver.session import MAX_IN_FLIGHT_PER_CALL
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.codec.storage import to_ms
 from notifier.devkit.engines.engine import Engine, free_port
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, all_members, members, no_members
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.tiers import SetKind
@@ -45,7 +45,7 @@ from tests.support.keyspace import keyspace, patient_reader, truncated
 pytestmark = [
     pytest.mark.timeout(180),
     pytest.mark.skipif(
-        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
     ),
 ]
 

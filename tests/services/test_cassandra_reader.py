@@ -14,7 +14,7 @@ from cassandra.cluster import ResponseFuture
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require_schema
 from notifier.adapters.cassandra.driver.async_queries import MAX_IN_FLIGHT_PER_CALL, AsyncQueries
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
 from tests.services.rows import MIXED, rows
@@ -24,7 +24,7 @@ from tests.support.keyspace import WITHIN, patient_reader
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(
-        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
     ),
 ]
 

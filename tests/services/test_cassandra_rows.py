@@ -27,7 +27,7 @@ from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.cassandra.driver.session import PROTOCOL_VERSION
 from notifier.codec import pack_snapshot
 from notifier.codec.storage import to_ms
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRows, window_of
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
@@ -41,7 +41,7 @@ from tests.support.fakes.clock import ManualClock
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(
-        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
     ),
 ]
 

@@ -14,13 +14,13 @@ from uuid import uuid4
 import pytest
 
 from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate, pending_migrations, require_schema
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable, UnusableEnvironment
 
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(
-        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
     ),
 ]
 

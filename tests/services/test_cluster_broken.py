@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 
 pytestmark = [
     pytest.mark.prove,
     pytest.mark.timeout(600),
     pytest.mark.skipif(
-        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
     ),
 ]
 QUICK = ("log_down_503", "store_outage", "poison_record")

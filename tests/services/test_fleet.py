@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 from notifier.cli import main
 from notifier.devkit.engines.engine import SCRATCH_FOLDER
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(
-        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
     ),
 ]
 
@@ -36,7 +36,7 @@ def pids(data: Path) -> dict[str, int]:
     return {
         name: facts["pid"]
         for name, facts in json.loads(services("status", "--json", data=data)).items()
-        if facts["runs"]
+        if facts["running"]
     }
 
 

@@ -17,7 +17,7 @@ from notifier.adapters.kafka.producer import MAX_IN_FLIGHT
 from notifier.config import Settings
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.kafka import broker
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
@@ -32,7 +32,9 @@ ACKNOWLEDGED_BETWEEN = 200
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.timeout(180),
-    pytest.mark.skipif(bool(missing()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing())}"),
+    pytest.mark.skipif(
+        bool(missing_tools()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing_tools())}"
+    ),
 ]
 
 

@@ -13,7 +13,7 @@ from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, pen
 from notifier.config import Settings
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.kafka import brokers
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable, Poison
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
@@ -26,7 +26,7 @@ LARGE = [Record(stream=MENTIONS, key="a", value=bytes(2_000_000))]
 """More than a broker accepts by default."""
 
 pytestmark = pytest.mark.skipif(
-    bool(missing()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing())}"
+    bool(missing_tools()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing_tools())}"
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from notifier.config import Settings
 from notifier.devkit.engines.fleet import EngineRecord, Fleet
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from notifier.devkit.engines.reaper import watch
 
 KEPT = os.environ.get("ENGINES")
@@ -22,7 +22,7 @@ WATCHERS: list[object] = []
 
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, EngineRecord]:
     """Return Kafka, Cassandra and Valkey, one of each for all processes of the run."""
-    if not_found := missing():
+    if not_found := missing_tools():
         pytest.skip(f"the engines need Java 17 and Maven; not found: {', '.join(not_found)}")
     if KEPT:
         return _up(Path(KEPT))

@@ -7,14 +7,14 @@ import pytest
 from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout, WriteType
 
 from notifier.adapters.cassandra import CassandraAccess, Cluster
-from notifier.devkit.engines.maven import missing
+from notifier.devkit.engines.maven import missing_tools
 from tests.support.fakes.clock import ManualClock
 from tests.support.keyspace import keyspace, truncated
 
 ON_ENGINES = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(
-        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+        bool(missing_tools()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing_tools())}"
     ),
 ]
 LOST = [

@@ -9,7 +9,7 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import is_terminal, print_facts, print_json, print_sentence, print_table, progress
+from notifier.cli.output import is_terminal, print_fields, print_json, print_sentence, print_table, progress
 from notifier.config import Settings
 from notifier.domain.audience.activity import ActiveSetFreshness
 from notifier.domain.errors import NotFound
@@ -41,22 +41,22 @@ def audience() -> None:
 @data_option
 @json_option
 def show(account: str, data: Path | None, as_json: bool) -> None:
-    """Count the followers of an account by tier, and those that are left out.
+    """Count the followers of an account by tier, and those that a mute or a preference excludes.
 
-    A mute or a preference leaves followers out. Also shows how current the counts are.
+    Also shows how current the counts are.
     """
     from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        ports = folder.ports
+    with open_stores(settings) as stores:
+        ports = stores.ports
         audience_counts = count_audience(ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
-        fresh = audience_freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
+        freshness = audience_freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
     if as_json:
-        print_json({**audience_facts(audience_counts), "fresh": freshness_facts(fresh)})
+        print_json({**audience_json(audience_counts), "fresh": freshness_json(freshness)})
     else:
         _print_counts(audience_counts)
-        _print_freshness(fresh)
+        _print_freshness(freshness)
 
 
 @audience.command(epilog=example("notifier audience verify @nova", "notifier audience verify @nova --sample 10000"))
@@ -74,19 +74,19 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 def verify(
     ctx: click.Context, *, account: str, sample: int | None, repair: bool, data: Path | None, as_json: bool
 ) -> None:
-    """Compare the bitmaps and counts of an account with the stored rows.
+    """Compare the bitmaps and counts of an account with the stored rows of follows and preferences.
 
-    The rows are those of follows and preferences. For shards beyond a sample, checks only that the bitmaps are readable
-    and that the stored follower counts are right.
+    With --sample, only some shards are compared. Of the other shards, the bitmaps must be readable and the stored
+    follower counts right.
 
-    Exit code 1 if they differ.
+    Exit code 1 if anything differs or is unreadable.
     """
     from notifier.cli.context import open_stores
     from notifier.flow.indexing.audience_verification import AudienceVerification
 
     user = UserId(account.removeprefix("@"))
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         verification = AudienceVerification(
             directory=ports.directory,
             follows=ports.follows,
@@ -100,9 +100,9 @@ def verify(
         shards_in_order = shards if sample is None else random.sample(shards, len(shards))
         with progress("comparing", len(shards), quiet=as_json) as advance:
             compared = verification.verify(user, shards_in_order, sample or inf, advance)
-            checked_only = verification.check_counts(user, shards_in_order[len(compared) :], advance)
-        requested = verification.repair(user, [*compared, *checked_only]) if repair else 0
-    report = drift_report(user, compared, checked_only, requested)
+            count_checked = verification.check_counts(user, shards_in_order[len(compared) :], advance)
+        requested = verification.repair(user, [*compared, *count_checked]) if repair else 0
+    report = drift_report(user, compared, count_checked, requested)
     if as_json:
         print_json(report)
     else:
@@ -112,14 +112,14 @@ def verify(
 
 
 def drift_report(
-    user: UserId, compared: Sequence[ShardComparison], checked_only: Sequence[ShardComparison], repairs_requested: int
+    user: UserId, compared: Sequence[ShardComparison], count_checked: Sequence[ShardComparison], repairs_requested: int
 ) -> Mapping[str, object]:
-    all_shards = [*compared, *checked_only]
+    all_shards = [*compared, *count_checked]
     return {
         "account": user,
         "shards_compared": len(compared),
         "followers": sum(shard.followers for shard in compared),
-        "shards_checked": len(checked_only),
+        "shards_checked": len(count_checked),
         "wrong_shards": [shard.shard for shard in all_shards if shard.has_differences],
         "missing": sum(shard.missing for shard in all_shards),
         "extra": sum(shard.extra for shard in all_shards),
@@ -141,7 +141,7 @@ def _print_drift(report: Mapping[str, object]) -> None:
     assert isinstance(wrong, list)
     names = {"missing": "missing in bitmaps", "extra": "extra in bitmaps", "unreadable": "unreadable bitmaps"}
     names |= {"wrong_counts": "wrong stored counts"}
-    print_facts({"wrong shards": len(wrong)} | {label: report[name] for name, label in names.items() if report[name]})
+    print_fields({"wrong shards": len(wrong)} | {label: report[name] for name, label in names.items() if report[name]})
     if report["repairs_requested"]:
         print_sentence("The running `notifier up` or pump rebuilds them; verify again in a moment.")
     else:
@@ -168,7 +168,7 @@ def count_audience(ports: Ports, settings: Settings, user: UserId, *, quiet: boo
         return AudienceCounter(sets=ports.sets, rule=load_tier_rule(settings.tier_rule)).count(subject, lane, advance)
 
 
-def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
+def audience_json(counts: AudienceCounts) -> Mapping[str, object]:
     return {
         "account": counts.subject.owner,
         "lane": str(counts.lane),
@@ -184,28 +184,32 @@ def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
     }
 
 
-def freshness_facts(fresh: AudienceFreshness) -> Mapping[str, object]:
-    at = fresh.rolled_up_at
+def freshness_json(freshness: AudienceFreshness) -> Mapping[str, object]:
+    at = freshness.rolled_up_at
     return {
-        "activity": str(fresh.activity),
+        "activity": str(freshness.activity),
         "rolled_up_at": at and at.isoformat(),
-        "waiting": dict(fresh.unread_records),
+        "unprocessed_records": dict(freshness.unprocessed_records),
     }
 
 
-def _print_freshness(fresh: AudienceFreshness) -> None:
+def _print_freshness(freshness: AudienceFreshness) -> None:
     click.echo()
-    at = "no roll-up is recorded" if fresh.rolled_up_at is None else f"last roll-up at {fresh.rolled_up_at:%F %T} UTC"
-    match fresh.activity:
+    at = (
+        "no roll-up is recorded"
+        if freshness.rolled_up_at is None
+        else f"last roll-up at {freshness.rolled_up_at:%F %T} UTC"
+    )
+    match freshness.activity:
         case ActiveSetFreshness.OFF:
             print_sentence("Activity is not rolled up: tiers stay as loaded.")
         case ActiveSetFreshness.CURRENT:
             print_sentence(f"Activity is current: {at}.")
         case ActiveSetFreshness.SNAPSHOT:
             print_sentence(f"Tiers use the last activity snapshot: {at}.")
-    if waiting := {stream: n for stream, n in fresh.unread_records.items() if n}:
+    if unprocessed := {stream: n for stream, n in freshness.unprocessed_records.items() if n}:
         backlog = ", ".join(
-            f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} in {stream}" for stream, n in waiting.items()
+            f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} in {stream}" for stream, n in unprocessed.items()
         )
         print_sentence(f"Accepted but not counted yet: {backlog}.")
     else:

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from notifier.cli.commands.throttle import operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, deaths_in_window
 from notifier.topics import PROCESSING_LANES
 
@@ -29,8 +29,8 @@ from notifier.topics import PROCESSING_LANES
 def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json: bool) -> None:
     """List the newest dead letters, each with its cause.
 
-    Dead letters are records and slices that could not be processed. A lane whose dead-letter limit is reached stops
-    instead of adding more dead letters. `lanes` shows stopped lanes, and `resume` starts one again.
+    Dead letters are records and slices that could not be processed. At the first failure beyond its dead-letter limit a
+    lane stops, and adds no more dead letters. `lanes` shows stopped lanes, and `resume` starts one again.
     """
     if ctx.invoked_subcommand is None:
         list_letters(limit=limit, data=data, as_json=as_json)
@@ -42,8 +42,8 @@ def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json
 def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        letters = folder.ports.dead_letters.list(limit)
+    with open_stores(settings_for(data)) as stores:
+        letters = stores.ports.dead_letters.list(limit)
     if as_json:
         print_json(
             [
@@ -69,16 +69,16 @@ def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def lanes(data: Path | None, as_json: bool) -> None:
-    """List the lanes, their recent failures, and which of them are stopped.
+    """List the lanes with their recent dead letters, and show which are stopped.
 
     A lane is one stream of the log, or one pool of slices.
     """
     from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        tallies = folder.ports.lane_tallies.read(PROCESSING_LANES)
-    states = [lane_facts(tallies[lane], settings.dead_letters.limit) for lane in PROCESSING_LANES]
+    with open_stores(settings) as stores:
+        tallies = stores.ports.lane_tallies.read(PROCESSING_LANES)
+    states = [lane_json(tallies[lane], settings.dead_letters.limit) for lane in PROCESSING_LANES]
     if as_json:
         print_json(states)
     else:
@@ -97,35 +97,35 @@ def lanes(data: Path | None, as_json: bool) -> None:
 def resume(*, lane: str, reason: str, operator: str, data: Path | None, as_json: bool) -> None:
     """Resume a lane that its dead-letter limit has stopped. Its count starts at zero.
 
-    LANE is a name that `notifier deadletters lanes` shows. The record that stopped the lane is retried first. A lane
-    that isn't stopped is not changed.
+    LANE is a name that `notifier deadletters lanes` shows. The record or slice that stopped the lane is retried first.
+    If the lane isn't stopped, nothing changes.
     """
     from notifier.cli.context import open_stores
 
     if not reason.strip():
         raise click.UsageError("--reason must not be empty")
-    with open_stores(settings_for(data)) as folder:
-        stop = folder.ports.lane_tallies.resume(lane, operator, reason, folder.ports.clock.now())
+    with open_stores(settings_for(data)) as stores:
+        stop = stores.ports.lane_tallies.resume(lane, operator, reason, stores.ports.clock.now())
     if as_json:
-        print_json({"lane": lane, "resumed": stop is not None, **stop_facts(stop)})
+        print_json({"lane": lane, "resumed": stop is not None, **stop_json(stop)})
     elif stop is None:
         print_sentence(f"Lane {lane} is not stopped.")
     else:
         print_sentence(f"Lane {lane} resumes within a second.")
-        print_facts(stop_facts(stop))
+        print_fields(stop_json(stop))
 
 
-def lane_facts(tally: DeadLetterTally, limit: DeadLetterLimit) -> dict[str, object]:
+def lane_json(tally: DeadLetterTally, limit: DeadLetterLimit) -> dict[str, object]:
     return {
         "lane": tally.lane,
         "state": "running" if tally.stop is None else "stopped",
         "in_a_row": tally.in_a_row,
         "in_window": deaths_in_window(tally, limit),
-        **stop_facts(tally.stop),
+        **stop_json(tally.stop),
     }
 
 
-def stop_facts(stop: LaneStop | None) -> dict[str, object]:
+def stop_json(stop: LaneStop | None) -> dict[str, object]:
     if stop is None:
         return dict.fromkeys(("since", "limit", "reason", "record", "cause", "stopped_by"))
     return {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from notifier.cli.data_folder import prepare
+from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.group import example, program_command
 from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
@@ -49,9 +49,12 @@ FAULT_LIST = "\n".join(
         *(f"  {kind}" for kind in CLUSTER_FAULT_KINDS),
     )
 )
-"""List for the end of the help. In the text of an option, names would be broken at their hyphens."""
+"""List of the faults, for the end of the help. In the help of an option, click would break names at their hyphens."""
 MIN_BURSTS = 20
-"""Minimum number of bursts that a headless demo with default options must produce."""
+"""Minimum number of bursts that a headless demo must produce.
+
+It applies from the default numbers of mentions and celebrities on, and without --collapse.
+"""
 
 
 class FaultList(click.ParamType[tuple[str, ...]]):
@@ -80,7 +83,7 @@ class FaultList(click.ParamType[tuple[str, ...]]):
         "notifier demo --headless --followers 200000000 --universe 200000000 --celebrities 1 --mentions 1",
     )
 )
-@click.option("--headless", is_flag=True, help="Send a storm without a page, then check the results from outside.")
+@click.option("--headless", is_flag=True, help="Send a storm without a page, then check the results.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=None, help="Port of the page.  [default: 8080, or any free one]"
 )
@@ -97,7 +100,7 @@ class FaultList(click.ParamType[tuple[str, ...]]):
     "--universe",
     type=click.IntRange(1),
     default=None,
-    help="Number of users.  [default: as many as followers; twice as many with --headless]",
+    help="Number of users.  [default: the number of followers; twice that with --headless]",
 )
 @click.option(
     "--celebrities",
@@ -112,7 +115,11 @@ class FaultList(click.ParamType[tuple[str, ...]]):
     help="Followers of the celebrity orion.  [default: a tenth of nova's; a quarter with --headless]",
 )
 @click.option(
-    "--mentions", type=click.IntRange(1), default=240, show_default=True, help="Number of mentions. With --headless."
+    "--mentions",
+    type=click.IntRange(1),
+    default=240,
+    show_default=True,
+    help="Number of mentions. Only with --headless.",
 )
 @click.option("--collapse", type=FiniteRange(0, 86400), default=None, help=COLLAPSE_HELP)
 @click.option(
@@ -120,7 +127,7 @@ class FaultList(click.ParamType[tuple[str, ...]]):
     type=click.IntRange(1),
     default=1_000_000,
     show_default=True,
-    help="Followers from which an account is a celebrity. With --headless.",
+    help="Followers from which an account is a celebrity. Only with --headless.",
 )
 @click.option(
     "--seed",
@@ -132,7 +139,9 @@ class FaultList(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--faults", type=FaultList(), default=(), metavar="LIST", help="Faults to inject, separated by commas; see below."
 )
-@click.option("--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of each store-outage.")
+@click.option(
+    "--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of each fault store-outage."
+)
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
@@ -166,8 +175,8 @@ def demo(
     """Show a storm of mentions for 200 million users in a browser.
 
     With --headless there is no page: a real service on a separate folder receives a storm. Afterwards the command
-    compares stores, inboxes and alerts with the results that the formulas predict. --mentions, --threshold and --faults
-    apply only with --headless. --json implies --headless.
+    compares stores, inboxes and alerts with the results that the formulas of the users predict. --mentions,
+    --threshold, --faults and --outage apply only with --headless. --json implies --headless.
     """
     from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World
@@ -198,7 +207,7 @@ def demo(
             world, keep=keep, port=port, profile=profile, opens_browser=opens_browser, fresh=fresh, collapse=collapse
         )
         return
-    is_default = mentions >= 240 and world.celebrities >= 12 and collapse is None
+    expects_min_bursts = mentions >= 240 and world.celebrities >= 12 and collapse is None
     with _empty_folder(keep) as data:
         plan = CheckPlan(
             data=data,
@@ -210,9 +219,9 @@ def demo(
             profile=profile,
             faults=faults,
             outage=outage.total_seconds(),
-            min_bursts=MIN_BURSTS if is_default else 0,
+            min_bursts=MIN_BURSTS if expects_min_bursts else 0,
         )
-        findings = run(plan)
+        findings = run_check(plan)
     checks = [Check(**asdict(finding)) for finding in findings]
     report = envelope(profile, seed, checks)
     if as_json:
@@ -245,7 +254,7 @@ def show_in_browser(
     ).run()
 
 
-def run(plan: "CheckPlan") -> "Sequence[Finding]":
+def run_check(plan: "CheckPlan") -> "Sequence[Finding]":
     from notifier.devkit.check.run import prepared_run
 
     with prepared_run(plan, lambda message: click.echo(message, err=True)) as prepared:
@@ -262,12 +271,12 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 @contextmanager
 def _empty_folder(keep: Path | None) -> Iterator[Path]:
-    """Yield an empty folder. Raises Unwritable or FolderNotEmpty.
+    """Yield an empty folder, which is `keep` or temporary. Raises Unwritable or FolderNotEmpty.
 
     In a used folder the check would report the deliveries of the earlier run as wrong.
     """
     if keep is not None:
-        prepare(keep)
+        prepare_data_folder(keep)
         if any(keep.iterdir()):
             raise FolderNotEmpty(f"The folder is {keep}.")
         yield keep.absolute()

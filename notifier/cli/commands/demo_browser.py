@@ -19,7 +19,7 @@ from notifier.api.port import free_port
 from notifier.cli.commands.events import BATCH_CONTENT_TYPE
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.up import RunningService
-from notifier.cli.data_folder import prepare
+from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.group import program_command
 from notifier.cli.http import Ready, request_json
 from notifier.cli.options import command_line_for
@@ -35,17 +35,17 @@ DEFAULT_FOLDER = Path("notifier-demo")
 COLLAPSE_SECONDS = 20
 """Collapse window in seconds.
 
-It is longer than a storm, so a storm becomes one burst. It is short enough that a waiting visitor sees the next burst.
+It is longer than a storm, so a storm becomes one burst. A visitor who waits a moment sees the next burst.
 """
 BUDGET_REFILL_SECONDS = 60
-"""Seconds until the fan-out budget of @nova allows one more burst, after an initial six. The default is an hour.
+"""Seconds after which the fan-out budget of @nova allows one more burst. It begins with six bursts.
 
-A visitor who watches for ten minutes sees the budget limit a storm, but never for long.
+By default this takes an hour. With a minute, a visitor sees that the budget limits storms, but never waits long.
 """
-LOAD_PAUSE_PER_FOLLOWER = 40e-9
-"""Seconds per follower for which the second celebrity's load waits, so that it doesn't slow down the first burst.
+LOAD_PAUSE_SECONDS_PER_FOLLOWER = 40e-9
+"""Pause after the load of the first celebrity, in seconds per follower: 8 s for 200 million.
 
-That is 8 s for 200 million followers.
+Otherwise the load of the second celebrity would slow down the first burst.
 """
 MAX_SEARCHED_MEMBERS = 1 << 20
 """Members that are searched for the four demo users. Any 100,000 include a VIP who was active within a week."""
@@ -60,35 +60,40 @@ class FixtureLoading:
     profile: "Profile"
     stopping: Signal
     has_begun: bool = False
-    """Whether this start of the demo loads users."""
-    is_resumed: bool = False
-    """Whether an earlier load was interrupted."""
+    """Whether this start of the demo loads users. False if an earlier start has loaded all of them."""
+    repeats_interrupted_load: bool = False
+    """Whether an earlier start was interrupted while it loaded users, so that this one loads them again."""
     cancelled: Signal = field(default_factory=Signal)
     page_ready: Signal = field(default_factory=Signal)
     """Set when the page is served, or when the demo ends."""
     on_first_celebrity: Callable[[], None] = lambda: None
     thread: Thread | None = None
-    error_raised: BaseException | None = None
+    failure: BaseException | None = None
 
     def start(self) -> None:
         """Start the thread, unless all users are already loaded. Raises OtherWorld or Unwritable."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, require_no_users, write_world_note
+        from notifier.devkit.fixture.load import (
+            DEMO_LOADED_MARKER,
+            DEMO_LOADING_MARKER,
+            require_no_users,
+            write_world_marker,
+        )
 
-        if (self.data / DEMO).exists():
+        if (self.data / DEMO_LOADED_MARKER).exists():
             return
         ports = self.profile.ports()
         require_no_users(self.data, self.world, ports.directory, ports.sets)
-        # Write the note before the first user: after an interrupted load, the next start knows their origin.
-        write_world_note(self.data, self.world, DEMO_BEGUN)
+        # Write the marker before the first user: after an interruption, the next start knows where the users are from.
+        write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
         self.has_begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
         self.thread.start()
 
-    def call_when_ready(self, act: Callable[[], None]) -> None:
-        """Have the loading thread call `act` once the first celebrity is loaded.
+    def call_after_first_celebrity(self, action: Callable[[], None]) -> None:
+        """Have the loading thread call `action` once the page is served and the first celebrity is loaded.
 
-        It is never called if nothing is loaded.
+        If this start loads no users, `action` is never called.
         """
-        self.on_first_celebrity = act
+        self.on_first_celebrity = action
         self.page_ready.set()
 
     def stop(self) -> None:
@@ -97,8 +102,8 @@ class FixtureLoading:
         self.page_ready.set()
         if self.thread:
             self.thread.join()
-        if self.error_raised:
-            raise self.error_raised
+        if self.failure:
+            raise self.failure
 
     def _run(self) -> None:
         from notifier.api.processes import loading_file
@@ -108,14 +113,14 @@ class FixtureLoading:
         except LoadingCancelled:
             pass
         except BaseException as error:
-            self.error_raised = error
+            self.failure = error
             self.stopping.set()
         finally:
             loading_file(self.data).unlink(missing_ok=True)
 
     def _load(self) -> None:
         from notifier.api.processes import loading_file
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, WorldLoader, steps
+        from notifier.devkit.fixture.load import DEMO_LOADED_MARKER, DEMO_LOADING_MARKER, WorldLoader, steps
 
         ports, file = self.profile.ports(), loading_file(self.data)
         with_one_celebrity = replace(self.world, celebrities=1, second_followers=None)
@@ -131,17 +136,17 @@ class FixtureLoading:
                 file.write_text(str(percent))
 
         def pause_after_first_celebrity() -> None:
-            """Let the visitor watch the first celebrity's first burst, undisturbed by the rest of the load."""
+            """Let the visitor watch the first celebrity's first burst before the rest of the load slows it down."""
             file.unlink(missing_ok=True)
             self.page_ready.wait()
             advance(0)  # cancels the load if the demo has ended
             self.on_first_celebrity()
-            self.cancelled.wait(LOAD_PAUSE_PER_FOLLOWER * self.world.followers)
+            self.cancelled.wait(LOAD_PAUSE_SECONDS_PER_FOLLOWER * self.world.followers)
 
         advance(0)  # shows 0 %
         WorldLoader.into(ports)(self.world, advance, pause_after_first_celebrity)
-        # Rename the note last: an interrupted load is repeated, with the same result.
-        (self.data / DEMO_BEGUN).replace(self.data / DEMO)
+        # Rename the marker last: without it, the next start repeats the load, with the same result.
+        (self.data / DEMO_LOADING_MARKER).replace(self.data / DEMO_LOADED_MARKER)
 
 
 class LoadingCancelled(Exception):
@@ -160,7 +165,7 @@ class BrowserDemo:
     opens_browser: bool
     """Open a browser if there is a display."""
     collapse: float
-    """Smallest collapse window in seconds."""
+    """Collapse window in seconds, while the fan-out budget isn't empty."""
     fresh: bool = False
     """Remove the data of an earlier demo first."""
 
@@ -171,7 +176,7 @@ class BrowserDemo:
         from notifier.devkit.engines.cassandra import Sync
 
         started = monotonic()
-        prepare(self.data)
+        prepare_data_folder(self.data)
         require_own_folder(self.data)
         with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
             self._run(self._settings(), started)
@@ -231,31 +236,36 @@ class BrowserDemo:
         return {VARIABLE_PREFIX + name: value for name, value in variables.items()}
 
     def _prepare_folder(self, loading: FixtureLoading) -> None:
-        """Prepare the data folder that an earlier process left, before anything runs on it.
+        """Mark a new data folder as a demo's, before anything runs on it. Remove an old demo's data if requested.
 
-        Raises NotADataFolder, OtherWorld or Unwritable.
+        Also continues an interrupted removal. Raises NotADataFolder, OtherWorld or Unwritable.
         """
         from notifier.api.processes import loading_file
-        from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove_demo_data
-        from notifier.devkit.fixture.load import DEMO_BEGUN, write_world_note
+        from notifier.cli.data_folder import has_owned_files, is_partly_removed, remove_demo_data
+        from notifier.devkit.fixture.load import DEMO_LOADING_MARKER, write_world_marker
 
         if self.fresh or is_partly_removed(self.data):
             remove_demo_data(self.data)
         self._require_same_world()
         loading_file(self.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
-        loading.is_resumed = (self.data / DEMO_BEGUN).exists()
-        # Write the note before the first store: even after a crash the next start knows that the folder is a demo's.
-        if has_no_owned_files(self.data):
-            write_world_note(self.data, self.world, DEMO_BEGUN)
+        loading.repeats_interrupted_load = (self.data / DEMO_LOADING_MARKER).exists()
+        # Write the marker before the first store file. After a crash, the next start knows that the folder is a demo's.
+        if not has_owned_files(self.data):
+            write_world_marker(self.data, self.world, DEMO_LOADING_MARKER)
 
     def _require_same_world(self) -> None:
         """Raise OtherWorld if the folder has other generated users."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, is_world_note, require_same_world
+        from notifier.devkit.fixture.load import (
+            DEMO_LOADED_MARKER,
+            DEMO_LOADING_MARKER,
+            is_world_marker,
+            require_same_world,
+        )
 
         try:
             require_same_world(self.data, self.world)
         except OtherWorld as error:
-            if not any(is_world_note(self.data / note) for note in (DEMO, DEMO_BEGUN)):
+            if not any(is_world_marker(self.data / marker) for marker in (DEMO_LOADED_MARKER, DEMO_LOADING_MARKER)):
                 raise
             raise OtherWorld(f"{error.detail} Or start over with --fresh.") from error
 
@@ -264,14 +274,14 @@ class BrowserDemo:
         from notifier.api.auth.service_keys import installation_keys
 
         load_state = "being loaded" if loading.has_begun else "unchanged since the last run"
-        if loading.is_resumed:
+        if loading.repeats_interrupted_load:
             load_state = "being loaded again, because the last load was interrupted"
         click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} users, {load_state}")
         click.echo(f"  Demo token    {demo_token(installation_keys(settings))}")
         click.echo(f"  Persistence   folder {ready.data}; --fresh starts over")
         click.echo(f"  Next          press Start a storm, or: {command_line_for('storm', Path(ready.data))}")
         click.echo(f"  Stop          Ctrl-C; logs are in {ready.data}/logs")
-        loading.call_when_ready(lambda: self._send_first_mentions(ready))
+        loading.call_after_first_celebrity(lambda: self._send_first_mentions(ready))
         if self.opens_browser and has_display():
             webbrowser.open(ready.url)
 
@@ -288,9 +298,9 @@ class BrowserDemo:
 def demo_users(world: "World") -> list[str]:
     """Return the names of four demo users: a VIP, an active user, an occasional user and an absent one.
 
-    Each is the first user of its kind who follows nova without a mute, and preferably orion too. Users with a device
-    come first, and among them those with English, the language of the page. If no user is of a kind, the first follower
-    of nova stands in.
+    Each is the first user of its kind who follows nova without a mute. Users who also follow orion are preferred, then
+    users with a device and English (the language of the page), then users with a device. If there is no user of a
+    kind, the first follower of nova takes the place.
     """
     import numpy as np
 
@@ -300,18 +310,22 @@ def demo_users(world: "World") -> list[str]:
 
     searched_members: Members = np.arange(min(world.universe, MAX_SEARCHED_MEMBERS), dtype=np.int64)
     with_devices = world.reachable()[:MAX_SEARCHED_MEMBERS]
-    m = np.concatenate(
+    candidates = np.concatenate(
         [with_devices[with_devices % len(LOCALES) == LOCALES.index(ENGLISH)], with_devices, searched_members]
     )
-    sees_nova: Flags = world.follows(0, m) & ~world.mutes(0, m)
-    sees_both: Flags = sees_nova & world.follows(1, m) & ~world.mutes(1, m) if world.celebrities > 1 else sees_nova
-    idle, vip = world.idleness(m), world.vip(m)
+    sees_nova: Flags = world.follows(0, candidates) & ~world.mutes(0, candidates)
+    sees_both: Flags = (
+        sees_nova & world.follows(1, candidates) & ~world.mutes(1, candidates) if world.celebrities > 1 else sees_nova
+    )
+    idle, vip = world.idleness(candidates), world.vip(candidates)
     kinds: list[Flags] = [
         vip & (idle < ACTIVE_7D),
         ~vip & (idle < ACTIVE_24H),
         ~vip & (idle >= ACTIVE_7D) & (idle < ACTIVE_30D),
         ~vip & (idle >= ACTIVE_30D),
     ]
-    by_kind = [m[sees_both & kind] if (sees_both & kind).any() else m[sees_nova & kind] for kind in kinds]
-    fallback = [*m[sees_nova].tolist(), 0]
+    by_kind = [
+        candidates[sees_both & kind] if (sees_both & kind).any() else candidates[sees_nova & kind] for kind in kinds
+    ]
+    fallback = [*candidates[sees_nova].tolist(), 0]
     return [user(int(members[0]) if len(members) else fallback[0]) for members in by_kind]

@@ -22,7 +22,7 @@ MISMATCH_REASONS = {
     True: "the user was loaded with a device, or the last device was removed a moment ago",
     False: "the device indexer has not processed the registration yet",
 }
-"""Reasons why the device bitmap and the device rows differ. The key is whether the user is in the bitmap."""
+"""Reasons for which the device bitmap and the device rows differ, by whether the user is in the bitmap."""
 DEVICE_ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -40,22 +40,20 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
 
     if remove is not None and not DEVICE_ID.fullmatch(remove):
         raise click.UsageError("A device id has 32 hexadecimal digits.")
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         member = registry.member(UserId(user.removeprefix("@")))
         if remove is not None and not registry.unregister(member, DeviceId(remove)):
             raise NotFound(f"{user} has no device {remove}.")
         registered, is_in_bitmap = registry.list_devices(member), is_in_device_bitmap(ports, member)
     if as_json:
-        print_json(
-            {"user": user, "devices": [device_facts(device) for device in registered], "in_bitmap": is_in_bitmap}
-        )
+        print_json({"user": user, "devices": [device_json(device) for device in registered], "in_bitmap": is_in_bitmap})
         return
     if registered:
         headings = ("id", "platform", "app", "locale", "time zone", "last four", "registered")
         print_table(
-            headings, [[*list(device_facts(device).values())[:-1], device.registered_at] for device in registered]
+            headings, [[*list(device_json(device).values())[:-1], device.registered_at] for device in registered]
         )
     else:
         print_sentence(f"{user} has no device.")
@@ -71,7 +69,7 @@ def is_in_device_bitmap(ports: Ports, member: Member) -> bool:
     return bits is not None and contains(bits, member)
 
 
-def device_facts(device: Device) -> Mapping[str, str | None]:
+def device_json(device: Device) -> Mapping[str, str | None]:
     from notifier.api.routes.devices import SHOWN_CHARACTERS, shown_app_and_address
 
     app, address = shown_app_and_address(device.address)

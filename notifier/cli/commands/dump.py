@@ -39,7 +39,7 @@ Line = Mapping[str, object]
 def dump(contents: str, ndjson: bool, members: bool, burst: str | None, data: Path | None) -> None:
     """Print inbox rows, ledger entries, bursts or audience snapshots as JSON lines.
 
-    Streams in constant memory. A bitmap has one bit per member, the lowest member in the lowest bit of the first byte.
+    Memory use is constant. A bitmap has one bit per member; the lowest bit of the first byte is the lowest member.
     """
     from notifier.cli.context import open_stores
 
@@ -50,8 +50,8 @@ def dump(contents: str, ndjson: bool, members: bool, burst: str | None, data: Pa
         "bursts": lambda ports: (burst_line(listed) for listed in _read_bursts(ports, key)),
         "snapshots": lambda ports: snapshot_lines(ports, key, members=members),
     }
-    with open_stores(settings_for(data)) as folder:
-        print_lines(sources[contents](folder.ports))
+    with open_stores(settings_for(data)) as stores:
+        print_lines(sources[contents](stores.ports))
 
 
 def inbox_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
@@ -60,10 +60,10 @@ def inbox_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
 
 def row_line(stored: StoredRow) -> Line:
     row, first = stored.row, stored.member_range * RANGE_MEMBERS
-    position = {"burst": str(row.burst), "opened_at": iso_time(row.opened_at), "tier": str(row.tier), "first": first}
+    line = {"burst": str(row.burst), "opened_at": iso_time(row.opened_at), "tier": str(row.tier), "first": first}
     if len(row.members) == RANGE_BYTES:
-        return {**position, "bitmap": row.members.hex()}
-    return {**position, "members": (first + row.offsets()).tolist()}
+        return {**line, "bitmap": row.members.hex()}
+    return {**line, "members": (first + row.offsets()).tolist()}
 
 
 def ledger_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:

@@ -13,7 +13,7 @@ import click
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.http import EventSender, cloud_event, request_json, sends_events, sequence_at, sequence_option
 from notifier.cli.options import DurationParam, data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence
+from notifier.cli.output import print_fields, print_json, print_sentence
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, UserId
@@ -37,7 +37,10 @@ from notifier.ports.all_ports import Ports
 @click.option("--of", "mentioned", required=True, multiple=True, help="Mentioned account; may be repeated.")
 @click.option("--text", default=None, help="Text of the tweet.  [default: hello and the names]")
 @click.option(
-    "--id", "id", default=None, help="Event id; an event with a known id is a duplicate.  [default: a new one]"
+    "--id",
+    "id",
+    default=None,
+    help="Event id. An event with the id of an earlier one is a duplicate.  [default: a new id]",
 )
 @click.option("--protected", is_flag=True, help="Show the tweet to the author's followers only.")
 @sends_events
@@ -89,9 +92,9 @@ def retract(*, author: str, tweet: str | None, all_tweets: bool, protected: bool
 
 def retract_event(author: str, tweet: str | None, *, protected: bool, now: datetime) -> Mapping[str, object]:
     """Return a CloudEvent like those of the tweet service, or of the account service if `tweet` is None."""
-    all_type = PROTECTED_TYPE if protected else ERASED_TYPE
-    kind, data = (all_type, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
-    return cloud_event(kind, data, now)
+    if tweet is not None:
+        return cloud_event(DELETED_TYPE, {"tweet": tweet, "author": author}, now)
+    return cloud_event(PROTECTED_TYPE if protected else ERASED_TYPE, {"user": author}, now)
 
 
 # Command `notifier follow`: sends events of the graph service.
@@ -115,8 +118,8 @@ def follow_event(
 ) -> Mapping[str, object]:
     """Return a CloudEvent like those of the graph service."""
     pair = {"follower": follower, "followed": followed, "sequence": sequence or sequence_at(now)}
-    kind = UNFOLLOWED_TYPE if end else FOLLOWED_TYPE
-    return cloud_event(kind, pair, now)
+    event_type = UNFOLLOWED_TYPE if end else FOLLOWED_TYPE
+    return cloud_event(event_type, pair, now)
 
 
 # Commands `notifier block` and `notifier unblock`: send events of the graph service.
@@ -155,8 +158,8 @@ def block_event(
 ) -> Mapping[str, object]:
     """Return a CloudEvent like those of the graph service. Names may begin with @."""
     pair = {"blocker": blocker.removeprefix("@"), "blocked": blocked.removeprefix("@")}
-    kind = BLOCKED_TYPE if blocks else UNBLOCKED_TYPE
-    return cloud_event(kind, {**pair, "sequence": sequence or sequence_at(now)}, now)
+    event_type = BLOCKED_TYPE if blocks else UNBLOCKED_TYPE
+    return cloud_event(event_type, {**pair, "sequence": sequence or sequence_at(now)}, now)
 
 
 # Command `notifier vip`: sends events of the account service.
@@ -180,7 +183,7 @@ def vip() -> None:
 @sends_events
 def add(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Flag accounts as VIPs. This takes effect within moments."""
-    _send_flags(accounts, sender, is_vip=True)
+    _send_vip_flags(accounts, sender, is_vip=True)
 
 
 @vip.command(epilog=example("notifier vip remove @ada"))
@@ -188,7 +191,7 @@ def add(*, accounts: Sequence[str], sender: EventSender) -> None:
 @sends_events
 def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Remove the VIP flag from accounts."""
-    _send_flags(accounts, sender, is_vip=False)
+    _send_vip_flags(accounts, sender, is_vip=False)
 
 
 @vip.command(name="list", epilog=example("notifier vip list", "notifier vip list --limit 10 --json"))
@@ -201,8 +204,8 @@ def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
     """List the VIPs and their total number, from the bitmaps that fan-out uses."""
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        total, names = first_vips(folder.ports, limit)
+    with open_stores(settings_for(data)) as stores:
+        total, names = first_vips(stores.ports, limit)
     if as_json:
         print_json({"vips": total, "accounts": names})
         return
@@ -228,7 +231,7 @@ def _vip_bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
         yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + SHARDS_PER_READ]).items())
 
 
-def _send_flags(accounts: Sequence[str], sender: EventSender, *, is_vip: bool) -> None:
+def _send_vip_flags(accounts: Sequence[str], sender: EventSender, *, is_vip: bool) -> None:
     names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
     if len(names) > MAX_ACCOUNTS:
         raise click.UsageError(f"Give at most {MAX_ACCOUNTS:,} accounts at a time, not {len(names):,}.")
@@ -283,8 +286,8 @@ def storm(*, account: str, rate: int, duration: timedelta, data: Path | None, as
         assert isinstance(results, list)
         sent += size
         accepted += sum(result.get("status") == "accepted" for result in results)
-    facts = {"sent": sent, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
+    result = {"sent": sent, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
     if as_json:
-        print_json(facts)
+        print_json(result)
     else:
-        print_facts(facts)
+        print_fields(result)

@@ -17,7 +17,7 @@ from notifier.domain.ids import Platform
 FAKES_ROLE = "fakes"
 """Role of `up` that runs all fakes."""
 HEARTBEAT_INTERVAL_SECONDS = 1.0
-"""Seconds between heartbeats."""
+"""Seconds between two heartbeats. Before each one, the fakes are checked."""
 SCRIPT_HELP = (
     "Misbehavior of the fake: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
     " after=10s (start of limited, down or stall), latency=50ms, streams=1, goaway=1000, cut=500,"
@@ -58,8 +58,8 @@ def fake() -> None:
     """Run a fake of a push provider until Ctrl-C: `apns`, `fcm` or `webpush`.
 
     It listens only on the loopback interface, responds as the provider documents, and accepts well-known test
-    credentials. A notifier uses these credentials if its settings contain the address of the fake. `notifier up` itself
-    runs fakes for providers without credentials.
+    credentials. A notifier uses these credentials if its settings contain the address of the fake. `notifier up` runs
+    a fake of its own for each provider without credentials.
     """
 
 

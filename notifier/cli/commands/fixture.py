@@ -27,7 +27,7 @@ from notifier.cli.output import print_json, print_sentence, progress
     type=click.IntRange(1, 10_000),
     default=12,
     show_default=True,
-    help="Number of celebrities; each takes up to a second.",
+    help="Number of celebrities; loading one takes up to a second.",
 )
 @click.option(
     "--second-followers",
@@ -51,12 +51,12 @@ def fixture(
     """Load users u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 
     A few formulas on the numbers of the users determine all follows, mutes, VIPs and active users (docs/fixture.md). So
-    everything that a user must see can be computed independently. Loading the same data again changes nothing. A
-    folder with other generated data, or with users of unknown origin, is refused. A notifier may keep running.
+    a test can compute what each user must see. Loading the same data again changes nothing. A folder with other
+    generated data, or with users of unknown origin, is refused. A notifier may be running on the folder.
     """
     from notifier.cli.context import open_stores
-    from notifier.cli.data_folder import prepare
-    from notifier.devkit.fixture.load import WorldLoader, require_no_users, steps, write_world_note
+    from notifier.cli.data_folder import prepare_data_folder
+    from notifier.devkit.fixture.load import WorldLoader, require_no_users, steps, write_world_marker
     from notifier.devkit.fixture.world import World
 
     try:
@@ -70,12 +70,12 @@ def fixture(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     settings = settings_for(data)
-    prepare(settings.data)
+    prepare_data_folder(settings.data)
     started = time.monotonic()
-    with open_stores(settings) as folder, progress("loading users", steps(world), quiet=as_json) as advance:
-        require_no_users(settings.data, world, folder.ports.directory, folder.ports.sets)
-        write_world_note(settings.data, world)
-        ports = folder.ports
+    with open_stores(settings) as stores, progress("loading users", steps(world), quiet=as_json) as advance:
+        require_no_users(settings.data, world, stores.ports.directory, stores.ports.sets)
+        write_world_marker(settings.data, world)
+        ports = stores.ports
         WorldLoader.into(ports)(world, advance)
     elapsed = time.monotonic() - started
     if as_json:

@@ -50,8 +50,8 @@ def inbox(*, user: str, limit: int, url: str | None, token: str | None, data: Pa
     if url:
         result = _page_over_http(url, token or _token(settings, UserId(user)), user, limit)
     else:
-        with open_stores(settings) as folder:
-            result = folder.run_query(read_first_page(folder.reads, UserId(user), limit))
+        with open_stores(settings) as stores:
+            result = stores.run_query(read_first_page(stores.connect_reads, UserId(user), limit))
     if as_json:
         print_json(result)
     else:
@@ -62,20 +62,20 @@ async def read_first_page(connect: Callable[[], ReadPorts], user: UserId, limit:
     from notifier.wiring.inbox import build_uncached_inbox
 
     page, badge = await build_uncached_inbox(connect()).open(user, limit=limit)
-    return page_facts(user, page, badge)
+    return page_json(user, page, badge)
 
 
-def page_facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
+def page_json(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
     return {
         "user": user,
         "badge": {"count": badge.count, "more": badge.more} if badge else None,
-        "items": [_item_facts(item, page.view.now) for item in page.items],
+        "items": [_item_json(item, page.view.now) for item in page.items],
         "more": page.next is not None,
         "partial": page.partial,
     }
 
 
-def _item_facts(item: InboxItem, now: datetime) -> Mapping[str, object]:
+def _item_json(item: InboxItem, now: datetime) -> Mapping[str, object]:
     """Return an item with the field names of the HTTP API. `burst` has the burst key instead of the opaque id."""
     from notifier.api.schemas.items import burst_text, digest_text
 
@@ -92,7 +92,7 @@ def _item_facts(item: InboxItem, now: datetime) -> Mapping[str, object]:
             "text": digest_text(digest),
             "tweet": None,
             "unread": item.unread,
-            "digest": digest_facts(digest),
+            "digest": digest_json(digest),
         }
     burst = item.burst
     return {
@@ -110,7 +110,7 @@ def _item_facts(item: InboxItem, now: datetime) -> Mapping[str, object]:
     }
 
 
-def digest_facts(digest: Digest) -> Mapping[str, object]:
+def digest_json(digest: Digest) -> Mapping[str, object]:
     return {
         "date": str(date_of(digest.key)),
         "accounts": [{"account": name, "count": count} for name, count in digest.accounts],

@@ -8,14 +8,14 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.errors import NotFound
 
 if TYPE_CHECKING:
     from notifier.api.auth.service_keys import ServiceKey, ServiceKeyFile
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
-"""Copy of the scopes in `notifier.api.auth.scopes`, which avoids that import for the help. A test compares them."""
+"""Copy of the scopes in `notifier.api.auth.scopes`, whose import would slow down the help. A test compares them."""
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier key list"))
@@ -55,7 +55,7 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     with key_file.edit() as keys:
         keys.append(stored)
     if as_json:
-        print_json({**key_facts(stored), "key": key_text})
+        print_json({**key_json(stored), "key": key_text})
     else:
         click.echo(key_text)
 
@@ -67,7 +67,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
     """List ids, names and scopes of the keys, oldest first."""
     keys = _key_file(data).read()
     if as_json:
-        print_json([key_facts(key_) for key_ in keys])
+        print_json([key_json(key_) for key_ in keys])
     elif not keys:
         print_sentence("The only key is the one in secret.json, which has all scopes.")
     else:
@@ -76,18 +76,18 @@ def list_keys(data: Path | None, as_json: bool) -> None:
 
 
 @key.command(epilog=example("notifier key remove graph", "notifier key remove 2789d953"))
-@click.argument("which")
+@click.argument("id_or_name")
 @data_option
 @json_option
-def remove(which: str, data: Path | None, as_json: bool) -> None:
+def remove(id_or_name: str, data: Path | None, as_json: bool) -> None:
     """Remove a key by its id or unique name. It stops working within a second."""
     with _key_file(data).edit() as keys:
-        removed = selected_key(which, keys)
+        removed = selected_key(id_or_name, keys)
         keys.remove(removed)
     if as_json:
-        print_json(key_facts(removed))
+        print_json(key_json(removed))
     else:
-        print_facts(key_facts(removed))
+        print_fields(key_json(removed))
 
 
 def selected_key(id_or_name: str, keys: Sequence["ServiceKey"]) -> "ServiceKey":
@@ -100,7 +100,7 @@ def selected_key(id_or_name: str, keys: Sequence["ServiceKey"]) -> "ServiceKey":
     return matches[0]
 
 
-def key_facts(service_key: "ServiceKey") -> dict[str, object]:
+def key_json(service_key: "ServiceKey") -> dict[str, object]:
     return {
         "id": service_key.id,
         "name": service_key.name,

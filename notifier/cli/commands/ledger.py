@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress, State
 from notifier.domain.delivery.slice import Slice
@@ -27,15 +27,15 @@ def ledger(burst: str, data: Path | None, as_json: bool) -> None:
     """Show the totals of a burst, and its delivery slices by tier and state."""
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        report = ledger_facts(folder.ports, BurstKey.parse(burst))
+    with open_stores(settings_for(data)) as stores:
+        report = ledger_json(stores.ports, BurstKey.parse(burst))
     if as_json:
         print_json(report)
     else:
         _print_report(report)
 
 
-def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
+def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
     """Return the object that `--json` prints. Raises NotFound."""
     from notifier.cli.context import active_throttle_ids
 
@@ -49,7 +49,7 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
         slice_: slice_state.state(now, throttles=throttles) for slice_, slice_state in progress.slice_states.items()
     }
     slice_counts = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
-    resume_times = _resume_times(progress, states)
+    run_times = _earliest_run_times(progress, states)
     return {
         "burst": str(key),
         "opened_at": iso_time(progress.plan.opened_at),
@@ -57,7 +57,7 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
         "followers": progress.plan.followers,
         "recipients": _totals(totals),
         "slices": [
-            {"step": step, "tier": tier, "state": state, "slices": n, "until": resume_times.get((step, tier, state))}
+            {"step": step, "tier": tier, "state": state, "slices": n, "until": run_times.get((step, tier, state))}
             for (step, tier, state), n in slice_counts.items()
         ],
         "parked_by": _parked_by(progress, states, throttles),
@@ -68,12 +68,12 @@ def _totals(totals: RecipientTotals) -> dict[str, object]:
     return {**asdict(totals), "balanced": None if totals.expired else totals.is_balanced}
 
 
-def _resume_times(progress: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
-    """Return the earliest wake-up time of waiting slices, by step, tier and state."""
+def _earliest_run_times(progress: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
+    """Return the earliest time at which a deferred slice can run, by step, tier and state."""
     earliest = dict[tuple[str, str, str], datetime]()
     for slice_, slice_state in progress.slice_states.items():
-        if states[slice_] is State.WAITING and slice_state.deferred_until is not None:
-            group = str(slice_.step), str(slice_.tier), str(State.WAITING)
+        if states[slice_] is State.DEFERRED and slice_state.deferred_until is not None:
+            group = str(slice_.step), str(slice_.tier), str(State.DEFERRED)
             earliest[group] = min(earliest.get(group, slice_state.deferred_until), slice_state.deferred_until)
     return {group: iso_time(at) for group, at in earliest.items()}
 
@@ -88,7 +88,7 @@ def _print_report(report: Mapping[str, object]) -> None:
     assert isinstance(slices, list)
     assert isinstance(totals, dict)
     assert isinstance(parked_by, list)
-    print_facts(
+    print_fields(
         {name: report[name] for name in ("burst", "opened_at", "lane")} | {"followers": f"{report['followers']:,}"}
     )
     click.echo()

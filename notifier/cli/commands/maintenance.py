@@ -18,7 +18,7 @@ from notifier.domain.errors import CacheUnavailable
 def flush(*, data: Path | None) -> None:
     """Empty the Redis that `notifier up` started. No notification is lost.
 
-    The inbox opens of the last minute and the counts of frequency caps are lost. Inboxes read the store until the
+    The inbox opens of the last minute and the counts of frequency caps are lost. Inboxes read the store until the pull
     index is rebuilt, and lost tasks are queued again. An external Redis (NOTIFIER_REDIS_URL) is left unchanged.
     """
     from notifier.cli.context import require_folder
@@ -32,7 +32,9 @@ def flush(*, data: Path | None) -> None:
             raise CacheUnavailable("No Redis started by `notifier up` is running.")
     finally:
         profile.close()
-    click.echo("Redis was emptied. Inboxes read the store until the index is rebuilt, and lost tasks are queued again.")
+    click.echo(
+        "Redis was emptied. Inboxes read the store until the pull index is rebuilt, and lost tasks are queued again."
+    )
 
 
 # Command `notifier migrate`.
@@ -45,8 +47,8 @@ PHASES = ("pre", "post")
     "--phase",
     type=click.Choice(PHASES),
     default=None,
-    help="pre: before new code starts, while old code serves; post: once no old code runs. Set a phase if a "
-    "service is running.  [default: both]",
+    help="pre: run it before new code starts; old code may still run. post: run it once no old code runs. Give a phase "
+    "if a service is running.  [default: both]",
 )
 @data_option
 @json_option
@@ -56,11 +58,11 @@ def migrate(*, phase: str | None, data: Path | None, as_json: bool) -> None:
     Creates the data folder if it doesn't exist. `notifier up` migrates too. Data of a newer version is refused and not
     changed.
     """
-    from notifier.cli.data_folder import prepare
+    from notifier.cli.data_folder import prepare_data_folder
     from notifier.profiles import choose
 
     settings = settings_for(data)
-    prepare(settings.data)
+    prepare_data_folder(settings.data)
     profile = choose(settings)
     try:
         steps = profile.migrate(phase)

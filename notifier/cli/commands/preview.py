@@ -11,7 +11,7 @@ from notifier.api.schemas.preview import PreviewBody, previews
 from notifier.cli.commands.audience import require_account
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table, progress
+from notifier.cli.output import print_fields, print_json, print_sentence, print_table, progress
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import id_problem
@@ -32,7 +32,7 @@ PREVIEW_TWEET = "preview"
 def preview(account: str, author: str, tweet: str | None, *, protected: bool, data: Path | None, as_json: bool) -> None:
     """Estimate what a mention of an account would do now, without sending it.
 
-    Shows the users, alerts, rows, bytes and seconds of each tier, and how many users each rule leaves out. Nothing is
+    Shows the users, alerts, rows, bytes and seconds of each tier, and how many users each rule excludes. Nothing is
     written, and no user is notified.
     """
     from notifier.cli.context import open_stores
@@ -47,11 +47,11 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
         raise click.UsageError("--tweet needs --author, the author of the tweet.")
     if tweet is not None and (problem := id_problem(tweet)):
         raise click.UsageError(f"Invalid tweet id: it {problem}.")
-    with open_stores(settings) as folder, _progress_bars(quiet=as_json) as start_bar:
-        require_account(folder.ports, user)
-        system = build_system(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
+    with open_stores(settings) as stores, _progress_bars(quiet=as_json) as start_bar:
+        require_account(stores.ports, user)
+        system = build_system(ports=stores.ports, settings=settings, metrics=Metrics(), owner="preview")
         event = _preview_event(
-            user, UserId(author), tweet or PREVIEW_TWEET, protected=protected, now=folder.ports.clock.now()
+            user, UserId(author), tweet or PREVIEW_TWEET, protected=protected, now=stores.ports.clock.now()
         )
         [estimate] = previews(build_preview(system).estimate(event, start_bar)).accounts
     if as_json:
@@ -113,6 +113,6 @@ def _print_estimate(estimate: PreviewBody) -> None:
     ]
     print_table(headings, rows)
     click.echo()
-    left_out = {f"left out: {rule}": people for rule, people in estimate.suppressed.items()}
+    excluded = {f"excluded: {rule}": people for rule, people in estimate.suppressed.items()}
     dormant = {"dormant": estimate.dormant, "dormant with an alert": estimate.dormant_alerted}
-    print_facts(dormant | left_out | {"first of its day": "yes" if estimate.first_of_day else "no"})
+    print_fields(dormant | excluded | {"first of its day": "yes" if estimate.first_of_day else "no"})

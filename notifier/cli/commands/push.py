@@ -7,7 +7,7 @@ from typing import assert_never
 
 import click
 
-from notifier.cli.commands.devices import device_facts
+from notifier.cli.commands.devices import device_json
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_json, print_sentence, print_table
@@ -25,7 +25,7 @@ MAX_TEXT_LENGTH = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
-    """Result of the alert at one device."""
+    """Result of the test alert to one device."""
 
     device: Device
     receipt: Receipt
@@ -40,9 +40,9 @@ class TestResult:
             case RetryAt():
                 return "retry"
             case PayloadError():
-                return "our_mistake"
+                return "payload_error"
             case ConfigError():
-                return "not_configured"
+                return "config_error"
             case Unknown():
                 return "unknown"
             case _:
@@ -71,7 +71,7 @@ class TestResult:
         receipt = self.receipt
         at = receipt.at if isinstance(receipt, DropToken | RetryAt) else None
         reason = None if isinstance(receipt, Accepted) else receipt.reason
-        return {**device_facts(self.device), "outcome": self.outcome, "reason": reason, "at": iso_time_or_none(at)}
+        return {**device_json(self.device), "outcome": self.outcome, "reason": reason, "at": iso_time_or_none(at)}
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier push test --user u1"))
@@ -88,7 +88,8 @@ def push() -> None:
 def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json: bool) -> None:
     """Send a test alert to all devices of a user, and show each result.
 
-    It uses the same credentials or fakes as other alerts. It doesn't count toward any limit, and removes no device.
+    It uses the same credentials or fakes as other alerts. It doesn't count toward a frequency cap, and removes no
+    device.
 
     Exit code 1 unless there are devices and all of them accepted it.
     """
@@ -96,8 +97,8 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
 
     if not text.strip() or len(text) > MAX_TEXT_LENGTH:
         raise click.UsageError(f"--text must have 1 to {MAX_TEXT_LENGTH} characters.")
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         user_id = UserId(user.removeprefix("@"))
         registered = registry.list_devices(registry.member(user_id))
@@ -124,5 +125,5 @@ def send_to_each(
 
 
 def _table_row(result: TestResult) -> Sequence[object]:
-    device = device_facts(result.device)
+    device = device_json(result.device)
     return [device["id"], device["platform"], device["app"], device["last_four"], result.description]

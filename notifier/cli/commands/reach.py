@@ -10,7 +10,7 @@ import click
 from notifier.cli.commands.throttle import MIN_PREFIX_LENGTH, operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
 from notifier.domain.errors import NotFound
@@ -25,7 +25,8 @@ MENTIONS_PER_BATCH = 500
 SHOWN_TEXT_LENGTH = 60
 """Characters of a text in the table. JSON has the whole stored text."""
 
-Decide = Callable[[Sequence[HeldMention]], Sequence[HeldMention]]
+DecideBatch = Callable[[Sequence[HeldMention]], Sequence[HeldMention]]
+"""Decides held mentions. Returns those that were still undecided."""
 
 of_option = click.option("--of", "mentioned", default=None, help="Only mentions of this account.")
 by_option = click.option("--by", "author", default=None, help="Only mentions by this account.")
@@ -45,25 +46,24 @@ def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | 
     from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        oldest = nsmallest(
-            limit, waiting(folder.ports, mentioned=mentioned, author=author), key=lambda hold: (hold.since, hold.id)
-        )
-        mentions = _without_retracted(folder.ports, oldest)
+    with open_stores(settings) as stores:
+        matching = held_mentions_of(stores.ports, mentioned=mentioned, author=author)
+        oldest = nsmallest(limit, matching, key=lambda mention: (mention.since, mention.id))
+        mentions = _without_retracted_text(stores.ports, oldest)
     if as_json:
-        print_json([held_facts(hold) for hold in mentions])
+        print_json([held_json(mention) for mention in mentions])
     elif not mentions:
         print_sentence("No mention is held.")
     else:
         rows = [
             (
-                hold.key[:SHOWN_ID_LENGTH],
-                hold.since,
-                f"@{hold.author}",
-                _account_list(hold),
-                _tweet_text(hold)[:SHOWN_TEXT_LENGTH],
+                mention.key[:SHOWN_ID_LENGTH],
+                mention.since,
+                f"@{mention.author}",
+                _account_list(mention),
+                _tweet_text(mention)[:SHOWN_TEXT_LENGTH],
             )
-            for hold in mentions
+            for mention in mentions
         ]
         print_table(("id", "since", "by", "of", "text"), rows)
 
@@ -78,17 +78,17 @@ def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path
     """Release held mentions. Each is delivered once, now, without alerts if its author's cap is used up.
 
     IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other
-    held mentions of the account remain held, and a verdict `deny` that was set meanwhile takes precedence.
+    held mentions of the account remain held. If its verdict is `deny` by now, nothing is delivered.
     """
     from notifier.cli.context import open_stores
     from notifier.flow.intake.held_mentions import HeldMentionRelease
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        release_mentions = HeldMentionRelease.of(folder.ports)
-        done = _decide_selected(folder.ports, ids, author, lambda batch: release_mentions(batch, operator))
-        done = _without_retracted(folder.ports, done) if as_json else done
-    _print_held(done, "released", as_json=as_json)
+    with open_stores(settings) as stores:
+        release_mentions = HeldMentionRelease.of(stores.ports)
+        decided = _decide_selected(stores.ports, ids, author, lambda batch: release_mentions(batch, operator))
+        decided = _without_retracted_text(stores.ports, decided) if as_json else decided
+    _print_held(decided, "released", as_json=as_json)
 
 
 @click.command(epilog=example("notifier reach drop 2789d953", "notifier reach drop --by @bob"))
@@ -105,39 +105,38 @@ def drop(*, ids: Sequence[str], author: str | None, operator: str, data: Path | 
     from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        ports = folder.ports
+    with open_stores(settings) as stores:
+        ports = stores.ports
         now = ports.clock.now()
 
-        def drop_mentions(holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
-            return [
-                hold for hold in holds if ports.held_mentions.decide(hold.id, ModerationDecision.DROPPED, operator, now)
-            ]
+        def drop_mentions(batch: Sequence[HeldMention]) -> Sequence[HeldMention]:
+            dropped = ModerationDecision.DROPPED
+            return [mention for mention in batch if ports.held_mentions.decide(mention.id, dropped, operator, now)]
 
-        done = _decide_selected(ports, ids, author, drop_mentions)
-        done = _without_retracted(ports, done) if as_json else done
-    _print_held(done, "dropped", as_json=as_json)
+        decided = _decide_selected(ports, ids, author, drop_mentions)
+        decided = _without_retracted_text(ports, decided) if as_json else decided
+    _print_held(decided, "dropped", as_json=as_json)
 
 
-def _without_retracted(ports: Ports, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
-    """Return the held mentions, without text if they were retracted meanwhile."""
+def _without_retracted_text(ports: Ports, held_mentions: Sequence[HeldMention]) -> Sequence[HeldMention]:
+    """Return the held mentions. Those that were retracted meanwhile have no text."""
     from notifier.flow.intake.held_mentions import with_current_text
 
-    return with_current_text(ports.retractions, holds)
+    return with_current_text(ports.retractions, held_mentions)
 
 
-def waiting(ports: Ports, *, mentioned: str | None = None, author: str | None = None) -> Iterator[HeldMention]:
-    """Yield the held mentions of an account, by an author, or all."""
+def held_mentions_of(ports: Ports, *, mentioned: str | None = None, author: str | None = None) -> Iterator[HeldMention]:
+    """Yield the held mentions that mention an account, if given, and that are by an author, if given."""
     account_id, author_id = (None if name is None else UserId(name.removeprefix("@")) for name in (mentioned, author))
     return (
-        hold
-        for hold in ports.held_mentions.waiting()
-        if author_id in (None, hold.author) and (account_id is None or account_id in hold.accounts)
+        mention
+        for mention in ports.held_mentions.waiting()
+        if author_id in (None, mention.author) and (account_id is None or account_id in mention.accounts)
     )
 
 
-def selected_holds(ids: Sequence[str], held_mentions: Iterable[HeldMention]) -> Sequence[HeldMention]:
-    """Return the held mentions that these ids select, each once.
+def selected_held_mentions(ids: Sequence[str], held_mentions: Iterable[HeldMention]) -> Sequence[HeldMention]:
+    """Return the held mentions that the ids or their prefixes select, each once.
 
     Raises UsageError for an ambiguous or short prefix, and NotFound for an unknown one.
     """
@@ -145,62 +144,66 @@ def selected_holds(ids: Sequence[str], held_mentions: Iterable[HeldMention]) -> 
         raise click.UsageError(
             f"{short_id!r} is too short: give at least the first {MIN_PREFIX_LENGTH} characters of the id."
         )
-    candidates = [hold for hold in held_mentions if hold.key.startswith(tuple(ids))]
+    candidates = [mention for mention in held_mentions if mention.key.startswith(tuple(ids))]
     selected = dict[str, HeldMention]()
     for id in ids:
-        holds = [hold for hold in candidates if hold.key.startswith(id)]
-        if not holds:
+        matches = [mention for mention in candidates if mention.key.startswith(id)]
+        if not matches:
             raise NotFound(f"No mention {id} is held.")
-        if len(holds) > 1:
-            raise click.UsageError(f"The ids of {len(holds)} mentions begin with {id}; give more characters.")
-        selected[holds[0].key] = holds[0]
+        if len(matches) > 1:
+            raise click.UsageError(f"The ids of {len(matches)} mentions begin with {id}; give more characters.")
+        selected[matches[0].key] = matches[0]
     return list(selected.values())
 
 
-def _decide_selected(ports: Ports, ids: Sequence[str], author: str | None, decide: Decide) -> Sequence[HeldMention]:
-    """Decide the selected mentions in batches, and return those that this call has decided.
+def _decide_selected(
+    ports: Ports, ids: Sequence[str], author: str | None, decide: DecideBatch
+) -> Sequence[HeldMention]:
+    """Decide the mentions with these ids or by this author in batches. Return those that this call has decided.
 
-    Raises NotFound if this call decided none, for example because another operator has just decided them.
+    Raises NotFound if it decided none, for example because another operator has just decided them.
     """
     if bool(ids) == (author is not None):
         raise click.UsageError("Give either ids from `notifier reach held`, or --by and an account.")
-    selected = iter(selected_holds(ids, ports.held_mentions.waiting()) if ids else waiting(ports, author=author))
-    done = list[HeldMention]()
+    selected = iter(
+        selected_held_mentions(ids, ports.held_mentions.waiting()) if ids else held_mentions_of(ports, author=author)
+    )
+    decided = list[HeldMention]()
     while batch := list(islice(selected, MENTIONS_PER_BATCH)):
-        done += decide(batch)
-    if not done:
+        decided += decide(batch)
+    if not decided:
         raise NotFound(f"No mention {'by @' + author.removeprefix('@') if author else ', '.join(ids)} is held.")
-    return done
+    return decided
 
 
-def held_facts(hold: HeldMention) -> dict[str, object]:
+def held_json(mention: HeldMention) -> dict[str, object]:
     return {
-        "id": hold.key,
-        "source": hold.id.source,
-        "event": hold.id.id,
-        "by": hold.author,
-        "of": list(hold.accounts),
-        "since": iso_time(hold.since),
-        "until": iso_time(hold.since + MAX_DECISION_WAIT),
-        "text": _tweet_text(hold),
+        "id": mention.key,
+        "source": mention.id.source,
+        "event": mention.id.id,
+        "by": mention.author,
+        "of": list(mention.accounts),
+        "since": iso_time(mention.since),
+        "until": iso_time(mention.since + MAX_DECISION_WAIT),
+        "text": _tweet_text(mention),
     }
 
 
-def _print_held(done: Sequence[HeldMention], outcome: str, *, as_json: bool) -> None:
+def _print_held(decided: Sequence[HeldMention], outcome: str, *, as_json: bool) -> None:
     if as_json:
-        print_json([held_facts(hold) for hold in done])
+        print_json([held_json(mention) for mention in decided])
         return
-    number = "1 mention is" if len(done) == 1 else f"{len(done):,} mentions are"
+    number = "1 mention is" if len(decided) == 1 else f"{len(decided):,} mentions are"
     print_sentence(f"{number} {outcome}.")
 
 
-def _account_list(hold: HeldMention) -> str:
-    first = " ".join(f"@{name}" for name in hold.accounts[:3])
-    return first if len(hold.accounts) <= 3 else f"{first} and {len(hold.accounts) - 3} others"
+def _account_list(mention: HeldMention) -> str:
+    first = " ".join(f"@{name}" for name in mention.accounts[:3])
+    return first if len(mention.accounts) <= 3 else f"{first} and {len(mention.accounts) - 3} others"
 
 
-def _tweet_text(hold: HeldMention) -> str:
-    return hold.event.text if hold.event else ""
+def _tweet_text(mention: HeldMention) -> str:
+    return mention.event.text if mention.event else ""
 
 
 @click.group(
@@ -210,7 +213,7 @@ def reach() -> None:
     """Limit the delivery of an author's mentions by a verdict, and decide on held mentions.
 
     \b
-    all   inbox rows and push alerts
+    all   inbox rows, and push alerts up to the author's cap
     row   inbox rows, no push alerts
     hold  nothing until an operator releases it; held for at most 30 days
     deny  nothing
@@ -241,11 +244,11 @@ def set_reach(
     from notifier.cli.context import open_stores
 
     user = parse_account_name(account)
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         previous = ports.reach_limits.read_current([user]).get(user)
         if previous is None and not unknown_account:
-            require_account(ports, user)
+            require_known_account(ports, user)
         now = ports.clock.now()
         record = validated_limit(
             ReachLimit(user=user, verdict=Verdict(verdict), reason=reason, operator=operator, at=now), previous
@@ -266,10 +269,10 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
     """List the accounts with a limited reach, and who set it, why and when."""
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        limited = [record for record in folder.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
+    with open_stores(settings_for(data)) as stores:
+        limited = [record for record in stores.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
     if as_json:
-        print_json([limit_facts(record) for record in limited])
+        print_json([limit_json(record) for record in limited])
     elif not limited:
         print_sentence("No account has a limited reach.")
     else:
@@ -286,10 +289,10 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import open_stores
 
     user = parse_account_name(account)
-    with open_stores(settings_for(data)) as folder:
-        record = folder.ports.reach_limits.read_current([user]).get(user)
+    with open_stores(settings_for(data)) as stores:
+        record = stores.ports.reach_limits.read_current([user]).get(user)
         if record is None:
-            require_account(folder.ports, user)
+            require_known_account(stores.ports, user)
     if record is not None:
         _print_limit(record, as_json=as_json)
     elif as_json:
@@ -306,13 +309,13 @@ def parse_account_name(account: str) -> UserId:
     return UserId(user)
 
 
-def require_account(ports: Ports, user: UserId) -> None:
+def require_known_account(ports: Ports, user: UserId) -> None:
     """Raise NotFound if the directory doesn't know the account."""
     if user not in ports.directory.accounts([user]):
         raise NotFound(f"Account {user} is unknown; `notifier reach set` accepts it with --unknown-account.")
 
 
-def limit_facts(limit: ReachLimit) -> dict[str, object]:
+def limit_json(limit: ReachLimit) -> dict[str, object]:
     return {
         "account": limit.user,
         "verdict": str(limit.verdict),
@@ -324,9 +327,9 @@ def limit_facts(limit: ReachLimit) -> dict[str, object]:
 
 def _print_limit(limit: ReachLimit, *, as_json: bool) -> None:
     if as_json:
-        print_json(limit_facts(limit))
+        print_json(limit_json(limit))
     else:
-        print_facts(limit_facts(limit) | {"account": f"@{limit.user}"})
+        print_fields(limit_json(limit) | {"account": f"@{limit.user}"})
 
 
 for subcommand in (held, release, drop):

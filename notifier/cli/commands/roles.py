@@ -13,7 +13,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, host_option, port_option, settings_for
-from notifier.cli.supervisor.heartbeat import HeartbeatSender, heartbeat_file, single_role_file
+from notifier.cli.supervisor.heartbeat import HeartbeatSender, heartbeat_file, standalone_heartbeat_file
 from notifier.config import Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Platform
@@ -64,7 +64,7 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
 def pump(parent: int | None, data: Path | None) -> None:
     """Run only the pump, in one process.
 
-    Its loops are router, coordinators, retractor, indexers, dispatcher, reconciler and monitor.
+    It runs the router, coordinators, retractor, indexers, dispatcher, reconciler, monitor, roll-up and live publisher.
     """
     from notifier.cli.context import system_of
     from notifier.cli.supervisor.pump_process import run
@@ -103,7 +103,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
         metrics, beat = Metrics(), heartbeat_sender(role, settings, parent)
         run(
             Pool(pool),
-            lambda beat, stopping: build_slice_worker(system_of(profile, settings, role, metrics), beat, stopping),
+            lambda beat_, stopping: build_slice_worker(system_of(profile, settings, role, metrics), beat_, stopping),
             profile.application(Pool(pool), metrics),
             readiness_reporter(role, settings, beat),
             beat,
@@ -118,9 +118,10 @@ def process_name(role: str, number: int) -> str:
 
 
 def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
-    """Set up the process of a role: parent watch, schema check or shared metrics, and logging.
+    """Set up the process of a role, and return the settings.
 
-    Returns the settings. Raises NoData, DiskFull, and the errors of `require_schema` if the role runs alone.
+    A role of `up` ends with its parent and shares its metrics. A role that runs alone checks the schema. Raises NoData,
+    DiskFull, and the errors of `require_schema`.
     """
     from notifier.cli.context import require_folder, require_schema
     from notifier.cli.supervisor.pid_files import share_metrics
@@ -143,13 +144,13 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
 
 
 def _remove_old_files(role: str, data: Path) -> None:
-    """Remove the heartbeat and pid file of an earlier process: they would show this one as ready too early.
+    """Remove the heartbeat and pid file of an earlier process of a role that was started without `notifier up`.
 
-    Only for a role that was started without `notifier up`.
+    They would show this process as ready too early.
     """
     from notifier.cli.supervisor.pid_files import pid_files_of
 
-    single_role_file(data, role).unlink(missing_ok=True)
+    standalone_heartbeat_file(data, role).unlink(missing_ok=True)
     if pid_files_of(data).is_written(role, os.getpid()):  # in a container every process of the role has the same pid
         (pid_files_of(data).folder / role).unlink()
 
@@ -159,7 +160,7 @@ def readiness_reporter(role: str, settings: Settings, beat: Callable[[], None]) 
     from notifier.cli.supervisor.pid_files import pid_files_of
 
     def report_ready() -> None:
-        beat()  # first: a role with a pid file no longer gets the longer time limit of a start
+        beat()  # first: once the pid file exists, Kubernetes restarts a role without a heartbeat
         pid_files_of(settings.data).write(role, os.getpid())
 
     return report_ready
@@ -167,7 +168,7 @@ def readiness_reporter(role: str, settings: Settings, beat: Callable[[], None]) 
 
 def heartbeat_sender(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
     """Return the function that sends the heartbeats of the role."""
-    file = single_role_file(settings.data, role) if parent is None else heartbeat_file(settings.data, role)
+    file = standalone_heartbeat_file(settings.data, role) if parent is None else heartbeat_file(settings.data, role)
     file.parent.mkdir(parents=True, exist_ok=True)
     return HeartbeatSender(file=file)
 

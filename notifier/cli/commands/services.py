@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.data_folder import prepare
+from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import command_line_for, data_option, json_option, settings_for
 from notifier.cli.output import print_json
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def services() -> None:
     """Run Kafka, Cassandra and Valkey on this machine: `up`, `status`, `down`.
 
-    They keep running after the command has ended. For trials and tests: one node of each, listening only on the
-    loopback interface.
+    They keep running after the command has ended. They are for trials and tests: one node of each, which listens only
+    on the loopback interface.
     """
 
 
@@ -30,7 +30,7 @@ def services() -> None:
     "--periodic",
     is_flag=True,
     help="Let Cassandra acknowledge writes before its log is on disk, as is usual with three "
-    "replicas; a kill loses rows.",
+    "replicas. With one node, a kill then loses rows.",
 )
 @data_option
 def up(*, periodic: bool, data: Path | None) -> None:
@@ -41,7 +41,7 @@ def up(*, periodic: bool, data: Path | None) -> None:
     from notifier.devkit.engines.cassandra import Sync
 
     fleet, sync = _fleet(data), Sync.PERIODIC if periodic else Sync.BATCH
-    prepare(fleet.folder)
+    prepare_data_folder(fleet.folder)
     started = fleet.up(
         sync, lambda engine, seconds: click.echo(f"  {engine.name:<10} {engine.address:<18} {seconds:.1f} s")
     )
@@ -63,7 +63,7 @@ def status(*, data: Path | None, as_json: bool) -> None:
     engines = [(engine, fleet.is_running(name)) for name, engine in fleet.records().items()]
     if as_json:
         print_json(
-            {engine.name: {"address": engine.address, "pid": engine.pid, "runs": runs} for engine, runs in engines}
+            {engine.name: {"address": engine.address, "pid": engine.pid, "running": runs} for engine, runs in engines}
         )
         return
     for engine, runs in engines:

@@ -10,17 +10,17 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import DurationParam, RateParam, data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import NotFound
 
 MIN_PREFIX_LENGTH = 6
-"""Minimum length of an id prefix in characters, so that a typing error doesn't select another throttle."""
+"""Minimum length of an id prefix in characters. With fewer, a typing error could select another item."""
 
 
 def user_name() -> str:
-    """Return the name of this process's user, or the uid if it has no name. Containers set no USER."""
+    """Return the name of this process's user, or the uid if it has none. Used in containers, which set no USER."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -40,7 +40,8 @@ operator_option = click.option(
 def throttle() -> None:
     """Slow down or pause a delivery tier for a limited time. No delivery is lost.
 
-    Work that is held back is parked and delivered when the throttle ends. Inboxes show its bursts meanwhile.
+    Work that is held back is parked, and resumes when the throttle ends. Inboxes show the bursts meanwhile, and also if
+    it is too late for rows by then.
     """
 
 
@@ -79,8 +80,8 @@ def set_throttle(
 
     if pause == (rate is not None):
         raise click.UsageError("Give either --rate, or --pause to stop the tier.")
-    with open_stores(settings_for(data)) as folder:
-        ports = folder.ports
+    with open_stores(settings_for(data)) as stores:
+        ports = stores.ports
         now = ports.clock.now()
         new = validated_throttle(
             Throttle(
@@ -104,11 +105,15 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
     """List the active throttles, and those that are ramping up."""
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        now = folder.ports.clock.now()
-        throttles = [t for t in folder.ports.throttles.since(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
+    with open_stores(settings_for(data)) as stores:
+        now = stores.ports.clock.now()
+        throttles = [
+            throttle_
+            for throttle_ in stores.ports.throttles.since(now - RAMP)
+            if throttle_.is_active(now) or throttle_.is_ramping(now)
+        ]
     if as_json:
-        print_json([throttle_facts(throttle_, now) for throttle_ in throttles])
+        print_json([throttle_json(throttle_, now) for throttle_ in throttles])
     else:
         _print_all(throttles, now)
 
@@ -126,15 +131,15 @@ def lift(id: str, operator: str, data: Path | None, as_json: bool) -> None:
     """
     from notifier.cli.context import open_stores
 
-    with open_stores(settings_for(data)) as folder:
-        now = folder.ports.clock.now()
-        selected = selected_throttles(id, folder.ports.throttles.since(now), now)
-        results = [folder.ports.throttles.lift(throttle_, operator, now) for throttle_ in selected]
+    with open_stores(settings_for(data)) as stores:
+        now = stores.ports.clock.now()
+        selected = selected_throttles(id, stores.ports.throttles.since(now), now)
+        results = [stores.ports.throttles.lift(throttle_, operator, now) for throttle_ in selected]
     lifted = [throttle_ for throttle_ in results if throttle_]
     if not lifted:
         raise NotFound(f"No throttle {id} is active.")
     if as_json and id in TIERS:
-        print_json([throttle_facts(throttle_, now) for throttle_ in lifted])
+        print_json([throttle_json(throttle_, now) for throttle_ in lifted])
         return
     for throttle_ in lifted:
         _print_throttle(throttle_, now, as_json=as_json)
@@ -157,7 +162,7 @@ def selected_throttles(id: str, throttles: Sequence[Throttle], now: datetime) ->
     return matches
 
 
-def throttle_facts(throttle_: Throttle, now: datetime) -> dict[str, object]:
+def throttle_json(throttle_: Throttle, now: datetime) -> dict[str, object]:
     return {
         "id": throttle_.id,
         "tier": str(throttle_.tier),
@@ -172,10 +177,10 @@ def throttle_facts(throttle_: Throttle, now: datetime) -> dict[str, object]:
 
 def _print_throttle(throttle_: Throttle, now: datetime, *, as_json: bool) -> None:
     if as_json:
-        print_json(throttle_facts(throttle_, now))
+        print_json(throttle_json(throttle_, now))
     else:
-        print_facts(
-            throttle_facts(throttle_, now) | {"id": throttle_.id[:SHOWN_ID_LENGTH], "rate": _format_rate(throttle_)}
+        print_fields(
+            throttle_json(throttle_, now) | {"id": throttle_.id[:SHOWN_ID_LENGTH], "rate": _format_rate(throttle_)}
         )
 
 

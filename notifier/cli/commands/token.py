@@ -32,11 +32,11 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
     if ttl < MIN_LIFETIME:
         raise click.UsageError("--ttl must be at least 1s; a shorter token expires before it can be used.")
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        account = folder.ports.directory.accounts([UserId(user)]).get(UserId(user))
+    with open_stores(settings) as stores:
+        account = stores.ports.directory.accounts([UserId(user)]).get(UserId(user))
         if account is None or account.deleted:
             raise NotFound(f"User {user} doesn't exist or is deleted.")
-        now = folder.ports.clock.now()
+        now = stores.ports.clock.now()
         text = sign_user_token(settings, UserId(user), now, ttl)
     if as_json:
         print_json({"user": user, "token": text, "ends_at": iso_time(now + ttl)})

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
     metavar="FILE",
-    help="Also write the ready file here.",
+    help="Also write the ready file to this path.",
 )
 @click.option(
     "--insecure-dev",
@@ -87,7 +87,7 @@ def up(
     """Run the whole service on this machine until Ctrl-C.
 
     The ready file is written once everything is up, and again whenever a process is replaced. It is JSON with url,
-    service_key, pids by role, data and version. Logs are in DIR/logs.
+    service_key, pids by role, data, version, since and insecure_dev. Logs are in DIR/logs.
     """
     started = monotonic()
     options = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
@@ -110,7 +110,7 @@ def run_service(
 ) -> None:
     """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
     from notifier.api.processes import loading_file
-    from notifier.cli.data_folder import prepare
+    from notifier.cli.data_folder import prepare_data_folder
     from notifier.flow.indexing.tier_rule import load_tier_rule
     from notifier.profiles import choose
     from notifier.profiles.push_providers import require_credentials
@@ -118,7 +118,7 @@ def run_service(
     require_script(settings.push)
     require_credentials(settings.push)
     load_tier_rule(settings.tier_rule)  # fail here, instead of in each role
-    prepare(settings.data)
+    prepare_data_folder(settings.data)
     profile = choose(settings)
     try:
         with stop_signal() as stopping, profile.services() as environment:
@@ -139,9 +139,9 @@ def run_service(
 
 
 def _with_fake_script(push: PushSettings, script: str | None) -> PushSettings:
-    """Return the settings with the script of the command line. Raises UsageError if that is invalid.
+    """Return the settings with the script of the command line. Raises UsageError if the script is invalid.
 
-    A script from the settings is not checked here, but by `require_script`.
+    `require_script` checks a script from the settings.
     """
     if script is None:
         return push
@@ -156,7 +156,7 @@ class RunningService:
         self,
         settings: Settings,
         profile: "Profile",
-        services: Mapping[str, str],
+        service_environment: Mapping[str, str],
         *,
         ready_file: Path | None,
         heartbeat_limits: HeartbeatLimits,
@@ -166,7 +166,8 @@ class RunningService:
     ) -> None:
         self.settings = settings
         self.profile = profile
-        self.services = services
+        self.service_environment = service_environment
+        """Environment variables with the addresses of the services that the profile runs, such as Redis."""
         self.port = settings.port
         """Port from the settings; while the roles run, the reserved port."""
         self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.worker_counts())
@@ -174,12 +175,12 @@ class RunningService:
         self.started = started
         self.since = iso_time(datetime.now(UTC))
         self.heartbeat_limits = heartbeat_limits
-        self.on_ready = on_ready or banner
-        """Called once everything is up, with the seconds that this took."""
+        self.on_ready = on_ready or print_banner
+        """Called once everything is up, with the content of the ready file and the seconds that the start took."""
         self.open_forks = open_forks
-        self.announced = False
+        self.is_announced = False
         self.fakes = FakeProviders(ports={}, data=settings.data, push=settings.push)
-        """Fakes with reserved ports while the roles run."""
+        """Fakes that `up` runs; before `run`, there are none."""
 
     def run(self, stopping: Signal) -> None:
         """Run the roles until `stopping` is set. Raises PortTaken, BadSetting or UnusableEnvironment."""
@@ -251,13 +252,13 @@ class RunningService:
             "PORT": str(self.port),
         }
         variables["INSECURE_DEV"] = format_value(settings.insecure_dev)
-        # A pump that is started separately needs another name: two consumers with the same name evict each other.
+        # A pump that is started separately has another name: two consumers with the same name would evict each other.
         variables["INSTANCE"] = f"{instance_name(settings)}-up"
         return {
             **{VARIABLE_PREFIX + name: value for name, value in variables.items()},
             **self.fakes.environment,
             **IMPORT_ENVIRONMENT,
-            **self.services,
+            **self.service_environment,
         }
 
     def _is_answering(self) -> bool:
@@ -284,14 +285,14 @@ class RunningService:
         )
         for path in self.ready_files:
             write_ready(path, ready)
-        if not self.announced:
-            self.announced = True
+        if not self.is_announced:
+            self.is_announced = True
             self.on_ready(ready, monotonic() - self.started)
             for sentence in self.fakes.sentences:
                 click.echo(f"  alerts {sentence}")
 
 
-def banner(ready: Ready, seconds: float) -> None:
+def print_banner(ready: Ready, seconds: float) -> None:
     """Print the address, folders and next commands. The commands name the data folder unless it is the default."""
     from notifier.api.auth.dev_mode import INSECURE_WARNING
 

@@ -35,12 +35,14 @@ DIED, HUNG = "died", "hung"
 Start = Callable[[], RoleProcess | None]
 """Starts a process. Returns None if it can't be started yet.
 
-Raises OSError if there is no room for its log, or for one more process.
+Raises OSError if the disk has no room for its log, or if the machine allows no more processes.
 """
 
 
 @dataclass(slots=True, kw_only=True)
 class Child:
+    """One process of `up`, with its restarts."""
+
     role: str
     start: Start
     now: Callable[[], float] = monotonic
@@ -52,11 +54,12 @@ class Child:
     """Whether `up` is ready only after this process."""
     process: RoleProcess | None = None
     exit_codes: list[int] = field(default_factory=list)
-    """Exit codes since the process last ran for STEADY_UPTIME_SECONDS."""
+    """Exit codes of the latest processes. A process that ran for STEADY_UPTIME_SECONDS discards the earlier ones."""
     started_at: float = 0.0
-    due_at: float = 0.0
+    next_start_at: float = 0.0
     """Earliest time of the next start."""
     is_hung: bool = False
+    """Whether the process was killed because it sent no heartbeat."""
 
     @property
     def pid(self) -> int | None:
@@ -65,7 +68,7 @@ class Child:
     def supervise(self) -> None:
         """Start the process when it is due, detect its death, and kill it when it hangs. Never blocks."""
         if self.process is None:
-            if self.now() >= self.due_at:
+            if self.now() >= self.next_start_at:
                 self._start()
         elif (code := self.process.poll()) is not None:
             self._on_death(code)
@@ -81,14 +84,14 @@ class Child:
         except OSError:  # treat it as a process that died at once
             self._on_death(NOT_STARTED_EXIT_CODE)
 
-    def _kill(self, silence: float) -> None:
+    def _kill(self, silence_seconds: float) -> None:
         """Kill the process without SIGTERM, which a hung one may not handle. The next `supervise` detects its death."""
         assert self.process is not None
         LOGGER.warning(
             "no heartbeat from role %s (process %d) for %g s, killing and restarting it",
             self.role,
             self.process.pid,
-            silence,
+            silence_seconds,
         )
         self.is_hung = True
         os.killpg(self.process.pid, signal.SIGKILL)
@@ -99,7 +102,7 @@ class Child:
             self.exit_codes.clear()
         self.process = None
         self.exit_codes.append(code)
-        self.due_at = self.now() + BACKOFF.delay(len(self.exit_codes) - 1).total_seconds()
+        self.next_start_at = self.now() + BACKOFF.delay(len(self.exit_codes) - 1).total_seconds()
 
     def ask_to_stop(self) -> None:
         if self.process and self.process.poll() is None:
@@ -117,17 +120,17 @@ class Child:
 
 
 def make_start(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
-    """Return a function that starts `notifier` with these arguments.
+    """Return a function that starts a child process `notifier` with these arguments.
 
-    The process leads a process group and ends with this process. It gets its own interpreter if `forks` is None or the
-    fork fails.
+    The child leads a process group, and ends when this process ends. It gets an interpreter of its own if `forks` is
+    None or the fork fails.
     """
     command_line = [*arguments, "--parent", str(os.getpid())]
 
     def start() -> RoleProcess | None:
-        if forks and forks.pending():
+        if forks and forks.poll_start():
             return None
-        rotate_log(log)
+        rotate_large_log(log)
         with log.open("ab") as log_file:
             forked = forks.fork(command_line, environment, log_file) if forks else None
             return forked or start_interpreter(command_line, environment, log_file)
@@ -149,8 +152,8 @@ def start_interpreter(
     )
 
 
-def rotate_log(log: Path) -> None:
-    """Rotate a log that is too long. One older log is kept."""
+def rotate_large_log(log: Path) -> None:
+    """Rename a log of more than MAX_LOG_BYTES. It replaces the log that was renamed before."""
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         log.replace(log.with_suffix(".log.1"))
 

@@ -28,9 +28,9 @@ COUNT_INTERVAL_SECONDS = 0.5
 ACCEPTED_DEVICES: Mapping[Platform, str] = {
     Platform.APNS: "any app's token of 64 to 200 hexadecimal digits",
     Platform.FCM: "registration tokens, installation ids, and fixture-7 of the fixture's u7",
-    Platform.WEB: "any endpoint; it decrypts messages to those of the fixture, like /wpush/v2/fixture-7 of u7",
+    Platform.WEB: "any endpoint; messages to endpoints of the fixture, like /wpush/v2/fixture-7 of u7, are decrypted",
 }
-"""Description of the device addresses that each fake accepts, printed at its start."""
+"""Texts, printed at the start, that say which device addresses each fake accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +58,15 @@ class FakeProviderCommand:
                 self._print_end(server)
 
     def _print_start(self, hosted: "Hosted") -> None:
-        facts = self._facts(hosted)
+        start_report = self._start_report(hosted)
         if self.ready_file is not None:
-            replace_file(self.ready_file, json.dumps(facts, indent=2) + "\n")
+            replace_file(self.ready_file, json.dumps(start_report, indent=2) + "\n")
         if self.as_json:
-            print_json(facts)
+            print_json(start_report)
         else:
             click.echo(f"A fake of {hosted.platform} listens at {hosted.origin}; Ctrl-C stops it")
             for name in ("setting", "devices", "script", "alerts"):
-                click.echo(f"  {name:<7} {facts[name] or 'none'}")
+                click.echo(f"  {name:<7} {start_report[name] or 'none'}")
         sys.stdout.flush()
 
     def _print_end(self, hosted: "Hosted") -> None:
@@ -83,7 +83,7 @@ class FakeProviderCommand:
         else:
             click.echo(f"\r\x1b[K{_count_text(hosted)}" if sys.stdout.isatty() else _count_text(hosted))
 
-    def _facts(self, hosted: "Hosted") -> Mapping[str, str]:
+    def _start_report(self, hosted: "Hosted") -> Mapping[str, str]:
         return {
             "platform": str(hosted.platform),
             "url": hosted.origin,

@@ -19,6 +19,8 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeProviders:
+    """The fakes that `up` runs, all in one process."""
+
     ports: Mapping[Platform, int]
     """Ports of the fakes. They stay the same when the process that serves them is replaced."""
     data: Path
@@ -29,8 +31,8 @@ class FakeProviders:
     def of(cls, settings: Settings, reserve_port: Callable[[str, int], int]) -> Self:
         """Reserve a port for each fake that `up` must run.
 
-        A platform whose setting names a running fake needs none. Without the reservation, an outgoing connection of
-        another process could get the port while the fake starts or restarts.
+        If a platform's setting has the address of another fake, `up` runs none for it. Without the reservation, an
+        outgoing connection of another process could get the port while the fake starts or restarts.
         """
         push = settings.push
         faked = [provider for provider in Platform if push.is_faked(provider) and not push.settings_for(provider).fake]
@@ -56,7 +58,7 @@ class FakeProviders:
     def write_settings(self) -> None:
         """Write the push settings to the data folder. Raises FileUnwritable.
 
-        Commands that run beside `up` then use the same providers, even if their shell lacks its environment.
+        Commands that run beside `up` read them, because their shell may lack the environment variables of `up`.
         """
         fakes = {platform: _origin(port) for platform, port in self.ports.items()}
         replace_file(self.file, self.push.with_fakes(fakes).toml)
@@ -85,7 +87,7 @@ def require_script(push: PushSettings) -> None:
 
 
 def remove_stale_settings(data: Path) -> bool:
-    """Remove the push settings that a killed `up` left behind. Return whether there were any."""
+    """Remove the push settings that a killed `up` left behind. Return whether a file was removed."""
     file = data / PUSH_FILE
     try:
         read_ready(data)

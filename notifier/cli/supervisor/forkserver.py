@@ -22,9 +22,9 @@ from notifier.config import replace_environment
 READY = b"ready"
 NOT_ADOPTED = b"not adopted"
 MAX_REQUEST_BYTES = 1 << 20
-"""Size of the receive buffer. The kernel's own limit of a request is about a fifth of that."""
+"""Size of the receive buffer. The kernel limits a request to about a fifth of it."""
 ADOPTION_TIMEOUT_SECONDS = 2.0
-"""Seconds within which a forked role must become a child of `up`. This normally takes microseconds."""
+"""Seconds within which `up` must adopt a forked role as its child. This normally takes microseconds."""
 
 MODULES = (
     "notifier.__main__",
@@ -58,13 +58,13 @@ def main(profile: str, parent: int) -> None:
     with socket(fileno=os.dup(0)) as channel:
         for module in (*MODULES, *PROFILE_MODULES.get(profile, ())):
             import_module(module)
-        _freeze()
+        _freeze_objects()
         request = _serve(channel, parent)
     if request:
         _run_role(request)
 
 
-def _freeze() -> None:
+def _freeze_objects() -> None:
     """Exclude all current objects from garbage collection.
 
     Raises RuntimeError if an import started a thread, which would be missing in forks.
@@ -128,13 +128,13 @@ def _is_adopted(parent: int) -> bool:
     return os.getppid() == parent
 
 
-def _redirect(log: int) -> None:
-    """Read nothing from the standard input, and write everything to the log."""
+def _redirect(log_descriptor: int) -> None:
+    """Make the standard input empty, and write standard output and standard error to the log."""
     with open(os.devnull, "rb") as null:
         os.dup2(null.fileno(), 0)
     for stream in (1, 2):
-        os.dup2(log, stream)
-    os.close(log)
+        os.dup2(log_descriptor, stream)
+    os.close(log_descriptor)
 
 
 def _run_role(request: ForkRequest) -> None:

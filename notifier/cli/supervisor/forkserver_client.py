@@ -24,9 +24,9 @@ LOG_NAME = "forkserver"
 IMPORT_TIMEOUT_SECONDS = 60.0
 """Time limit of the imports. An idle machine needs one second. Imports are slow on a crowded machine."""
 FORK_TIMEOUT_SECONDS = 5.0
-"""Seconds for one fork, which takes milliseconds."""
-MAX_FAILURES = 2
-"""Consecutive failures after which no fork server is started any more. Each role then gets its own interpreter."""
+"""Time limit of one fork in seconds. A fork takes milliseconds."""
+MAX_CONSECUTIVE_FAILURES = 2
+"""Failed starts or forks in a row after which no fork server is started. Each role then gets its own interpreter."""
 IMPORT_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 """Bitmaps need no linear algebra. Without this numpy starts a thread per core, which a fork would lose."""
 ARGUMENT_PADDING = " " * 1000
@@ -53,10 +53,11 @@ class RoleProcess(Protocol):
 class RoleForks(Protocol):
     """Starts roles as forks of a process that has already imported their modules."""
 
-    def pending(self) -> bool:
-        """Return whether to wait, because the fork server is still starting. Also starts a server if none runs.
+    def poll_start(self) -> bool:
+        """Start the fork server if none runs. Return whether to wait, because it is still starting.
 
-        Returns False if a fork is possible now, or not possible at all. Never blocks.
+        Return False if a fork is possible now. Also return False if the fork server failed too often, so that the
+        caller starts an interpreter. Never blocks.
         """
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> RoleProcess | None:
@@ -64,12 +65,18 @@ class RoleForks(Protocol):
 
 
 OpenForks = Callable[[str, Path], AbstractContextManager[RoleForks | None]]
-"""Opens a fork server for a profile, with the folder of its log. Yields None if this system can't fork roles."""
+"""Opens a fork server. The arguments are the profile and the folder of the log.
+
+Yields None if this system can't fork roles.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
 class ForkedRole:
-    """A role that the fork server has forked. Like `subprocess.Popen`, which can't manage an existing process."""
+    """A role that the fork server has forked, with methods of `subprocess.Popen`.
+
+    A Popen itself can't manage a process that exists already.
+    """
 
     pid: int
     returncode: int | None = None
@@ -99,7 +106,7 @@ class ForkedRole:
 
 @dataclass(slots=True, kw_only=True)
 class ForkServer:
-    """Keeps a fork server running. Roles survive its end: they are children of this process."""
+    """Keeps a fork server running. Roles are children of this process, so they survive the end of the fork server."""
 
     profile: str
     log: Path
@@ -128,13 +135,13 @@ class ForkServer:
                 start_new_session=True,
             )
 
-    def pending(self) -> bool:
-        """Return whether to wait for a starting server. Also starts a new server after the last one has ended."""
+    def poll_start(self) -> bool:
+        """Start a server if none runs and not too many have failed. Return whether one is starting."""
         if self.process and not self.is_ready:
             self._read_ready()
         if self.process and (self.process.poll() is not None):
             self._fail()
-        if self.process is None and self.failures < MAX_FAILURES:
+        if self.process is None and self.failures < MAX_CONSECUTIVE_FAILURES:
             try:
                 self.start()
             except OSError:
@@ -166,10 +173,10 @@ class ForkServer:
     def _fail(self) -> None:
         self.failures += 1
         self.end()
-        if self.failures == MAX_FAILURES:
+        if self.failures == MAX_CONSECUTIVE_FAILURES:
             LOGGER.warning(
-                "%d forks failed in a row, each role gets an interpreter of its own: see %s",
-                MAX_FAILURES,
+                "%d consecutive failures of the fork server, each role gets an interpreter of its own: see %s",
+                MAX_CONSECUTIVE_FAILURES,
                 self.log,
             )
 
@@ -189,7 +196,7 @@ class ForkServer:
         try:
             return int(self.channel.recv(64))
         except TimeoutError:
-            # A role that reports after the shutdown fails and ends. A report that arrived just before is still read.
+            # A role that reports after the shutdown gets an error and ends. A report from before it is still read.
             self.channel.shutdown(socket.SHUT_RDWR)
             return int(self.channel.recv(64))
 
@@ -198,13 +205,13 @@ class ForkServer:
 def fork_server(profile: str, logs: Path) -> Iterator[ForkServer | None]:
     """Run a fork server while the block lasts.
 
-    Yields None on macOS, where forks aren't safe because the system's own libraries start threads.
+    Yields None on other systems than Linux. On macOS, forks aren't safe: the system's own libraries start threads.
     """
     if sys.platform != "linux":
         yield None
         return
     server = ForkServer(profile=profile, log=logs / f"{LOG_NAME}.log")
-    server.pending()
+    server.poll_start()
     try:
         yield server
     finally:

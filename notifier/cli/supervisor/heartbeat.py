@@ -20,7 +20,10 @@ delay between two retries 2 s.
 """
 
 START_TIMEOUT_SECONDS = 180.0
-"""Seconds until the first heartbeat. An idle machine needs one; imports can be slow on a crowded machine."""
+"""Seconds after its start within which a role must send its first heartbeat.
+
+An idle machine needs one second, but imports can be slow on a crowded machine.
+"""
 
 MAX_CHECK_GAP_SECONDS = 5.0
 """Seconds without a check after which the supervisor assumes that it was stopped, or the machine suspended.
@@ -40,7 +43,7 @@ class HeartbeatSender:
     def __call__(self) -> None:
         """Touch the file if a heartbeat is due. Cheap enough for every iteration of a loop.
 
-        Never raises: a full disk is no reason to stop.
+        Ignores OSError: a role need not stop because the disk is full.
         """
         if self.now() >= self.last_sent_at + HEARTBEAT_INTERVAL_SECONDS:
             self.last_sent_at = self.now()
@@ -67,25 +70,27 @@ class HeartbeatWatch:
     file: Path
     limits: HeartbeatLimits = field(default_factory=HeartbeatLimits)
     now: Callable[[], float] = monotonic
-    touched_at: int = 0
+    file_time_ns: int = 0
+    """Modification time of the file at the last check."""
     has_beaten: bool = False
     """Whether the current process has sent a heartbeat."""
     silent_since: float = 0.0
+    """Time of the last change of the file, or of the last restart of the time limit."""
     checked_at: float = 0.0
 
     def restart(self) -> None:
         """Start watching a new process. Ignores heartbeats of the previous one."""
-        self.touched_at, self.has_beaten = self._touched_at(), False
+        self.file_time_ns, self.has_beaten = self._file_time_ns(), False
         self.silent_since = self.checked_at = self.now()
 
     def is_hung(self) -> bool:
         """Return whether the role has been silent for longer than its limit.
 
-        Call it continually. After a pause of the supervisor itself, the time limit starts again.
+        Call it several times a second. After more than MAX_CHECK_GAP_SECONDS without a call, the time limit restarts.
         """
-        now, touched_at = self.now(), self._touched_at()
-        if touched_at != self.touched_at:
-            self.touched_at, self.has_beaten, self.silent_since = touched_at, True, now
+        now, file_time_ns = self.now(), self._file_time_ns()
+        if file_time_ns != self.file_time_ns:
+            self.file_time_ns, self.has_beaten, self.silent_since = file_time_ns, True, now
         elif now > self.checked_at + MAX_CHECK_GAP_SECONDS:
             self.silent_since = now
         self.checked_at = now
@@ -98,14 +103,14 @@ class HeartbeatWatch:
     def limit(self) -> float:
         return self.limits.max_silence if self.has_beaten else self.limits.start_timeout
 
-    def _touched_at(self) -> int:
+    def _file_time_ns(self) -> int:
         try:
             return self.file.stat().st_mtime_ns
         except OSError:
             return 0
 
     def _proves_hang(self) -> bool:
-        """Return whether silence proves a hang: not if the supervisor can't touch the file either."""
+        """Return False if the supervisor can't touch the file either: then silence is no proof of a hang."""
         try:
             self.file.touch()
         except OSError:
@@ -113,10 +118,10 @@ class HeartbeatWatch:
         return True
 
 
-def single_role_file(data: Path, role: str) -> Path:
+def standalone_heartbeat_file(data: Path, role: str) -> Path:
     """Return the heartbeat file of a role that was started without `notifier up`.
 
-    `up` watches another file for its own role. A shared file would hide a hang of that role.
+    `up` watches another file for its own process of the role. A shared file would hide a hang of that process.
     """
     return heartbeat_file(data, f"{role}.alone")
 
@@ -146,9 +151,9 @@ class ThreadProgress:
     def tracked(
         self, name: str, step: Callable[[], object], idle: float, timeout: float = STEP_TIMEOUT_SECONDS
     ) -> Callable[[], object]:
-        """Return the step wrapped so that it reports its begin and end.
+        """Return a function that runs the step and reports its begin and its end, also an end by an error.
 
-        A step that ends with an error reports its end as well: a thread that waits for a store still works.
+        A thread that retries during an outage still works. `idle` and `timeout` are in seconds.
         """
         max_pause = max(idle, BACKOFF.longest.total_seconds())
         self.deadlines[name] = self.now() + timeout

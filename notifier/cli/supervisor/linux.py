@@ -16,7 +16,7 @@ ARG_START = 45
 
 @contextmanager
 def adopting_orphans() -> Iterator[None]:
-    """Make orphans among the descendants of this process its children, while the block lasts."""
+    """Adopt each descendant whose own parent ends while the block lasts: it becomes a child of this process."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield
@@ -25,7 +25,7 @@ def adopting_orphans() -> Iterator[None]:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the main thread of its parent ends."""
+    """Have the kernel kill this process when its parent ends, or the parent's thread that started it."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent ended before the call
         os.kill(os.getpid(), signal.SIGKILL)
@@ -34,8 +34,8 @@ def end_with_parent(parent: int) -> None:
 def set_command_line(arguments: Sequence[str]) -> None:
     """Show these arguments in `ps`, so that operators can tell forked roles apart.
 
-    Overwrites the memory that the kernel shows as the command line, and truncates to its length. The interpreter no
-    longer needs that memory: it copied its arguments at its start.
+    Overwrites the memory that the kernel shows as the command line. Arguments that don't fit into it are cut off. The
+    interpreter no longer needs that memory: it copied its arguments at its start.
     """
     if sys.platform != "linux":
         return

@@ -58,8 +58,8 @@ METRIC_FILE_BYTES = 128 << 10
 def share_metrics(folder: Path, role: str) -> None:
     """Share the metrics of this process through files. Call it before creating the first metric. Raises DiskFull.
 
-    The files belong to the role and not to the process: a replacement continues the counts of the dead process. So no
-    files are left over, and no sum over the files decreases.
+    The files belong to the role and not to the process: a replacement continues the counts of the dead process. No
+    file is left behind by a dead process, and counters never decrease.
     """
     preallocate_metric_files(folder, role)
     set_in_environment("PROMETHEUS_MULTIPROC_DIR", str(folder))
@@ -71,8 +71,8 @@ def share_metrics(folder: Path, role: str) -> None:
 def preallocate_metric_files(folder: Path, role: str) -> None:
     """Preallocate the metric files of a role. Raises DiskFull.
 
-    The library maps these files into memory and creates them sparse. On a full disk the first count that falls into a
-    hole would kill the process (SIGBUS). The library uses an existing file with content as it is.
+    The library maps these files into memory. Those that it creates itself are sparse: on a full disk, the first count
+    that falls into a hole would kill the process (SIGBUS). It uses an existing file with content as it is.
     """
     draft = folder / f".{role}"
     try:

@@ -20,7 +20,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 """Arguments of `notifier` that run the first process of each role."""
 
 MAX_DEFAULT_API_PROCESSES = 4
-"""Default maximum of API processes. More would compete for the same files or engines, and have not been measured."""
+"""Most API processes by default. More would compete for the same files or engines, and have not been measured."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """File of cgroup version 2 with the CPU quota of the container."""
 
@@ -50,10 +50,8 @@ def api_processes(settings: Settings) -> int:
 def default_api_processes(cores: int) -> int:
     """Return half of the cores, but at least 1 and at most MAX_DEFAULT_API_PROCESSES.
 
-    The pump, the workers and the store need the other cores.
-
-    Measured on two cores (decision 57): two processes answer three times as many readers, but rows of P0 take longer
-    under that load.
+    The pump, the workers and the store need the other cores. On two cores, two processes answer three times as many
+    readers as one, but rows of P0 take longer under that load (decision 57).
     """
     return max(1, min(MAX_DEFAULT_API_PROCESSES, cores // 2))
 

@@ -17,15 +17,15 @@ from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System
 
 MAX_RECORD_WAIT = timedelta(milliseconds=250)
-"""Longest wait of a consumer, which a new record ends early.
+"""Longest wait of a consumer for a record. A new record ends the wait.
 
-If it polled five times as often, an idle pump would use a fifth of a core.
+With a fifth of this time, an idle pump would use a fifth of a core.
 """
 DISPATCH_INTERVAL = timedelta(milliseconds=20)
 RECONCILE_INTERVAL = timedelta(seconds=1)
 LIVE_FLUSH_INTERVAL = timedelta(seconds=0.5)
-REBUILD_TIMEOUT_SECONDS = 600.0
-"""Time limit in seconds for one round of the reconciler or the roll-up. Both have rare long rounds.
+LONG_STEP_TIMEOUT_SECONDS = 600.0
+"""Time limit in seconds for one step of the reconciler or the roll-up, which takes long in rare cases.
 
 After a flush, the reconciler restores the bursts of three days in Redis. At the start of a day, the roll-up merges a
 hundred thousand bitmaps for 200 million users.
@@ -38,7 +38,7 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 With Python's default of 5 ms, a round of the dispatcher would delay the router too long.
 """
 STOP_TIMEOUT_SECONDS = 1.5
-"""Seconds that a loop has to stop. The next process repeats what was not finished."""
+"""Seconds that all loops together have to stop. The next process repeats what was not finished."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +48,7 @@ class StreamLoop:
     processor: StreamProcessor
     stream: str
     lag_read_at: float = field(default=0.0)
+    """Monotonic time in seconds."""
 
     def __call__(self) -> int:
         try:
@@ -70,8 +71,8 @@ def run(
 ) -> None:
     """Run all loops until `stopping` is set, then close the consumers.
 
-    Closing lets another process read their partitions at once. `on_ready` is called when all loops have started.
-    `beat` is called repeatedly, but only while every loop makes progress.
+    After the close, another process can read their partitions at once. `on_ready` is called when all loops have
+    started. `beat` is called repeatedly, but only while every loop makes progress.
     """
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     progress = ThreadProgress()
@@ -86,12 +87,12 @@ def run(
     loops = [loop(stream_loop.stream, stream_loop, timedelta(0)) for stream_loop in stream_loops]
     loops += [
         loop("dispatcher", build_dispatcher(system), DISPATCH_INTERVAL),
-        loop("reconciler", build_reconciler(system), RECONCILE_INTERVAL, REBUILD_TIMEOUT_SECONDS),
+        loop("reconciler", build_reconciler(system), RECONCILE_INTERVAL, LONG_STEP_TIMEOUT_SECONDS),
         loop("live_publisher", system.live_publisher.flush, LIVE_FLUSH_INTERVAL),
         loop("monitor", _without_result(build_load_monitor(system)), system.settings.monitor_every),
     ]
-    if every := system.settings.roll_up_every:
-        loops.append(loop("rollup", build_activity_roll_up(system).run, every, REBUILD_TIMEOUT_SECONDS))
+    if interval := system.settings.roll_up_every:
+        loops.append(loop("rollup", build_activity_roll_up(system).run, interval, LONG_STEP_TIMEOUT_SECONDS))
     threads = [Thread(target=loop_.run, name=loop_.name, daemon=True) for loop_ in loops]
     for thread in threads:
         thread.start()
@@ -100,7 +101,7 @@ def run(
         if progress.all_on_time():
             beat()
     _join(threads)
-    # Close only consumers whose thread has ended. If a consumer can't be closed, as in an outage, its lease expires.
+    # Close only consumers whose thread has ended. The leases of the other consumers expire.
     stopped = [stream_loop for stream_loop, thread in zip(stream_loops, threads, strict=False) if not thread.is_alive()]
     closers = [Thread(target=_close, args=[stream_loop], daemon=True) for stream_loop in stopped]
     for thread in closers:

@@ -16,7 +16,7 @@ STOP_TIMEOUT_SECONDS = 2.5
 """Seconds that the roles have to stop. A slower process is killed, which loses nothing."""
 
 MAX_START_FAILURES = 5
-"""Number of exits of one role after which `up` fails. It applies only until all roles were up together once."""
+"""Number of exits of one role after which `up` fails. Once all roles were up together, there is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Supervisor:
     other_pids: Callable[[], Mapping[str, int]]
     """Returns the ids of processes that the supervisor does not manage, by role."""
     last_log_line: Callable[[str], str]
-    """Returns the last log line of a role, as the reason of its end."""
+    """Returns the last log line of a role. It usually says why the role ended."""
     stopping: Signal
 
     def run(self) -> None:
@@ -52,9 +52,10 @@ class Supervisor:
             self._stop()
 
     def _announce_changes(self, pids: Mapping[str, int], announced: Mapping[str, int]) -> Mapping[str, int]:
-        """Announce the process ids, and return those that are announced now.
+        """Announce the process ids, and return the ids that were announced last.
 
-        On a full disk the roles continue to run, and the next check tries again. Raises Unwritable only the first time.
+        Raises Unwritable if the first announcement fails. If a later one fails, as on a full disk, the roles continue
+        to run, and the next check tries again.
         """
         try:
             self.announce(pids)

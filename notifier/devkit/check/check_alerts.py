@@ -72,7 +72,7 @@ class AlertGuarantees:
 
     None disables this rule, and also the rule that a user gets at most one alert per tweet.
     """
-    is_once: bool = True
+    forbids_repeats: bool = True
     """Whether no alert may arrive twice. After a process was killed a repeated alert replaces the first."""
     caps_are_exact: bool = True
     """Whether the cap counters were never lost, so that no user exceeds a cap."""
@@ -115,7 +115,7 @@ class ExpectedAlerts:
         ]
         member_count = sum(len(members) for by_shard in self.expected.values() for members in by_shard.values())
         repeated = sum(count - 1 for bursts in counts.values() for count in bursts.values())
-        if repeated and guarantees.is_once:
+        if repeated and guarantees.forbids_repeats:
             wrong.append(f"{repeated} alerts were repeated, although no process was killed")
         result = agreement("alerts_equal_oracle", wrong, n=member_count)
         if not result.ok:

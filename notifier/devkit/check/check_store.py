@@ -55,9 +55,9 @@ def merge_rows(rows: Iterable[StoredRow]) -> StoredRecipients:
         np.add.at(row_counts[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.offsets(), 1)
     shards = {shard for _, shard in row_counts}
     for shard in shards:
-        total = sum(reached.astype(np.int64) for (_, row_shard), reached in row_counts.items() if row_shard == shard)
+        total = sum(counts.astype(np.int64) for (_, row_shard), counts in row_counts.items() if row_shard == shard)
         merged.duplicates += int((np.asarray(total) > 1).sum())
-    merged.by_tier = {key: reached > 0 for key, reached in row_counts.items()}
+    merged.by_tier = {key: counts > 0 for key, counts in row_counts.items()}
     return merged
 
 
@@ -69,17 +69,19 @@ class StoreCheck:
     archive: Archive
     bursts_port: Bursts
     world: World
-    reached: dict[BurstKey, StoredRecipients] = field(default_factory=dict)
+    recipients: dict[BurstKey, StoredRecipients] = field(default_factory=dict)
     alerts: ExpectedAlerts = field(default_factory=ExpectedAlerts)
     """Expected alerts, complete once `rows_equal_oracle` has run."""
 
     def truth(self, accepted: Sequence[Tweet]) -> ExpectedResult:
         bursts = {burst.key: burst for burst in self.archive.bursts()}
         return ExpectedResult(
-            world=self.world, facts=[fact for tweet in accepted for fact in self._facts(tweet)], bursts=bursts
+            world=self.world,
+            mentions=[mention for tweet in accepted for mention in self._expected_mentions(tweet)],
+            bursts=bursts,
         )
 
-    def _facts(self, tweet: Tweet) -> Iterator[ExpectedMention]:
+    def _expected_mentions(self, tweet: Tweet) -> Iterator[ExpectedMention]:
         stored = self.bursts_port.outcomes(SOURCE, tweet.id)
         for account in tweet.mentioned:
             bursts = [outcome.burst for outcome in stored if outcome.account == account and outcome.burst]
@@ -87,24 +89,24 @@ class StoreCheck:
 
     def nothing_lost(self, truth: ExpectedResult, refused: Collection[str]) -> Finding:
         """Check that each accepted mention is in one MENTION and one SELF burst of its account, and in no other."""
-        return agreement("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.facts))
+        return agreement("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.mentions))
 
     def rows_equal_oracle(self, truth: ExpectedResult) -> Finding:
         """Compare every member of every tier in every shard, without sampling."""
         wrong = [line for burst in truth.bursts.values() for line in self._differences(truth, burst)]
-        people = sum(reached.people() for reached in self.reached.values())
+        people = sum(burst_recipients.people() for burst_recipients in self.recipients.values())
         finding = agreement("rows_equal_oracle", wrong, n=len(truth.bursts))
         return finding if wrong else _with_detail(finding, f"{people:,} deliveries compared, user by user")
 
     def _differences(self, truth: ExpectedResult, burst: Burst) -> Iterator[str]:
-        reached = self.reached[burst.key] = merge_rows(self.archive.rows(burst.key))
-        shards = {shard for _, shard in reached.by_tier} | set(truth.shards(burst.key.subject))
+        recipients = self.recipients[burst.key] = merge_rows(self.archive.rows(burst.key))
+        shards = {shard for _, shard in recipients.by_tier} | set(truth.shards(burst.key.subject))
         for shard in sorted(shards):
             expected = truth.tiers(burst, shard)
             self.alerts.expect(burst, shard, expected, truth.with_device(shard))
             for tier in TIERS:
-                missing = int((expected[tier] & ~reached.tier(tier, shard)).sum())
-                extra = int((reached.tier(tier, shard) & ~expected[tier]).sum())
+                missing = int((expected[tier] & ~recipients.tier(tier, shard)).sum())
+                extra = int((recipients.tier(tier, shard) & ~expected[tier]).sum())
                 if missing or extra:
                     yield f"{burst.key} {tier} shard {shard}: {missing} missing, {extra} extra"
 
@@ -114,9 +116,9 @@ class StoreCheck:
 
     def duplicates(self) -> list[str]:
         return [
-            f"{key}: {reached.duplicates} users have more than one row"
-            for key, reached in self.reached.items()
-            if reached.duplicates
+            f"{key}: {recipients.duplicates} users have more than one row"
+            for key, recipients in self.recipients.items()
+            if recipients.duplicates
         ]
 
     def totals_balance(self, truth: ExpectedResult) -> Finding:
@@ -200,16 +202,20 @@ class StoreCheck:
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
         """Check that without collapsing each mention of a subject below the size limit has its own burst and rows."""
-        mentions = [(fact, key) for fact in truth.facts for key in fact.bursts if self._is_uncollapsed(key.subject)]
+        uncollapsed = [
+            (mention, key) for mention in truth.mentions for key in mention.bursts if self._is_uncollapsed(key.subject)
+        ]
         shared = [
             f"{key} has {n} mentions"
             for key, n in truth.counts().items()
             if n > 1 and self._is_uncollapsed(key.subject)
         ]
         rowless = [
-            f"{key} has no rows" for _, key in mentions if self._expects_rows(truth, key) and not self._row_count(key)
+            f"{key} has no rows"
+            for _, key in uncollapsed
+            if self._expects_rows(truth, key) and not self._row_count(key)
         ]
-        return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
+        return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(uncollapsed))
 
     def _is_uncollapsed(self, subject: Subject) -> bool:
         if subject.kind is not Kind.MENTION:
@@ -221,7 +227,7 @@ class StoreCheck:
         return any(f.any() for shard in truth.shards(key.subject) for f in truth.tiers(burst, shard).values())
 
     def _row_count(self, key: BurstKey) -> int:
-        return self.reached[key].rows
+        return self.recipients[key].rows
 
 
 def is_drained(ledger: Ledger, deferred: DeferredBursts, outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
@@ -245,13 +251,14 @@ def is_drained(ledger: Ledger, deferred: DeferredBursts, outcomes: Bursts, waiti
 
 
 def _misplaced(truth: ExpectedResult) -> Iterator[str]:
-    for fact in truth.facts:
-        subjects = sorted(key.subject for key in fact.bursts)
-        expected = sorted(Subject(kind, fact.account) for kind in (Kind.MENTION, Kind.SELF))
+    for mention in truth.mentions:
+        subjects = sorted(key.subject for key in mention.bursts)
+        expected = sorted(Subject(kind, mention.account) for kind in (Kind.MENTION, Kind.SELF))
         if subjects != expected:
-            yield f"{fact.tweet.id} for {fact.account} is in the wrong bursts: {[str(key) for key in fact.bursts]}"
-        elif any(key not in truth.bursts for key in fact.bursts):
-            yield f"{fact.tweet.id} for {fact.account} is in a burst that doesn't exist"
+            wrong_bursts = [str(key) for key in mention.bursts]
+            yield f"{mention.tweet.id} for {mention.account} is in the wrong bursts: {wrong_bursts}"
+        elif any(key not in truth.bursts for key in mention.bursts):
+            yield f"{mention.tweet.id} for {mention.account} is in a burst that doesn't exist"
 
 
 def _miscounted(truth: ExpectedResult) -> Iterator[str]:

@@ -33,17 +33,19 @@ class ExpectedResult:
     """Expected rows, inboxes and counts of a storm."""
 
     world: World
-    facts: Sequence[ExpectedMention]
+    mentions: Sequence[ExpectedMention]
     bursts: Mapping[BurstKey, Burst]
     _flags: dict[tuple[int, int], tuple[Flags, Flags]] = field(default_factory=dict)
 
     def counts(self) -> Mapping[BurstKey, int]:
         """Return the number of accepted mentions in each burst."""
-        return Counter(key for fact in self.facts for key in fact.bursts)
+        return Counter(key for mention in self.mentions for key in mention.bursts)
 
     def inbox(self, fixture_user: FixtureUser) -> list[BurstKey]:
         """Return the bursts that the user must see, newest first."""
-        seen = {key for fact in self.facts for key in fact.bursts if self._sees(fixture_user, key.subject, fact)}
+        seen = {
+            key for mention in self.mentions for key in mention.bursts if self._sees(fixture_user, key.subject, mention)
+        }
         return sorted(seen, key=lambda key: (self.bursts[key].opened_at, key), reverse=True)
 
     def tiers(self, burst: Burst, shard: int) -> Mapping[Tier, Flags]:
@@ -113,14 +115,14 @@ class ExpectedResult:
     def _owner(self, subject: Subject) -> int:
         return self.world.star_member(self.world.stars[subject.owner])
 
-    def _sees(self, fixture_user: FixtureUser, subject: Subject, fact: ExpectedMention) -> bool:
+    def _sees(self, fixture_user: FixtureUser, subject: Subject, mention: ExpectedMention) -> bool:
         """Return whether the user sees the mention under this subject.
 
         Users see mentions of themselves and of accounts that they follow and have not muted. They see a protected
         author's tweet only if they follow the author, muted or not.
         """
-        author = fact.tweet.author
-        if fact.tweet.protected and author != fixture_user.user and not self._follows(fixture_user, author):
+        author = mention.tweet.author
+        if mention.tweet.protected and author != fixture_user.user and not self._follows(fixture_user, author):
             return False
         if subject.kind is Kind.SELF:
             return subject.owner == fixture_user.user

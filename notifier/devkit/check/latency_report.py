@@ -11,12 +11,12 @@ from notifier.devkit.fixture.world import World
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import BurstProgress
 
-P0_P95_S = 1.0
-P0_SHARED_P95_S = 3.0
+P0_P95_LIMIT_SECONDS = 1.0
+P0_SHARED_P95_LIMIT_SECONDS = 3.0
 """Limit if Cassandra, Kafka and the storm share the cores with the workers: on two cores P0 misses one second."""
-P0_LARGE_P95_S = 4.0
-P0_COLD_P95_S = 10.0
-VIP_PUSH_P95_S = 5.0
+P0_LARGE_P95_LIMIT_SECONDS = 4.0
+P0_COLD_P95_LIMIT_SECONDS = 10.0
+VIP_PUSH_P95_LIMIT_SECONDS = 5.0
 """Product requirement from event to provider, for at most 1,000 VIPs with a device per burst."""
 TIMED_FINDINGS = frozenset({"p0_p95_s", "p0_cold_p95_s", "p0_200m_p95_s", "vip_push_p95_s"})
 """Results that may fail on a busy machine although the service is correct."""
@@ -40,15 +40,17 @@ def latency_findings(
     """
     warm = [progress for progress in progress_rows if progress.plan.accepted_at >= since]
     small = latency.slice_latencies(warm, [Tier.P0], max_followers=LARGE_FOLLOWERS)
-    p0_limit = P0_SHARED_P95_S if is_shared else P0_P95_S
+    p0_limit = P0_SHARED_P95_LIMIT_SECONDS if is_shared else P0_P95_LIMIT_SECONDS
     yield _latency_finding("p0_p95_s", small, p0_limit if has_limits else None)
     if cold := latency.slice_latencies(
         (progress for progress in progress_rows if progress.plan.accepted_at < since), [Tier.P0]
     ):
-        yield _latency_finding("p0_cold_p95_s", cold, P0_COLD_P95_S if has_limits else None)
+        yield _latency_finding("p0_cold_p95_s", cold, P0_COLD_P95_LIMIT_SECONDS if has_limits else None)
     if world.followers > LARGE_FOLLOWERS:
         yield _latency_finding(
-            "p0_200m_p95_s", latency.slice_latencies(warm, [Tier.P0]), P0_LARGE_P95_S if has_limits else None
+            "p0_200m_p95_s",
+            latency.slice_latencies(warm, [Tier.P0]),
+            P0_LARGE_P95_LIMIT_SECONDS if has_limits else None,
         )
     for tier in (Tier.P1, Tier.P2):
         tier_waits = latency.slice_latencies(warm, [tier])
@@ -74,7 +76,7 @@ def vip_push_finding(
     if not any(alerts.vip_members(since).values()):
         return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP alert was expected.")
     waits = [(wait, 1) for wait in alerts.vip_waits(arrived, since)]
-    return _latency_finding("vip_push_p95_s", waits, VIP_PUSH_P95_S if has_limit else None)
+    return _latency_finding("vip_push_p95_s", waits, VIP_PUSH_P95_LIMIT_SECONDS if has_limit else None)
 
 
 def _latency_finding(name: str, waits: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:

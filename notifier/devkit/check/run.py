@@ -31,7 +31,7 @@ from notifier.devkit.check.latency_report import latency_findings, vip_push_find
 from notifier.devkit.check.traffic import WARM_UP_SECONDS, SentEvents, Storm, Tweet, tweets, warm_up_tweets
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture import users as fixture_users
-from notifier.devkit.fixture.load import NO_ROLL_UP, WorldLoader, write_world_note
+from notifier.devkit.fixture.load import NO_ROLL_UP, WorldLoader, write_world_marker
 from notifier.devkit.fixture.world import World
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import Unavailable
@@ -47,7 +47,7 @@ DRAIN_TIMEOUT_SECONDS = 300.0
 TOKEN_LIFETIME = timedelta(hours=1)
 STORM_AFTER_OUTAGE_SECONDS = 5.0
 """Seconds for which the storm continues after a store outage."""
-MAX_LETTERS = 100
+MAX_READ_DEAD_LETTERS = 100
 NEVER = datetime.max.replace(tzinfo=UTC)
 MAX_STORM_FANOUTS = 3
 Report = Callable[[str], None]
@@ -112,7 +112,7 @@ class CheckPlan:
         """Guarantees for alerts. Redis counts the caps, so they are not exact if it loses data."""
         caps_are_exact = not any("valkey" in fault for fault in self.faults)
         return AlertGuarantees(
-            hourly_cap=self.settings().push.hourly, is_once=not self.faults, caps_are_exact=caps_are_exact
+            hourly_cap=self.settings().push.hourly, forbids_repeats=not self.faults, caps_are_exact=caps_are_exact
         )
 
     @property
@@ -149,7 +149,7 @@ class CheckRun:
                 f"their window is {window:.0f} s or more"
             )
         self.report("loading users")
-        write_world_note(self.plan.data, self.plan.world)
+        write_world_marker(self.plan.data, self.plan.world)
         WorldLoader.into(self.ports)(self.plan.world)
         self.report("starting")
         with self.instance:
@@ -284,7 +284,7 @@ class CheckRun:
 
     def _check_faults(self) -> Iterator[Finding]:
         if self.plan.faults:
-            letters, n = self.ports.dead_letters.list(MAX_LETTERS), len(self.storm.sent.accepted)
+            letters, n = self.ports.dead_letters.list(MAX_READ_DEAD_LETTERS), len(self.storm.sent.accepted)
             yield agreement("no_dead_letters", [f"{letter.stage}: {letter.cause}" for letter in letters], n=n)
             if STORE_OUTAGE in self.plan.faults:
                 yield self.observer.finding()

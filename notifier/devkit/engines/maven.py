@@ -26,7 +26,7 @@ def jars(pom: Path, cache: Path) -> Path:
     return folder
 
 
-def missing() -> list[str]:
+def missing_tools() -> list[str]:
     """Return the required tools that are not installed on this machine."""
     return [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
 

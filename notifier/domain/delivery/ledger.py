@@ -19,7 +19,7 @@ class Fact(StrEnum):
     """Queued for the n-th time."""
     ATTEMPT = "attempt"
     """Failed for the n-th time, and not because of an outage."""
-    DEFERRED = "waits"
+    DEFERRED = "deferred"
     """Deferred for the n-th time: members are in quiet hours, or a provider asked for a later retry."""
     PARKED = "parked"
     """Held by a throttle."""
@@ -70,8 +70,8 @@ class Claim:
 class State(StrEnum):
     PLANNED = "planned"
     PARKED = "parked"
-    WAITING = "waiting"
-    """Deferred to a later time."""
+    DEFERRED = "deferred"
+    """Can't run before a known time."""
     IN_FLIGHT = "in_flight"
     PULLED = "pulled"
     DEAD = "dead"
@@ -139,7 +139,7 @@ class SliceState:
         if self.final_entry is not None:
             return State(str(self.final_entry.fact))
         if self.is_deferred(now):
-            return State.WAITING
+            return State.DEFERRED
         if self.is_in_flight(now):
             return State.IN_FLIGHT
         return State.PARKED if self.parked_by & set(throttles) else State.PLANNED

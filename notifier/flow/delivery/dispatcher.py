@@ -165,7 +165,7 @@ class Dispatcher:
     def _report_backlog(self) -> None:
         backlogs = self.backlog.pool_backlogs()
         for pool, pool_backlog in backlogs.items():
-            self.metrics.waiting_slices.labels(pool).set(pool_backlog.slices)
+            self.metrics.runnable_slices.labels(pool).set(pool_backlog.slices)
             # Lane guards set this metric, too. But workers of a stopped pool get no slices, so they miss its resume.
             self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped_pools)
         with suppress(CacheUnavailable):  # fails open: without a report, the backpressure ignores the backlog

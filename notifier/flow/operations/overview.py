@@ -259,7 +259,7 @@ class AudienceFreshness:
     activity: ActiveSetFreshness
     rolled_up_at: datetime | None
     """When activity was last rolled up into the active sets; None if that is unknown."""
-    unread_records: Mapping[str, int]
+    unprocessed_records: Mapping[str, int]
     """Records of each stream that the indexers have not finished, counted up to MAX_COUNTED_RECORDS."""
 
 
@@ -267,11 +267,11 @@ def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval
     """Return the age of the audience data. Raises LogUnavailable."""
     activity, rolled_up_at = active_set_state(hours, clock, interval)
     groups = topics.GROUPS
-    unread_records = {
+    unprocessed_records = {
         stream: sum(1 for _ in log.read_uncommitted(stream, groups[stream], MAX_COUNTED_RECORDS))
         for stream in AUDIENCE_STREAMS
     }
-    return AudienceFreshness(activity=activity, rolled_up_at=rolled_up_at, unread_records=unread_records)
+    return AudienceFreshness(activity=activity, rolled_up_at=rolled_up_at, unprocessed_records=unprocessed_records)
 
 
 def active_set_state(

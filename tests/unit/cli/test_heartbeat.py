@@ -39,7 +39,7 @@ class Watched:
     def beat(self) -> None:
         """Change the file's time; only a change matters, not the time itself."""
         self.pulse.file.touch()
-        os.utime(self.pulse.file, ns=(0, self.pulse.touched_at + 1))
+        os.utime(self.pulse.file, ns=(0, self.pulse.file_time_ns + 1))
 
     def hung_within(self, seconds: float) -> bool:
         """Return whether a check within these seconds finds it hung."""

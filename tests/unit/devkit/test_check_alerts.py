@@ -89,7 +89,7 @@ def test_correct_alerts_pass() -> None:
 
 def test_repeated_alert_passes_only_after_a_kill() -> None:
     lines, alerts = correct_log()
-    finding = alerts.finding([*lines, lines[0]], finished(), AlertGuarantees(is_once=False))
+    finding = alerts.finding([*lines, lines[0]], finished(), AlertGuarantees(forbids_repeats=False))
     assert finding.ok
     assert f"{len(lines) + 1} alerts on {len(lines)} devices, 1 of them repeated" in finding.detail
     assert not alerts.finding([*lines, lines[0]], finished(), AlertGuarantees()).ok
@@ -113,13 +113,13 @@ def test_unexpected_alert_fails() -> None:
         replace(line, collapse_id="of nothing"),
         replace(line, platform="carrier pigeon"),
     ):
-        assert not alerts.finding([*lines, unexpected], finished(), AlertGuarantees(is_once=False)).ok
+        assert not alerts.finding([*lines, unexpected], finished(), AlertGuarantees(forbids_repeats=False)).ok
 
 
 def test_alert_to_a_celebrity_fails() -> None:
     lines, alerts = correct_log()
     own_alert = replace(lines[0], collapse_id=burst_alert(BURSTS[1]).collapse_id)
-    assert not alerts.finding([*lines, own_alert], finished(), AlertGuarantees(is_once=False)).ok
+    assert not alerts.finding([*lines, own_alert], finished(), AlertGuarantees(forbids_repeats=False)).ok
 
 
 def test_run_without_alerts_fails() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from notifier.devkit.check.run import CheckPlan
 from notifier.devkit.fixture import users as fixture_users
-from notifier.devkit.fixture.load import NOTES, require_same_world, write_world_note
+from notifier.devkit.fixture.load import WORLD_MARKERS, require_same_world, write_world_marker
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import OtherWorld
 
@@ -16,20 +16,20 @@ WORLD = World(universe=400_000, followers=400_000, celebrities=3, seed=1)
 
 
 def test_folder_belongs_to_its_first_world(tmp_path: Path) -> None:
-    write_world_note(tmp_path, WORLD)
-    write_world_note(tmp_path, replace(WORLD))
+    write_world_marker(tmp_path, WORLD)
+    write_world_marker(tmp_path, replace(WORLD))
     with pytest.raises(OtherWorld, match="--seed 1"):
-        write_world_note(tmp_path, replace(WORLD, seed=2))
+        write_world_marker(tmp_path, replace(WORLD, seed=2))
     require_same_world(tmp_path, WORLD)
 
 
-@pytest.mark.parametrize("note", NOTES)
+@pytest.mark.parametrize("marker", WORLD_MARKERS)
 @pytest.mark.parametrize("text", [json.dumps(asdict(replace(WORLD, universe=500_000))), "", "[]", "{"])
-def test_note_of_another_or_invalid_world_is_refused(note: str, text: str, tmp_path: Path) -> None:
-    (tmp_path / note).write_text(text)
+def test_marker_of_another_or_invalid_world_is_refused(marker: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / marker).write_text(text)
     with pytest.raises(OtherWorld):
-        write_world_note(tmp_path, WORLD)
-    assert (tmp_path / note).read_text() == text
+        write_world_marker(tmp_path, WORLD)
+    assert (tmp_path / marker).read_text() == text
 
 
 @pytest.mark.parametrize(("collapse", "names"), [(0.0, ["nova"]), (20.0, []), (None, [])])

@@ -25,11 +25,11 @@ from notifier.domain.ids import Platform
 
 MIN_PYTHON = (3, 11)
 MIN_SQLITE = (3, 38, 0)
-"""First version with built-in JSON functions. RETURNING is older."""
+"""First version with built-in JSON functions. RETURNING, which the stores also need, is older."""
 LOW_DISK_BYTES, MIN_DISK_BYTES = 2 << 30, 128 << 20
-"""Free disk space in bytes below which the check warns, and below which it fails.
+"""Free disk space in bytes: below the first number the check warns, and below the second it fails.
 
-The first is enough for a small day of bulk delivery, the second for a restart.
+2 GiB are enough for a day with little bulk delivery, 128 MiB for a restart.
 """
 
 
@@ -53,7 +53,7 @@ class DoctorFinding:
 
     @property
     def check(self) -> Check:
-        """This finding as an item of `--json`. A warning counts as ok: the service runs, but needs attention."""
+        """This finding as an item of `--json`. A warning counts as ok, because the service can run."""
         return Check(
             name=self.name,
             ok=self.level is not Level.FAIL,
@@ -115,7 +115,7 @@ def disk_finding(free: int) -> DoctorFinding:
         level = Level.FAIL if free < MIN_DISK_BYTES else Level.WARN
     remedy = "Free disk space: on a full disk writes are refused, and only reads work." if level is not Level.OK else ""
     return DoctorFinding(
-        name="room",
+        name="disk",
         level=level,
         detail=f"{free / (1 << 30):.1f} GiB free.",
         remedy=remedy,
@@ -148,7 +148,7 @@ def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     """Return the finding for one provider. Raises BadSetting."""
     from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, describe_credentials
 
-    name, sends = f"push {platform}", f"set {CREDENTIAL_SETTINGS[platform]} to send real alerts."
+    name, hint = f"push {platform}", f"set {CREDENTIAL_SETTINGS[platform]} to send real alerts."
     if push.is_real(platform):
         return _credentials_finding(push, platform, f"With {describe_credentials(push, platform)}.")
     fake = push.settings_for(platform).fake
@@ -156,8 +156,8 @@ def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
         remedy = f"Start it (`notifier fake {FAKE_COMMANDS[platform]}`), or unset {variable('push', platform, 'fake')}."
         return DoctorFinding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
     if push.is_faked(platform):
-        runs = f"at {fake}" if fake else "of the next `notifier up`"
-        return DoctorFinding(name=name, detail=f"A fake {runs} receives its alerts; {sends}")
+        fake_name = f"The fake at {fake}" if fake else "A fake of the next `notifier up`"
+        return DoctorFinding(name=name, detail=f"{fake_name} receives its alerts; {hint}")
     remedy = f"Set {CREDENTIAL_SETTINGS[platform]}, or use a fake."
     return DoctorFinding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
 
@@ -172,7 +172,7 @@ def _credentials_finding(push: PushSettings, platform: Platform, detail: str) ->
 
 
 def _is_listening(origin: str) -> bool:
-    """Return whether a server accepts connections at this address, which is on this machine."""
+    """Return whether a server accepts connections at this address."""
     url = urlsplit(origin)
     try:
         with socket.create_connection((url.hostname or "", url.port or {"http": 80}.get(url.scheme, 443)), timeout=1.0):

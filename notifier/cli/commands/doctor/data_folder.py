@@ -15,14 +15,14 @@ from notifier.flow.operations.overview import active_set_state
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
-TRIED_BURSTS = 4
-"""Recent bursts that the tier rule is tried on."""
+MAX_TRIED_BURSTS = 4
+"""Maximum number of bursts, the newest ones, that the tier rule is tried on."""
 MAX_COUNTED = 100
 """Maximum number of dead letters, or of sequence heads, that are counted."""
 
 
 def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Check a data folder. Read-only. The contents are checked only if the schema is of this version."""
+    """Check a data folder without changing it. The contents are checked only if the schema is of this version."""
     profile = choose(settings)
     try:
         schema = _run_check("schema", lambda: schema_finding(profile))
@@ -35,10 +35,7 @@ def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def cluster_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Check the engines of a cluster, and their contents if no engine fails.
-
-    The checks of the engines take at most five seconds.
-    """
+    """Check the engines of a cluster, within at most five seconds. If none fails, also check their contents."""
     profile = choose(settings)
     try:
         engines = [
@@ -83,10 +80,10 @@ def _run_check(name: str, check: Callable[[], DoctorFinding]) -> DoctorFinding:
 def insecure_findings(settings: Settings) -> Iterator[DoctorFinding]:
     """Warn if requests without a key are accepted, by the running service or by the current settings."""
     try:
-        running = read_ready(settings.data).insecure_dev
+        runs_insecurely = read_ready(settings.data).insecure_dev
     except NotRunning:
-        running = False
-    if running or settings.insecure_dev:
+        runs_insecurely = False
+    if runs_insecurely or settings.insecure_dev:
         yield DoctorFinding(
             name="insecure_dev",
             level=Level.WARN,
@@ -156,12 +153,12 @@ def cache_finding(ports: Ports) -> DoctorFinding:
     )
 
 
-def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
+def activity_finding(ports: Ports, roll_up_interval: timedelta) -> DoctorFinding:
     """Check whether tiers use current activity.
 
     If the cache loses its data, tiers keep the activity of the last roll-up.
     """
-    state, last = active_set_state(ports.active_hours, ports.clock, every)
+    state, last = active_set_state(ports.active_hours, ports.clock, roll_up_interval)
     if state is ActiveSetFreshness.OFF:
         return DoctorFinding(name="activity", detail="Activity is not rolled up: tiers stay as loaded.", value=state)
     if state is ActiveSetFreshness.CURRENT:
@@ -216,7 +213,7 @@ def open_circuits_finding(ports: Ports) -> DoctorFinding:
         f"{provider} until {circuit.until:%H:%M:%S} UTC: {circuit.reason}"
         for provider, circuit in sorted(circuits.items())
     )
-    remedy = "It is probed automatically; `notifier push test --user U` shows the current response of the provider."
+    remedy = "Workers probe the provider; `notifier push test --user U` shows its current response."
     detail = "Circuit breaker open: " + "; ".join(sentences)
     return DoctorFinding(
         name="open_circuits",
@@ -241,7 +238,7 @@ def dead_letters_finding(ports: Ports) -> DoctorFinding:
 
 
 def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
-    """Check for stopped lanes. They fail the check: until an operator resumes them, their records are not processed."""
+    """Fail if lanes are stopped: until an operator resumes them, their records are not processed."""
     stops = stopped_lanes(ports.lane_tallies)
     if not stops:
         return DoctorFinding(name="stopped_lanes", detail="No lane is stopped.", value=0, limit=0, unit="lanes")
@@ -265,7 +262,7 @@ def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
     Raises BadSetting or RuleFailed if the rule can't be used.
     """
     rule = load_tier_rule(settings.tier_rule)
-    newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, TRIED_BURSTS)
+    newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, MAX_TRIED_BURSTS)
     for burst in newest:
         counts = ports.sets.follower_counts(burst.key.subject).by_shard
         shard = next((n for n, followers in enumerate(counts) if followers), 0)

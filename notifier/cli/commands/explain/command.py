@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from notifier.cli.commands.explain.push import ExplainedCase, explained_alerts
-from notifier.cli.commands.explain.text import alert_facts
+from notifier.cli.commands.explain.text import alert_json
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import iso_time, iso_time_or_none, print_facts, print_json, print_sentence
+from notifier.cli.output import iso_time, iso_time_or_none, print_fields, print_json, print_sentence
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, AudienceSnapshot
@@ -28,7 +28,7 @@ from notifier.flow.operations.event_status import note_of
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.inbox import InboxPosition
 
-Facts = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 VISIBILITY_SENTENCES = {
     None: "The user sees it.",
@@ -60,11 +60,13 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
     key, user_id = BurstKey.parse(burst), UserId(user)
     is_digest = key.subject.kind is Kind.DIGEST
     settings = settings_for(data)
-    with open_stores(settings) as folder:
+    with open_stores(settings) as stores:
         if is_digest:
-            report = folder.run_query(digest_explanation(folder.ports.clock, folder.reads, key, user_id))
+            report = stores.run_query(digest_explanation(stores.ports.clock, stores.connect_reads, key, user_id))
         else:
-            report = folder.run_query(explanation(folder.ports, folder.reads, key, user_id, settings.push.pushed_tiers))
+            report = stores.run_query(
+                explanation(stores.ports, stores.connect_reads, key, user_id, settings.push.pushed_tiers)
+            )
     if as_json:
         print_json(report)
     else:
@@ -109,16 +111,16 @@ async def explanation(
         "burst": str(key),
         "user": user,
         "member": member,
-        **_visibility_facts(burst, viewer, now),
+        **_visibility_json(burst, viewer, now),
         "digest": _containing_digest(burst, viewer, now),
         "opened_at": iso_time(burst.opened_at),
         "visible_from": _format_visible_from(viewer.follows.get(key.subject)),
-        "snapshot": _snapshot_facts(snapshot, member),
-        "row": _row_facts(await _row_of(reads, burst, member), member),
+        "snapshot": _snapshot_json(snapshot, member),
+        "row": _row_json(await _row_of(reads, burst, member), member),
         "note": note_of(burst),
-        "slices": _slice_facts(progress, shard, now, throttles),
-        "alerts": [alert_facts(alert) for alert in explained_alerts(case)],
-        "marks": _mark_facts(burst, viewer),
+        "slices": _slice_json(progress, shard, now, throttles),
+        "alerts": [alert_json(alert) for alert in explained_alerts(case)],
+        "marks": _mark_json(burst, viewer),
     }
 
 
@@ -133,7 +135,7 @@ def _send_batches(ports: Ports, key: BurstKey, platform: Platform, shard: int) -
     return [batch for batches in by_shard.values() for batch in batches]
 
 
-def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
+def _visibility_json(burst: Burst, viewer: Viewer, now: datetime) -> JsonObject:
     reason = hidden_reason(burst, viewer, now=now)
     return {
         "visible": reason is None,
@@ -142,8 +144,8 @@ def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
     }
 
 
-def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
-    """Return the digest that replaces the burst's own inbox item, or None. The digest may not be due yet."""
+def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> JsonObject | None:
+    """Return the digest that lists the burst in place of an item of its own, or None. The digest may not be due yet."""
     if not is_in_digest(burst, viewer, now):
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)
@@ -151,10 +153,10 @@ def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | N
     return {"item": str(digest_key(viewer.user, day)), "due_at": iso_time(schedule.due_time(day))}
 
 
-def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts | None:
+def _snapshot_json(snapshot: AudienceSnapshot | None, member: Member) -> JsonObject | None:
     """Describe the member in the audience snapshot.
 
-    The snapshot names only members of its tiers. For others it has counts.
+    The snapshot names the members of its tiers. Of dormant and suppressed members it has only the numbers.
     """
     if snapshot is None:
         return None
@@ -169,13 +171,14 @@ def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts 
 
 
 async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | None:
-    position_after = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
-    rows = await reads.timeline.rows(member, [burst.key.subject], position_after, 1)
+    # Rows come newest first, and of the same time the highest burst number first: start at the next burst number.
+    next_position = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
+    rows = await reads.timeline.rows(member, [burst.key.subject], next_position, 1)
     return next((row for row in rows if row.burst == burst.key), None)
 
 
-def _row_facts(row: InboxRow | None, member: Member) -> Facts | None:
-    """Describe the inbox row. Dormant members have none, and see the burst by the pull path."""
+def _row_json(row: InboxRow | None, member: Member) -> JsonObject | None:
+    """Describe the inbox row. A dormant follower of a celebrity has none, and sees the burst by the pull path."""
     return None if row is None else {"range": range_of(member), "people": len(row.offsets())}
 
 
@@ -185,7 +188,9 @@ def _row_sentence(row: object) -> str:
     return f"one for {row['people']:,} users of range {row['range']}"
 
 
-def _slice_facts(progress: BurstProgress | None, shard: int, now: datetime, throttles: frozenset[str]) -> list[Facts]:
+def _slice_json(
+    progress: BurstProgress | None, shard: int, now: datetime, throttles: frozenset[str]
+) -> list[JsonObject]:
     """Return the ledger state of every slice that covers the shard of the member."""
     if progress is None:
         return []
@@ -202,7 +207,7 @@ def _slice_facts(progress: BurstProgress | None, shard: int, now: datetime, thro
     ]
 
 
-def _mark_facts(burst: Burst, viewer: Viewer) -> Facts:
+def _mark_json(burst: Burst, viewer: Viewer) -> JsonObject:
     mark = viewer.marks.by_burst.get(burst.key)
     return {
         "mark": str(mark) if mark else None,
@@ -211,22 +216,22 @@ def _mark_facts(burst: Burst, viewer: Viewer) -> Facts:
     }
 
 
-def _print_explanation(facts: Facts) -> None:
-    slices, alerts, marks = facts["slices"], facts["alerts"], facts["marks"]
+def _print_explanation(report: JsonObject) -> None:
+    slices, alerts, marks = report["slices"], report["alerts"], report["marks"]
     assert isinstance(slices, list)
     assert isinstance(alerts, list)
     assert isinstance(marks, dict)
     steps = {Step.ROWS, *(f"push.{item['platform']}" for item in alerts)}
-    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['explanation']}")
+    print_sentence(f"{report['burst']} and {report['user']}: {report['explanation']}")
     click.echo()
-    print_facts(
+    print_fields(
         {
-            "opened": facts["opened_at"],
-            **_digest_row(facts["digest"]),
-            "visible from": facts["visible_from"] or "never",
-            "snapshot": _snapshot_sentence(facts["snapshot"]),
-            "row": _row_sentence(facts["row"]),
-            "note": facts["note"],
+            "opened": report["opened_at"],
+            **_digest_row(report["digest"]),
+            "visible from": report["visible_from"] or "never",
+            "snapshot": _snapshot_sentence(report["snapshot"]),
+            "row": _row_sentence(report["row"]),
+            "note": report["note"],
             **{_slice_name(item): _slice_text(item) for item in slices if item["step"] in steps},
             "alert": None if alerts else "none: the user has no device",
             **{f"alert by {item['platform']}": item["explanation"] for item in alerts},
@@ -236,16 +241,16 @@ def _print_explanation(facts: Facts) -> None:
     )
 
 
-def _digest_row(digest: object) -> Facts:
+def _digest_row(digest: object) -> JsonObject:
     return {"in digest": f"{digest['item']}, due at {digest['due_at']}"} if isinstance(digest, dict) else {}
 
 
-def _slice_name(slice_: Facts) -> str:
+def _slice_name(slice_: JsonObject) -> str:
     """Return a label like `p0 rows` or `p0 alerts by apns`."""
     return f"{slice_['tier']} " + str(slice_["step"]).replace("push.", "alerts by ")
 
 
-def _slice_text(slice_: Facts) -> str:
+def _slice_text(slice_: JsonObject) -> str:
     if slice_["at"]:
         return f"{slice_['state']} at {slice_['at']}"
     return f"{slice_['state']} until {slice_['until']}" if slice_["until"] else str(slice_["state"])
@@ -256,4 +261,4 @@ def _snapshot_sentence(snapshot: object) -> str:
         return "none yet, or expired"
     if snapshot["tier"] is None:
         return f"in no tier; shard {snapshot['shard']} has {snapshot['dormant_in_shard']:,} dormant members"
-    return f"in {snapshot['tier']}" + (", with a device" if snapshot["push"] else "")
+    return f"in {snapshot['tier']}" + (", to be alerted" if snapshot["push"] else "")

@@ -36,19 +36,20 @@ class DeviceState:
 
     device: DeviceId
     last_failure: AlertOutcome | None = None
-    """Result of the last failed attempt. None: the last attempt did not fail, or is still running."""
+    """Outcome of the last attempt if the device did not accept the alert. None: it did, or the attempt is running."""
     is_sending: bool = False
-    """An attempt is running, or its worker crashed."""
+    """Whether an attempt has begun and its end is not recorded: it is running, or its worker crashed."""
     failed_attempts: int
     next_attempt_at: datetime | None = None
     """Earliest time of the next attempt. None: there is none."""
     gives_up_at: datetime | None = None
-    """Latest time of the next attempt. None: as long as the slice is active."""
+    """Time after which no attempt is made. None: attempts are made until the slice ends."""
     reason: str | None = None
+    """Reason of `last_failure`, often the provider's."""
 
     @property
     def is_unsent(self) -> bool:
-        """Whether nothing was sent yet, because the circuit breaker of its provider or push service was open."""
+        """Whether nothing was sent to the device yet, because a circuit breaker was open."""
         return self.last_failure is AlertOutcome.HELD and not self.failed_attempts
 
     @property
@@ -105,25 +106,27 @@ class AlertState(StrEnum):
     RETRYING = "retrying"
     """It will be retried for at least one device."""
     SENDING = "sending"
-    """Being sent. If its worker crashed meanwhile, it may have arrived, and is sent again."""
+    """Being sent. If its worker crashes, the alert may have arrived, and is sent again."""
     UNKNOWN = "unknown"
-    """Its worker crashed while sending, and it isn't sent again. It may have arrived."""
+    """It may have arrived: its worker crashed while sending, and it isn't sent again."""
     SILENT = "silent"
     """A rule permanently suppressed it when it was due."""
     SUPPRESSED = "suppressed"
-    """The current state suppresses it."""
-    WAITING = "waiting"
+    """A rule suppresses it now, for example because the user has seen the burst."""
+    DEFERRED = "deferred"
+    """It can't be sent before a known time."""
     PENDING = "pending"
     """Its slice is planned, in flight or parked."""
     NEVER = "never"
+    """It was not sent, and will not be."""
 
 
 class ExplainRule(StrEnum):
-    """Reasons that only this command knows. Others come from the domain."""
+    """Reasons that only this command distinguishes. Others are rules of the domain."""
 
     OPENER_RETRACTED = "opener_retracted"
     QUIET_HOURS = "quiet_hours"
-    PROVIDER = "provider"
+    SLICE_DEFERRED = "slice_deferred"
     ROW_ONLY = "row_only"
     PULL_ONLY = "pull_only"
     NO_SNAPSHOT = "no_snapshot"
@@ -176,6 +179,7 @@ class ExplainedAlert:
     may_be_received: bool = True
     """Whether a device has received it, or may have."""
     devices: Sequence[DeviceState] = ()
+    """Devices with an entry in the send log."""
 
 
 def explained_alerts(case: ExplainedCase) -> Sequence[ExplainedAlert]:
@@ -206,7 +210,7 @@ def _explain(case: ExplainedCase, platform: Platform) -> ExplainedAlert:
 
 
 def _explain_unsent(case: ExplainedCase, platform: Platform) -> ExplainedAlert:
-    state, rule, until = _explain_unlogged(case, platform)
+    state, rule, until = _reason_if_unsent(case, platform)
     return ExplainedAlert(platform=platform, state=state, rule=rule, until=until)
 
 
@@ -215,7 +219,7 @@ def _burst_count(case: ExplainedCase, first: SendBatch) -> int:
 
 
 def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[SendBatch]) -> ExplainedAlert:
-    """Return the state of an alert that is in the send log.
+    """Explain an alert that is in the send log.
 
     Suppressed users get no retries. Retries wait for the end of quiet hours, unless the retry window closes earlier.
     """
@@ -228,7 +232,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
             _explain_unsent(case, platform), burst_count=_burst_count(case, first), devices=without_retries(devices)
         )
     pending = [at for device in devices if (at := _next_attempt(case, device)) is not None]
-    quiet_until_too_late = not pending and any(device.next_attempt_at is not None for device in devices)
+    retry_window_ends_in_quiet_hours = not pending and any(device.next_attempt_at is not None for device in devices)
     if any(batch.failures is None for batch in batches):
         state = AlertState.UNKNOWN if is_final else AlertState.SENDING
     elif pending and not is_final:
@@ -236,7 +240,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
     else:
         state = AlertState.SENT if may_be_received else AlertState.FAILED
     shown_rule = rule if pending else None
-    if quiet_until_too_late:
+    if retry_window_ends_in_quiet_hours:
         shown_rule = rule or ExplainRule.QUIET_HOURS
     return ExplainedAlert(
         platform=platform,
@@ -246,19 +250,21 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
         until=min(pending) if pending and not is_final else None,
         burst_count=_burst_count(case, first),
         may_be_received=may_be_received,
-        devices=without_retries(devices) if is_final or quiet_until_too_late else devices,
+        devices=without_retries(devices) if is_final or retry_window_ends_in_quiet_hours else devices,
     )
 
 
 def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, devices: Sequence[DeviceState]) -> bool:
     """Return whether a device of the user has accepted the alert, or may have.
 
-    Devices without an entry accepted it at the first attempt. If there are no entries at all, devices that the user no
-    longer has may also have accepted it.
+    The send log has entries only of devices that did not accept the alert at the first attempt. So a device without an
+    entry accepted it. If no device has one, a device that the user no longer has may have accepted it.
     """
     listed_ids = {device.device for device in devices}
-    recipients = [device for device in case.devices if device.platform is platform and device.registered_at <= first.at]
-    has_unlisted = any(device.id not in listed_ids for device in recipients)
+    current_devices = [
+        device for device in case.devices if device.platform is platform and device.registered_at <= first.at
+    ]
+    has_unlisted = any(device.id not in listed_ids for device in current_devices)
     return (
         not devices
         or has_unlisted
@@ -267,25 +273,25 @@ def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, 
 
 
 def _next_attempt(case: ExplainedCase, device: DeviceState) -> datetime | None:
-    """Return when the device is tried again: after quiet hours. None if the retry window closes earlier."""
+    """Return when the device is tried again, which is not in quiet hours. None: the retry window closes earlier."""
     if device.next_attempt_at is None:
         return None
-    at = max(device.next_attempt_at, _quiet_hours_end(case) or device.next_attempt_at)
+    at = max(device.next_attempt_at, _alert_time_after_quiet_hours(case) or device.next_attempt_at)
     return at if device.gives_up_at is None or at <= device.gives_up_at else None
 
 
-def _quiet_hours_end(case: ExplainedCase) -> datetime | None:
-    """Return when alerts that quiet hours hold back are due, or None outside quiet hours."""
+def _alert_time_after_quiet_hours(case: ExplainedCase) -> datetime | None:
+    """Return when an alert of this burst is due after the current quiet hours. None: the user has none now."""
     return case.viewer.account_preferences.alert_time_after_quiet(case.burst, case.now)
 
 
 _StateReason = tuple[AlertState, Reason, datetime | None]
 
 
-def _explain_unlogged(case: ExplainedCase, platform: Platform) -> _StateReason:
-    """Explain an alert without an entry in the send log.
+def _reason_if_unsent(case: ExplainedCase, platform: Platform) -> _StateReason:
+    """Explain an alert for which the send log has no entry of the user, or only devices to which nothing was sent.
 
-    Checks the decisions on the burst first, then the audience snapshot, the current state, and the slice.
+    The order of the checks: decisions on the burst, audience snapshot, suppression now, state of the slice.
     """
     burst, snapshot = case.burst, case.snapshot
     if burst.verdict is not Verdict.ALL:
@@ -309,7 +315,7 @@ def _suppression(case: ExplainedCase) -> SuppressionReason | HiddenReason | Expl
 def _explain_excluded(case: ExplainedCase, snapshot: AudienceSnapshot) -> _StateReason:
     """Explain why the audience snapshot excludes the user from alerts.
 
-    The snapshot does not record the reason. This considers current facts that may have been true when it was taken.
+    The snapshot does not record the reason. It is inferred from the current preferences and visibility.
     """
     tier, preferences = tier_of(snapshot, case.member), case.viewer.account_preferences
     if not preferences.allows_alerts:
@@ -328,19 +334,19 @@ def _explain_without_snapshot(case: ExplainedCase) -> _StateReason:
 
 
 def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
-    slice_state, quiet_hours_end = _slice_state(case, platform), _quiet_hours_end(case)
+    slice_state, time_after_quiet_hours = _slice_state(case, platform), _alert_time_after_quiet_hours(case)
     if slice_state is not None and slice_state.final_entry is not None:
-        # No entry in the send log: the user had no device, or was suppressed for a reason that no longer applies.
+        # The slice was sent without this user, who had no device or was suppressed for a reason that no longer applies.
         rule = {Fact.PULLED: ExplainRule.TOO_LATE, Fact.DEAD: ExplainRule.DEAD}.get(
             slice_state.final_entry.fact, ExplainRule.SKIPPED
         )
         return AlertState.NEVER, rule, None
-    if quiet_hours_end is not None:
-        return AlertState.WAITING, ExplainRule.QUIET_HOURS, quiet_hours_end
+    if time_after_quiet_hours is not None:
+        return AlertState.DEFERRED, ExplainRule.QUIET_HOURS, time_after_quiet_hours
     if slice_state is None:
         return AlertState.PENDING, State.PLANNED, None
     if slice_state.is_deferred(case.now):
-        return AlertState.WAITING, ExplainRule.PROVIDER, slice_state.deferred_until
+        return AlertState.DEFERRED, ExplainRule.SLICE_DEFERRED, slice_state.deferred_until
     return AlertState.PENDING, slice_state.state(case.now, throttles=case.throttles), None
 
 

@@ -6,8 +6,8 @@ from datetime import datetime
 import click
 
 from notifier.cli.commands.explain.push import AlertState, DeviceState, ExplainedAlert, ExplainRule
-from notifier.cli.commands.inbox import digest_facts
-from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, iso_time_or_none, print_facts, print_sentence
+from notifier.cli.commands.inbox import digest_json
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, iso_time_or_none, print_fields, print_sentence
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
@@ -19,7 +19,7 @@ from notifier.flow.inbox.page import InboxView
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.coordination import Clock
 
-Facts = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 REASON_TEXTS: Mapping[str, str] = {
     SilentReason.HOURLY: "the user had reached the hourly frequency cap",
@@ -34,7 +34,8 @@ REASON_TEXTS: Mapping[str, str] = {
     HiddenReason.RETRACTED: "it was retracted",
     ExplainRule.OPENER_RETRACTED: "the tweet that opened it was retracted",
     ExplainRule.QUIET_HOURS: "the user's quiet hours",
-    ExplainRule.PROVIDER: "the provider's circuit breaker is open, or its rate limit is reached",
+    ExplainRule.SLICE_DEFERRED: "its slice is deferred, by the provider's circuit breaker or rate limit, a retry,"
+    " or a newer burst",
     ExplainRule.ROW_ONLY: "its verdict allows inbox rows only",
     ExplainRule.PULL_ONLY: "it is delivered by the pull path only",
     ExplainRule.NO_SNAPSHOT: "its audience snapshot has expired",
@@ -45,7 +46,7 @@ REASON_TEXTS: Mapping[str, str] = {
     ExplainRule.DEAD: "its slice is dead",
     ExplainRule.SKIPPED: "the user had no device for this provider, or was suppressed, when the slice was sent",
 }
-"""Explanation of each rule. States of a slice are shown by their names."""
+"""Explanation of each rule. A rule that is the state of a slice has no text here, and is shown by its name."""
 
 STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.SENT: "sent at {at}{summary}",
@@ -55,7 +56,7 @@ STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.UNKNOWN: "being sent at {at}{summary} when its worker crashed: it may have arrived",
     AlertState.SILENT: "suppressed at {at}: {reason}",
     AlertState.SUPPRESSED: "suppressed now: {reason}",
-    AlertState.WAITING: "deferred until {until}: {reason}",
+    AlertState.DEFERRED: "deferred until {until}: {reason}",
     AlertState.PENDING: "not sent yet: {reason}",
     AlertState.NEVER: "none: {reason}",
 }
@@ -67,17 +68,17 @@ UNRECEIVED_RETRY_TEXT = "tried at {at}{summary}, next attempt at {until}"
 DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     None: "accepted it after a retry",
     AlertOutcome.RETRY: "didn't accept it",
-    AlertOutcome.HELD: "waits",
+    AlertOutcome.HELD: "got no alert, because its circuit breaker was open",
     AlertOutcome.UNKNOWN: "may have received it",
     AlertOutcome.DROPPED: "doesn't exist any more, according to its provider",
     AlertOutcome.REFUSED: "got no alert, because the provider rejected it",
     AlertOutcome.GIVEN_UP: "gets no further attempt",
     AlertOutcome.SUPPRESSED: "is suppressed, or belongs to another user now",
 }
-"""Sentence for the last outcome of a device."""
+"""Text for the result of a device's last attempt. It follows the device's id in a sentence."""
 
 
-def alert_facts(alert: ExplainedAlert) -> Facts:
+def alert_json(alert: ExplainedAlert) -> JsonObject:
     return {
         "platform": str(alert.platform),
         "state": str(alert.state),
@@ -86,11 +87,11 @@ def alert_facts(alert: ExplainedAlert) -> Facts:
         "at": iso_time_or_none(alert.at),
         "until": iso_time_or_none(alert.until),
         "bursts": alert.burst_count,
-        "devices": [_device_facts(device) for device in alert.devices],
+        "devices": [_device_json(device) for device in alert.devices],
     }
 
 
-def _device_facts(device: DeviceState) -> Facts:
+def _device_json(device: DeviceState) -> JsonObject:
     return {
         "device": device.device,
         "state": "sending" if device.is_sending else str(device.last_failure or "sent"),
@@ -173,8 +174,8 @@ async def digest_explanation(
         "rule": reason,
         "explanation": DIGEST_SENTENCES[reason],
         "due_at": iso_time(due),
-        "digest": digest_facts(digest) if digest else None,
-        "marks": _mark_facts(view, key, digest),
+        "digest": digest_json(digest) if digest else None,
+        "marks": _mark_json(view, key, digest),
     }
 
 
@@ -196,7 +197,7 @@ def _digest_reason(digest: Digest | None, view: InboxView, due: datetime) -> str
     return None if view.is_visible(digest) else "hidden"
 
 
-def _mark_facts(view: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
+def _mark_json(view: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
     mark = view.viewer.marks.by_burst.get(key)
     return {
         "mark": str(mark) if mark else None,
@@ -205,14 +206,14 @@ def _mark_facts(view: InboxView, key: BurstKey, digest: Digest | None) -> Mappin
     }
 
 
-def print_digest(facts: Mapping[str, object]) -> None:
-    digest, marks = facts["digest"], facts["marks"]
+def print_digest(report: Mapping[str, object]) -> None:
+    digest, marks = report["digest"], report["marks"]
     assert isinstance(marks, dict)
-    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['explanation']}")
+    print_sentence(f"{report['burst']} and {report['user']}: {report['explanation']}")
     click.echo()
     content = {"contains": _digest_text(digest)} if isinstance(digest, dict) else {}
     seen = {"mark": marks["mark"] or "none", "seen up to": marks["seen_at"] or "nothing"}
-    print_facts({"due": facts["due_at"], **content, **seen})
+    print_fields({"due": report["due_at"], **content, **seen})
 
 
 def _digest_text(digest: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import cell, print_facts, print_json, print_sentence
+from notifier.cli.output import cell, print_fields, print_json, print_sentence
 from notifier.domain.users.subject_preferences import ALWAYS
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-EDGES_PER_BATCH = 1 << 18
-"""Rows per batch: two seconds of work. After a kill at most one batch is repeated."""
+FOLLOWS_PER_BATCH = 1 << 18
+"""Follows per batch: two seconds of work. After a kill at most one batch is repeated."""
 ROWS_PER_BATCH = 1 << 16
-"""Rows per batch of datasets that are written as they are read."""
+"""Rows per batch of the other datasets, which are written while they are read."""
 
 
 @click.group(name="import", cls=CommandGroup, epilog=example("notifier import followers graph.parquet"))
@@ -77,13 +77,13 @@ def file_options(rows_per_batch: int) -> Callable[[F], F]:
     help="Time in UTC, like 2026-01-05 or 2026-01-05T12:00:00. Followers see bursts that open from then on.  "
     "[default: always]",
 )
-@file_options(EDGES_PER_BATCH)
+@file_options(FOLLOWS_PER_BATCH)
 def followers(since: datetime | None, **options: Any) -> None:
     """Import follows: rows with `follower` and `followed`.
 
     FILE is CSV, NDJSON or Parquet, plain or compressed with gzip or zstd; - is the standard input. After an
-    interruption the same command resumes where it stopped. An import of the standard input starts from the beginning.
-    The import only adds follows, and updates of the graph service take precedence. A notifier may keep running.
+    interruption the same command resumes where it stopped, but from the standard input it starts again. The import only
+    adds follows, and updates of the graph service take precedence. A notifier may be running on the data folder.
 
     Exit code 1 if some rows were rejected.
     """
@@ -97,7 +97,7 @@ def followers(since: datetime | None, **options: Any) -> None:
     _run_import(
         follow_dataset(visible_from),
         visible_from.isoformat(),
-        lambda loaded: {"follows": loaded.written_after_reading},
+        lambda counts: {"follows": counts.written_after_reading},
         **options,
     )
 
@@ -113,8 +113,8 @@ def users(*, ranges: bool, **options: Any) -> None:
     """Import accounts: rows with `user`, and optionally flags.
 
     The flags are `verified`, `vip` and `deleted`. A flag is true, false, or empty if it is unknown; updates of the
-    account service take precedence. FILE has the same formats as in `notifier import followers`. A notifier may
-    keep running.
+    account service take precedence. FILE has the same formats as in `notifier import followers`. A notifier may be
+    running on the data folder.
 
     Exit code 1 if some rows were rejected.
     """
@@ -129,7 +129,7 @@ def vip(**options: Any) -> None:
     """Import VIPs: rows with `user`, and optionally `vip`.
 
     Every user becomes a VIP, unless `vip` is false. Updates of the account service take precedence. FILE has the same
-    formats as in `notifier import followers`. A notifier may keep running.
+    formats as in `notifier import followers`. A notifier may be running on the data folder.
 
     Exit code 1 if some rows were rejected.
     """
@@ -148,11 +148,11 @@ def preferences(**options: Any) -> None:
 
     A row with an account sets the preferences for that account: `volume` is default, all, first, digest or off; `muted`
     is true, or the time when the mute ends. A row without one sets account-wide preferences: `volume` is all, first,
-    digest or off; `push` is true or false; `quiet` is two local times, 22:00-07:00, in `zone`, an IANA time zone. A
-    digest begins with the import.
+    digest or off; `push` is true or false; `quiet` is two local times, 22:00-07:00, in `zone`, an IANA time zone. The
+    first digest gathers bursts from the time of the import on.
 
     FILE has the same formats as in `notifier import followers`. Settings that users make themselves, earlier or later,
-    take precedence. A notifier may keep running.
+    take precedence. A notifier may be running on the data folder.
 
     Exit code 1 if some rows were rejected.
     """
@@ -161,14 +161,14 @@ def preferences(**options: Any) -> None:
     _run_import(preference_dataset(), "", _row_count, **options)
 
 
-def _row_count(loaded: "ImportCounts") -> Mapping[str, int]:
-    return {"rows": loaded.read}
+def _row_count(counts: "ImportCounts") -> Mapping[str, int]:
+    return {"rows": counts.read}
 
 
 def _run_import(
     dataset: "ImportDataset[Any]",
     row_options: str,
-    facts: Callable[["ImportCounts"], Mapping[str, int]],
+    shown_counts: Callable[["ImportCounts"], Mapping[str, int]],
     *,
     file: Path,
     form: str | None,
@@ -179,11 +179,11 @@ def _run_import(
 ) -> None:
     from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
     from notifier.cli.context import open_stores
-    from notifier.cli.data_folder import prepare
+    from notifier.cli.data_folder import prepare_data_folder
     from notifier.profiles.import_sources import form_of
 
     settings, started = settings_for(data), time.monotonic()
-    prepare(settings.data)
+    prepare_data_folder(settings.data)
     checkpoint = Checkpoint.of(settings.data, dataset.name, file)
     run = ImportRun(
         dataset=dataset,
@@ -194,16 +194,16 @@ def _run_import(
         rows_per_batch=rows_per_batch,
         quiet=as_json,
     )
-    with checkpoint.locked(), open_stores(settings) as folder:
-        loaded = run(folder.ports, settings)
-    summary = {**facts(loaded), "rejected": loaded.rejected, "seconds": round(time.monotonic() - started, 3)}
+    with checkpoint.locked(), open_stores(settings) as stores:
+        counts = run(stores.ports, settings)
+    summary = {**shown_counts(counts), "rejected": counts.rejected, "seconds": round(time.monotonic() - started, 3)}
     if as_json:
-        rejects_file = str(run.rejects_file) if loaded.rejected else None
-        print_json(summary | {"ignored": [*loaded.ignored], "rejects": rejects_file})
+        rejects_file = str(run.rejects_file) if counts.rejected else None
+        print_json(summary | {"ignored": [*counts.ignored], "rejects": rejects_file})
     else:
-        print_facts(summary)
-        if loaded.ignored:
-            print_sentence(f"Ignored columns: {', '.join(map(cell, loaded.ignored))}")
-        if loaded.rejected:
+        print_fields(summary)
+        if counts.ignored:
+            print_sentence(f"Ignored columns: {', '.join(map(cell, counts.ignored))}")
+        if counts.rejected:
             print_sentence(f"Rejected rows, with reasons: {run.rejects_file}")
-    click.get_current_context().exit(1 if loaded.rejected else 0)
+    click.get_current_context().exit(1 if counts.rejected else 0)

@@ -51,12 +51,12 @@ class Checkpoint:
 
     file: Path
     folder: Path
-    """Folder with the state of the import. Its name depends on the dataset and the file's path, not on the content."""
+    """Folder with the state of the import. Its name is a digest of the dataset's name and the file's path."""
 
     @classmethod
-    def of(cls, data: Path, rows: str, file: Path) -> "Checkpoint":
+    def of(cls, data: Path, dataset: str, file: Path) -> "Checkpoint":
         name = STDIN if str(file) == STDIN else str(file.resolve())
-        digest = blake2b(f"{rows} {name}".encode(), digest_size=8)
+        digest = blake2b(f"{dataset} {name}".encode(), digest_size=8)
         return cls(file=file, folder=data / "imports" / digest.hexdigest())
 
     @property
@@ -83,7 +83,7 @@ class Checkpoint:
             yield
 
     def can_resume(self, row_options: str) -> bool:
-        """Return whether an earlier run read the file as it is now, with the same options."""
+        """Return whether an earlier run began with the file as it is now, and with the same options."""
         return (
             not self.is_stream
             and self._begun_file.exists()
@@ -91,9 +91,9 @@ class Checkpoint:
         )
 
     def begin(self, row_options: str) -> None:
-        """Mark the import as begun. Call it after removing the state of an earlier import.
+        """Record the version of the file that is imported. Call it after removing the state of an earlier import.
 
-        An import that is interrupted before this call starts again.
+        After an interruption before this call, the import starts again.
         """
         self._begun_file.write_text(self._begun_text(row_options))
 
@@ -105,12 +105,12 @@ class Checkpoint:
         """Return the current version of the file: its size and modification time."""
         if self.is_stream:
             return STDIN
-        now = self.file.stat()
-        return f"{now.st_size} bytes of {now.st_mtime_ns}"
+        status = self.file.stat()
+        return f"{status.st_size} bytes of {status.st_mtime_ns}"
 
-    def require_same(self, seen: str) -> None:
-        """Raise BadImport if the file has changed: the remaining rows may be different ones."""
-        if self.file_version() != seen:
+    def require_version(self, version: str) -> None:
+        """Raise BadImport if the file has changed: the rows that follow may be those of another content."""
+        if self.file_version() != version:
             raise BadImport(
                 f"{self.file.name} changed while it was read; repeat the command to start from the beginning."
             )
@@ -127,7 +127,8 @@ class Checkpoint:
 class Rejects:
     """File of rejected rows, each written once.
 
-    A resumed import skips rows up to the last line number in the file, because rows are read in order.
+    A resumed import may read rejected rows again. Rows are read in order, so those up to the last line number in the
+    file are in it already.
     """
 
     path: Path
@@ -147,7 +148,7 @@ class Rejects:
         for line in self._file:
             try:
                 self._last_line = json.loads(line)["line"]
-            except ValueError:  # torn by a full disk or a power cut: its row and those after it are read again
+            except ValueError:  # cut off by a full disk or a power cut: its row and later ones are read again
                 self._file.truncate(valid_bytes)
                 break
             self.count, valid_bytes = self.count + 1, valid_bytes + len(line)
@@ -190,11 +191,12 @@ class IndexerBacklog:
     log: EventLog
     stream: str
     count: int = 0
-    _ends: dict[str, int] = field(default_factory=dict)
+    _last_offsets: dict[str, int] = field(default_factory=dict)
+    """Offset of the last of these records, by partition."""
 
     def __post_init__(self) -> None:
         for record in self._records():
-            self._ends[record.partition] = record.offset
+            self._last_offsets[record.partition] = record.offset
             self.count += 1
 
     def has_unprocessed(self) -> bool:
@@ -205,7 +207,7 @@ class IndexerBacklog:
         return self.log.read_uncommitted(self.stream, topics.GROUPS[self.stream], sys.maxsize)
 
     def _is_from_backlog(self, record: Logged) -> bool:
-        return record.offset <= self._ends.get(record.partition, -1)
+        return record.offset <= self._last_offsets.get(record.partition, -1)
 
 
 def run_indexer(
@@ -242,11 +244,11 @@ class ImportDataset(Generic[S]):
     make_import: Callable[[Ports], ImportKind[S]]
     """Creates the import that writes the rows."""
     remaining_unit: str
-    """Unit of the work that remains after reading: follows or shards."""
+    """Unit of the work that remains after reading: follows, or shards whose bitmaps must be rebuilt."""
     stream: str
     """Stream whose consumers update the bitmaps."""
     writes_as_read: bool
-    """Whether rows are written as they are read. Otherwise nothing is written before the whole file was read."""
+    """Whether rows are written while the file is read. Otherwise they are written after the whole file was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +258,7 @@ class ImportCounts:
     read: int
     """Rows, including rejected ones."""
     written_after_reading: int
-    """Items that were written after reading. For followers: the follows."""
+    """Items of the dataset's `remaining_unit`."""
     rejected: int
     ignored: Collection[str]
     """Columns that were ignored."""
@@ -284,53 +286,56 @@ class ImportRun(Generic[S]):
     def __call__(self, ports: Ports, settings: Settings) -> ImportCounts:
         """Import the file.
 
-        Raises BadImport, also if a file of rejected rows would be overwritten, and UnusableEnvironment if an optional
-        package is missing.
+        Raises BadImport if the file is invalid, or if the file for rejected rows exists already. Raises
+        UnusableEnvironment if an optional package is missing.
         """
-        edges, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
-        importer = Import(kind=self.dataset.make_import(ports), key_sort=edges, retry=retry)
+        spilled_keys, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
+        importer = Import(kind=self.dataset.make_import(ports), key_sort=spilled_keys, retry=retry)
         ignored = dict[str, None]()
-        self._begin(importer, edges)
+        self._begin(importer, spilled_keys)
         try:
-            rejected = self._read_rows(importer, edges, lambda names: ignored.update(dict.fromkeys(names)))
+            rejected = self._read_rows(importer, spilled_keys, lambda names: ignored.update(dict.fromkeys(names)))
         except BadImport:
             self._finish_abandoned(importer)
             raise
-        loaded = ImportCounts(
-            read=edges.rows_read(), written_after_reading=edges.count(), rejected=rejected, ignored=ignored.keys()
+        counts = ImportCounts(
+            read=spilled_keys.rows_read(),
+            written_after_reading=spilled_keys.count(),
+            rejected=rejected,
+            ignored=ignored.keys(),
         )
         with progress(
-            "writing", edges.remaining_count(), quiet=self.quiet, unit=self.dataset.remaining_unit
+            "writing", spilled_keys.remaining_count(), quiet=self.quiet, unit=self.dataset.remaining_unit
         ) as advance:
             importer.write(advance)
         backlog = IndexerBacklog(ports.log, self.dataset.stream)
         with progress("indexing", backlog.count, quiet=self.quiet) as advance:
             run_indexer(ports, settings, backlog, retry, advance)
-        edges.clear()
-        return loaded
+        spilled_keys.clear()
+        return counts
 
-    def _begin(self, importer: Import[S], edges: SpilledEdges) -> None:
+    def _begin(self, importer: Import[S], spilled_keys: SpilledEdges) -> None:
         row_options = f"{self.form} {self.row_options} {self.rejects}"
         if self.checkpoint.can_resume(row_options):
             return
         if self.rejects and self.rejects.exists() and self.rejects.stat().st_size:
             raise BadImport(f"{self.rejects} already exists; name a new file for rejected rows.")
         self._finish_abandoned(importer)
-        edges.clear()
+        spilled_keys.clear()
         self.rejects_file.unlink(missing_ok=True)
         self.checkpoint.begin(row_options)
 
     def _finish_abandoned(self, importer: Import[S]) -> None:
-        """Finish an import as far as its rows were read: stored rows must also be in the bitmaps.
+        """Bring the rows that an abandoned import has written into the bitmaps.
 
-        It is an abandoned import of another version of the file, or the current import after a BadImport.
+        The import is an earlier one of another version of the file, or the current one after a BadImport.
         """
         if self.dataset.writes_as_read:
             # Discard the checkpoint first: a resumed import could add keys that sort before the written ones.
             self.checkpoint.discard()
             importer.write()
 
-    def _read_rows(self, importer: Import[S], edges: SpilledEdges, report_ignored: ReportIgnored) -> int:
+    def _read_rows(self, importer: Import[S], spilled_keys: SpilledEdges, report_ignored: ReportIgnored) -> int:
         with (
             closing(Rejects(self.rejects_file)) as reject,
             open_source(
@@ -345,22 +350,23 @@ class ImportRun(Generic[S]):
         ):
             previous_position = 0
 
-            def read(rows: int) -> None:
+            def report_progress(rows: int) -> None:
                 nonlocal previous_position
-                position = source.position_of(edges.rows_read())
+                position = source.position_of(spilled_keys.rows_read())
                 advance(position - previous_position, rows)
                 previous_position = position
 
-            importer.read(self._unchanged_batches(source, edges.rows_read(), reject), read)
+            importer.read(self._unchanged_batches(source, spilled_keys.rows_read(), reject), report_progress)
             return reject.count
 
-    def _unchanged_batches(self, source: Source[S], read: int, reject: Rejects) -> Iterator[S]:
-        seen = self.checkpoint.file_version()
-        for rows in source.rows_after(read):
-            self.checkpoint.require_same(seen)
+    def _unchanged_batches(self, source: Source[S], rows_read: int, reject: Rejects) -> Iterator[S]:
+        """Yield the remaining rows. Raises BadImport if the file changes meanwhile."""
+        version = self.checkpoint.file_version()
+        for batch in source.rows_after(rows_read):
+            self.checkpoint.require_version(version)
             reject.sync()
-            yield rows
-        self.checkpoint.require_same(seen)
+            yield batch
+        self.checkpoint.require_version(version)
 
     def _source(self) -> Path | BinaryIO:
         return sys.stdin.buffer if self.checkpoint.is_stdin else self.checkpoint.file

@@ -24,9 +24,9 @@ from notifier.cli.output import (
     SHOWN_ID_LENGTH,
     console,
     duration_text,
-    facts_grid,
+    fields_grid,
     is_terminal,
-    print_facts,
+    print_fields,
     print_sentence,
     print_table,
     relative_time,
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
 # Views: a screen for a terminal of any width, and plain text for a pipe.
 
 MAX_BAR_WIDTH, MIN_BAR_WIDTH = 30, 4
-POOL_HEADINGS, CIRCUIT_HEADINGS = ("pool", "delay", "waiting", "deferred"), ("circuit open", "until", "reason")
+POOL_HEADINGS, CIRCUIT_HEADINGS = ("pool", "delay", "runnable", "deferred"), ("circuit open", "until", "reason")
 LANE_HEADINGS = ("stopped lane", "since", "record", "cause")
 BURST_HEADINGS = ("burst", "mentions", "followers")
 
 
 def print_plain(view: TopView) -> None:
-    print_facts(dict(_figures(view)))
+    print_fields(dict(_figures(view)))
     _section("pools", POOL_HEADINGS, _pools(view))
     _section("open circuits", CIRCUIT_HEADINGS, _open_circuits(view))
     _section("stopped lanes", LANE_HEADINGS, _stopped_lanes(view))
-    _section("running", (*BURST_HEADINGS, *tier_names()), _running(view))
+    _section("unfinished bursts", (*BURST_HEADINGS, *tier_names()), _unfinished(view))
     _section("throttles", ("id", "tier", "rate", "ends", "operator", "reason"), _throttles(view))
     _section("processes", ("role", "pid", "up"), _processes(view))
 
@@ -74,7 +74,7 @@ EMPTY_TEXTS = {
     "pools": "The delays of the pools are unknown: the dispatcher or Redis is unavailable.",
     "open circuits": "No open circuit breaker is known.",
     "stopped lanes": "No lane is stopped by its dead-letter limit.",
-    "running": "No burst is unfinished.",
+    "unfinished bursts": "No burst is unfinished.",
     "throttles": "No tier is throttled.",
     "processes": "No service runs on this folder.",
 }
@@ -84,13 +84,16 @@ def render_screen(view: TopView, width: int, status: str = "") -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [_headline(view, status), facts_grid(_figures(view)), Text()]
+    parts: list[RenderableType] = [_headline(view, status), fields_grid(_figures(view)), Text()]
     parts += [_table_or_text("pools", POOL_HEADINGS, _pools(view), {1, 2, 3}), Text()]
     if circuits := _open_circuits(view):
         parts += [_table_or_text("open circuits", CIRCUIT_HEADINGS, circuits, set()), Text()]
     if stopped := _stopped_lanes(view):
         parts += [_table_or_text("stopped lanes", LANE_HEADINGS, stopped, set()), Text()]
-    parts += [_burst_table(view, width) if view.running else Text(EMPTY_TEXTS["running"], style="dim"), Text()]
+    parts += [
+        _burst_table(view, width) if view.unfinished else Text(EMPTY_TEXTS["unfinished bursts"], style="dim"),
+        Text(),
+    ]
     parts += [
         _table_or_text("throttles", ("id", "tier", "rate", "ends", "operator", "reason"), _throttles(view), {2}),
         Text(),
@@ -102,9 +105,9 @@ def render_screen(view: TopView, width: int, status: str = "") -> "Group":
 def _headline(view: TopView, status: str) -> "Text":
     from rich.text import Text
 
-    where = view.url or "no service runs here"
+    address = view.url or "no service runs here"
     return Text.assemble(
-        ("notifier top", "bold"), f"  {format_clock(view.snapshot.at)}  {where}  ", (status or "q quits", "dim"), "\n"
+        ("notifier top", "bold"), f"  {format_clock(view.snapshot.at)}  {address}  ", (status or "q quits", "dim"), "\n"
     )
 
 
@@ -118,15 +121,19 @@ def _table_or_text(
 
 
 def _figures(view: TopView) -> Iterator[tuple[str, str]]:
-    s = view.snapshot
+    snapshot = view.snapshot
     more = " or more" if view.dead_letters == MAX_COUNTED_LETTERS else ""
-    yield "mentions", f"{s.mentions_per_second:,.1f}/s"
+    yield "mentions", f"{snapshot.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
-        f"{s.unfinished_bursts:,} unfinished" + (f", {s.deferred_bursts:,} deferred" if s.deferred_bursts else ""),
+        f"{snapshot.unfinished_bursts:,} unfinished"
+        + (f", {snapshot.deferred_bursts:,} deferred" if snapshot.deferred_bursts else ""),
     )
-    yield "rows", f"{s.rate.rows:,.0f}/s for {s.rate.deliveries:,.0f} users/s"
-    yield "backpressure", "unknown" if s.cache.backpressure is None else f"{s.cache.backpressure:.0%} of p2 held back"
+    yield "rows", f"{snapshot.rate.rows:,.0f}/s for {snapshot.rate.deliveries:,.0f} users/s"
+    yield (
+        "backpressure",
+        "unknown" if snapshot.cache.backpressure is None else f"{snapshot.cache.backpressure:.0%} of p2 held back",
+    )
     yield "redis", view.redis
     yield "dead letters", f"{view.dead_letters:,}{more}"
 
@@ -158,10 +165,10 @@ def _stopped_lanes(view: TopView) -> Sequence[Sequence[object]]:
     ]
 
 
-def _running(view: TopView) -> Sequence[Sequence[object]]:
+def _unfinished(view: TopView) -> Sequence[Sequence[object]]:
     return [
         (burst.burst, burst.mentions, burst.followers, *(_percent(burst.bars, tier) for tier in tier_names()))
-        for burst in view.running
+        for burst in view.unfinished
     ]
 
 
@@ -174,12 +181,12 @@ def _burst_table(view: TopView, width: int) -> "Table":
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    name_width = max(len(burst.burst) for burst in view.running)
+    name_width = max(len(burst.burst) for burst in view.unfinished)
     bar_width = (width - min(name_width, 24) - 10 - 13 - 3 * 8) // 3
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, heading in enumerate((*BURST_HEADINGS, *tier_names())):
         result.add_column(heading, justify="right" if index in {1, 2} else "left", no_wrap=True, overflow="ellipsis")
-    for burst in view.running:
+    for burst in view.unfinished:
         cells: list[RenderableType] = [
             without_control_characters(burst.burst),
             f"{burst.mentions:,}",
@@ -202,7 +209,7 @@ def _burst_table(view: TopView, width: int) -> "Table":
 
 
 def _bar_with_number(progress: TierBar, bar: "RenderableType") -> "Table":
-    """Return the bar with its number beside it, because a screen reader can't read a bar alone."""
+    """Return the bar with its number beside it, for screen readers."""
     from rich.table import Table
     from rich.text import Text
 
@@ -232,7 +239,10 @@ def _throttle(throttle: Throttle, view: TopView) -> Sequence[object]:
 
 
 def _processes(view: TopView) -> Sequence[Sequence[object]]:
-    return [(p.role, str(p.pid), _uptime(p.alive, _age(p.since, view))) for p in view.processes]
+    return [
+        (process.role, str(process.pid), _uptime(process.alive, _age(process.since, view)))
+        for process in view.processes
+    ]
 
 
 def _age(since: object, view: TopView) -> str:
@@ -246,7 +256,7 @@ def _uptime(is_alive: bool, age: str) -> str:
 
 
 QUIT_KEYS = {"q", "Q", "\x03", "\x1b", ""}
-"""Keys that end the live view. The empty string is the end of input: the terminal is gone."""
+"""Input that ends the live view. The empty string is the end of input: the terminal was closed."""
 
 
 @click.command(epilog=example("notifier top", "notifier top --once", "notifier top --json | jq .pools"))
@@ -260,16 +270,16 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     On a terminal it refreshes until q or Ctrl-C is pressed. It reads the data folder, so it also works while no service
     runs on it.
     """
-    from notifier.cli.commands.top.snapshot import read_view, view_facts
+    from notifier.cli.commands.top.snapshot import read_view, view_json
     from notifier.cli.context import open_stores, overview_of
     from notifier.cli.output import print_json
 
     settings = settings_for(data)
-    with open_stores(settings) as folder:
-        overview = overview_of(folder.ports, settings)
+    with open_stores(settings) as stores:
+        overview = overview_of(stores.ports, settings)
 
         def read() -> "TopView":
-            return read_view(overview, folder.ports, settings)
+            return read_view(overview, stores.ports, settings)
 
         read()  # the rate of mentions is the difference of two snapshots
         if is_terminal() and sys.stdin.isatty() and not once and not as_json:
@@ -278,7 +288,7 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
         Signal().wait(every)
         snapshot = read()
     if as_json:
-        print_json(view_facts(snapshot))
+        print_json(view_json(snapshot))
     else:
         print_plain(snapshot)
 
@@ -305,7 +315,9 @@ def run_live(read_view: "Callable[[], TopView]", every: float) -> None:
 
 @contextmanager
 def watch_quit_keys() -> "Iterator[Callable[[float], bool]]":
-    """Yield a function that waits so many seconds and returns whether a key of QUIT_KEYS was pressed.
+    """Yield a function that waits for a number of seconds, or until a key is pressed.
+
+    It returns whether the key is one of QUIT_KEYS.
 
     The terminal mode is restored afterwards.
     """

@@ -1,10 +1,10 @@
-"""Snapshot for `notifier top`: facts of the overview, and the processes on this machine."""
+"""Snapshot for `notifier top`: the overview, and the processes on this machine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from notifier.cli.commands.throttle import throttle_facts
+from notifier.cli.commands.throttle import throttle_json
 from notifier.cli.http import Ready, is_alive, read_ready
 from notifier.cli.output import iso_time
 from notifier.cli.supervisor.pid_files import pid_files_of
@@ -22,7 +22,7 @@ MAX_COUNTED_LETTERS = 100
 MAX_SHOWN_BURSTS = 8
 """Maximum number of unfinished bursts that are shown, oldest first: a delay is visible in the oldest."""
 
-Facts = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +31,17 @@ class TierBar:
 
     tier: str
     share: float
-    """Share of the shards with followers that are written, or left to the pull path."""
+    """Share of the shards with followers whose slices have ended: done, pulled or dead."""
     people: int
+    """Users who got a row."""
     parked: bool
     """Whether a throttle holds any of the remaining work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningBurst:
+class UnfinishedBurst:
+    """A burst with slices that have not ended."""
+
     burst: str
     mentions: int
     followers: int
@@ -47,6 +50,8 @@ class RunningBurst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRow:
+    """A process of `up`."""
+
     role: str
     pid: int
     alive: bool
@@ -59,7 +64,7 @@ class TopView:
     """Everything that `notifier top` shows at one moment."""
 
     snapshot: OverviewSnapshot
-    running: Sequence[RunningBurst]
+    unfinished: Sequence[UnfinishedBurst]
     dead_letters: int
     url: str | None
     """Address of the service. None: nothing runs on the folder."""
@@ -79,31 +84,31 @@ def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
     ready = _ready(settings)
     return TopView(
         snapshot=snapshot,
-        running=_running(ports, snapshot),
+        unfinished=_unfinished(ports, snapshot),
         dead_letters=len(ports.dead_letters.list(MAX_COUNTED_LETTERS)),
         url=ready.url if ready else None,
         processes=_processes(settings, ready) if ready else (),
     )
 
 
-def view_facts(view: TopView) -> dict[str, object]:
+def view_json(view: TopView) -> dict[str, object]:
     """Return the object that `--json` prints."""
-    s = view.snapshot
+    snapshot = view.snapshot
     return {
-        "at": iso_time(s.at),
+        "at": iso_time(snapshot.at),
         "url": view.url,
-        "mentions_per_second": round(s.mentions_per_second, 1),
-        "rows_per_second": round(s.rate.rows, 1),
-        "deliveries_per_second": round(s.rate.deliveries, 1),
-        "open_bursts": s.unfinished_bursts,
-        "deferred_bursts": s.deferred_bursts,
-        "running": [_burst_facts(burst) for burst in view.running],
-        "backlog": {str(pool): _backlog_facts(s, pool) for pool in Pool if pool in s.cache.backlogs},
+        "mentions_per_second": round(snapshot.mentions_per_second, 1),
+        "rows_per_second": round(snapshot.rate.rows, 1),
+        "deliveries_per_second": round(snapshot.rate.deliveries, 1),
+        "open_bursts": snapshot.unfinished_bursts,
+        "deferred_bursts": snapshot.deferred_bursts,
+        "running": [_burst_json(burst) for burst in view.unfinished],
+        "backlog": {str(pool): _backlog_json(snapshot, pool) for pool in Pool if pool in snapshot.cache.backlogs},
         "open_circuits": [
             {"line": provider, "until": iso_time(circuit.until), "reason": circuit.reason}
-            for provider, circuit in sorted(s.cache.open_circuits.items())
+            for provider, circuit in sorted(snapshot.cache.open_circuits.items())
         ],
-        "throttles": [throttle_facts(throttle, s.at) for throttle in s.throttles],
+        "throttles": [throttle_json(throttle, snapshot.at) for throttle in snapshot.throttles],
         "stopped_lanes": [
             {
                 "lane": lane,
@@ -112,27 +117,32 @@ def view_facts(view: TopView) -> dict[str, object]:
                 "record": stop.record,
                 "cause": stop.cause,
             }
-            for lane, stop in s.stopped_lanes.items()
+            for lane, stop in snapshot.stopped_lanes.items()
         ],
-        "backpressure": s.cache.backpressure,
+        "backpressure": snapshot.cache.backpressure,
         "redis": view.redis,
         "dead_letters": view.dead_letters,
         "processes": [
-            {"role": p.role, "pid": p.pid, "alive": p.alive, "since": iso_time(p.since) if p.since else None}
-            for p in view.processes
+            {
+                "role": process.role,
+                "pid": process.pid,
+                "alive": process.alive,
+                "since": iso_time(process.since) if process.since else None,
+            }
+            for process in view.processes
         ],
     }
 
 
 def pool_delay(snapshot: OverviewSnapshot, pool: Pool) -> float | None:
-    """Return the delay of a pool in seconds. None: a throttle holds all remaining slices."""
+    """Return the age of the oldest burst with work for the pool, in seconds. None: a throttle holds the pool."""
     backlog = snapshot.cache.backlogs[pool]
     if backlog.oldest_opened_at is None:
         return None if backlog.slices else 0.0
     return max(0.0, (snapshot.at - backlog.oldest_opened_at).total_seconds())
 
 
-def _backlog_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
+def _backlog_json(snapshot: OverviewSnapshot, pool: Pool) -> JsonObject:
     seconds = pool_delay(snapshot, pool)
     return {
         "slices": snapshot.cache.backlogs[pool].slices,
@@ -141,17 +151,17 @@ def _backlog_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
     }
 
 
-def _burst_facts(burst: RunningBurst) -> Facts:
+def _burst_json(burst: UnfinishedBurst) -> JsonObject:
     tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "parked": bar.parked} for bar in burst.bars}
     return {"burst": burst.burst, "mentions": burst.mentions, "followers": burst.followers, "tiers": tiers}
 
 
-def _running(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[RunningBurst]:
+def _unfinished(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[UnfinishedBurst]:
     keys = ports.ledger.unfinished_bursts()[:MAX_SHOWN_BURSTS]
     progress, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
     throttles = frozenset(throttle.id for throttle in snapshot.throttles)
     return [
-        RunningBurst(
+        UnfinishedBurst(
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
             followers=progress[key].plan.followers,

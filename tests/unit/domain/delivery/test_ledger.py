@@ -141,7 +141,7 @@ def test_alert_slices_are_dropped_when_rows_report_no_devices(
 P1_ALERTS = slice_of(Tier.P1, step=Step.FCM)
 
 
-def waiting_state(*facts: LedgerEntry, now: datetime) -> SliceState:
+def deferred_state(*facts: LedgerEntry, now: datetime) -> SliceState:
     progress = burst_progress(plan_of(pushed=(Tier.P1,)), [entry(P1, Fact.DONE), *facts], ())
     assert progress.is_active(progress.slice_states[P1_ALERTS], now) is not progress.slice_states[
         P1_ALERTS
@@ -152,15 +152,15 @@ def waiting_state(*facts: LedgerEntry, now: datetime) -> SliceState:
 def test_deferred_slice_may_be_queued_at_its_wake_time() -> None:
     queued = entry(P1_ALERTS, Fact.DISPATCHED, n=1)
     until = entry(P1_ALERTS, Fact.DEFERRED, n=1, at=NOON + HOUR)
-    slice_ = waiting_state(queued, until, now=NOON + SECOND)
-    assert (slice_.state(NOON + SECOND, throttles=()), slice_.is_in_flight(NOON + SECOND)) == (State.WAITING, False)
-    assert waiting_state(queued, until, now=NOON + HOUR).busy_until() is None
+    slice_ = deferred_state(queued, until, now=NOON + SECOND)
+    assert (slice_.state(NOON + SECOND, throttles=()), slice_.is_in_flight(NOON + SECOND)) == (State.DEFERRED, False)
+    assert deferred_state(queued, until, now=NOON + HOUR).busy_until() is None
 
 
 def test_last_deferral_counts_and_later_dispatch_is_in_flight() -> None:
     waits = [entry(P1_ALERTS, Fact.DEFERRED, n=n, at=NOON + at) for n, at in ((2, HOUR), (1, 9 * HOUR))]
     redispatched = entry(P1_ALERTS, Fact.DISPATCHED, n=2, at=NOON + HOUR)
-    slice_ = waiting_state(*waits, redispatched, now=NOON + HOUR)
+    slice_ = deferred_state(*waits, redispatched, now=NOON + HOUR)
     assert (slice_.times_deferred, slice_.is_in_flight(NOON + HOUR)) == (2, True)
 
 
