@@ -46,7 +46,7 @@ def wrong_inboxes(url: str, settings: Settings, clock: Clock, world: World, trut
     viewers = people.sample(world, 1)[::ONE_IN]
     inboxes = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKENS_LAST), users=viewers)
     inboxes.open_all()
-    return [*inboxes.differences(truth, {}), *inboxes.badges(), *inboxes.duplicates()]
+    return [*inboxes.differences(truth, {}), *inboxes.wrong_badges(), *inboxes.duplicates()]
 
 
 WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)

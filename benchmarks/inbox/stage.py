@@ -23,7 +23,7 @@ from benchmarks.process_stats import allow_files, processor_s
 from notifier.adapters.valkey.server import free_port
 from notifier.config import Settings, environment_with
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.instance import UNLIMITED, Engines, Instance, end_with_parent, engines
+from notifier.devkit.check.instance import NO_REQUEST_LIMITS, Engines, Instance, end_with_parent, engines
 from notifier.devkit.check.run import Report
 from notifier.devkit.check.traffic import Tweet, request_body
 from notifier.devkit.engines.cassandra import Sync
@@ -133,7 +133,7 @@ class InboxStage:
                 stdin=subprocess.DEVNULL,
                 stdout=log_file,
                 stderr=log_file,
-                env=environment_with({**UNLIMITED, **self.environment}),
+                env=environment_with({**NO_REQUEST_LIMITS, **self.environment}),
                 preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call without a lock
             )
         try:

@@ -11,7 +11,12 @@ from benchmarks.fanout.stage import FanoutStage
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.fake_providers.behavior import ProviderScript
-from notifier.devkit.fake_providers.devices import PATH, TOPIC, fixture_apns_token, fixture_fcm_token
+from notifier.devkit.fake_providers.devices import (
+    APNS_TOPIC,
+    ENDPOINT_PATH_PREFIX,
+    fixture_apns_token,
+    fixture_fcm_token,
+)
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import ACTIVE_24H, user
 from notifier.domain.ids import Member, Platform
@@ -32,7 +37,7 @@ class _GoneDevices(ProviderScript):
         names = {
             Platform.APNS: fixture_apns_token(m),
             Platform.FCM: fixture_fcm_token(m),
-            Platform.WEB: f"{PATH}{m}",
+            Platform.WEB: f"{ENDPOINT_PATH_PREFIX}{m}",
         }
         return self.is_gone(names[platform(m)])
 
@@ -53,7 +58,7 @@ class DroppedDevices:
         since = self.stage.ports.clock.now() - LONG_AGO
         for m in islice(self._active(), PEOPLE):
             for kind in (self.old, self.again):
-                address = AppleToken(token=f"{next(numbers):064x}", topic=TOPIC)
+                address = AppleToken(token=f"{next(numbers):064x}", topic=APNS_TOPIC)
                 kind.append(Device(member=Member(m), address=address, registered_at=since))
         self.stage.ports.devices.write([*self.old, *self.again])
         for device in self.again:

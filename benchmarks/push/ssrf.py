@@ -14,7 +14,7 @@ from notifier.adapters.push.webpush import Resolver, WebPushSender, guarded
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.fake_providers.devices import ORIGIN, PATH, fixture_subscription
+from notifier.devkit.fake_providers.devices import ENDPOINT_PATH_PREFIX, PUSH_SERVICE_ORIGIN, fixture_subscription
 from notifier.devkit.fixture.world import user
 from notifier.devkit.http2.server import serving
 from notifier.domain.bursts.burst import Burst
@@ -85,13 +85,13 @@ def blocked(stage: FanoutStage, burst: Burst) -> Finding:
 
 def _registered(stage: FanoutStage, port: int) -> Iterator[str]:
     wire = HttpClient(url=stage.instance.url, bearer=stage.token(user(WHO)))
-    keys = fixture_subscription(ORIGIN, WHO)
+    keys = fixture_subscription(PUSH_SERVICE_ORIGIN, WHO)
     keys_body = {"p256dh": _base64(keys.key), "auth": _base64(keys.secret)}
     for endpoint in [forged.format(port=port) for forged in FORGED]:
         answer = wire.put("/v1/devices", {"platform": "web", "subscription": {"endpoint": endpoint, "keys": keys_body}})
         if not 400 <= answer.status < 500:
             yield f"{endpoint} was answered with {answer.status}"
-    good = {"endpoint": f"{ORIGIN}{PATH}{WHO}", "keys": keys_body}
+    good = {"endpoint": f"{PUSH_SERVICE_ORIGIN}{ENDPOINT_PATH_PREFIX}{WHO}", "keys": keys_body}
     answer = wire.put("/v1/devices", {"platform": "web", "subscription": good})
     if answer.status != 200:  # otherwise the rejections prove nothing
         yield f"a browser's own endpoint was answered with {answer.status}"
@@ -107,7 +107,7 @@ def rebound(alert_: Alert) -> Iterator[str]:
         if list(resolve("updates.push.services.mozilla.com", 443)) != [PUBLIC]:
             yield f"{PUBLIC} is not public"
         with closing(Http2Transport(resolver=_recording(resolve, passed))) as transport:
-            [(_, receipt)] = _sender(transport, services).send(alert_, [_device(ORIGIN)])
+            [(_, receipt)] = _sender(transport, services).send(alert_, [_device(PUSH_SERVICE_ORIGIN)])
         if passed or isinstance(receipt, Accepted):
             yield f"a name that resolves to {leads_to} got {receipt}"
 

@@ -36,7 +36,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     with staged(folder, world, tell=tell, threshold=people, push_hourly=0, push_daily=0, push_fakes="on") as stage:
         _honour(stage)
         tell(f"storm: {MENTIONS} mentions in {LASTING:.0f} s")
-        Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), duration=LASTING, batch=BATCH)()
+        Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), duration=LASTING, batch_size=BATCH)()
         stage.await_idle(WITHIN)
         bursts = [burst for burst in stage.ports.archive.bursts() if burst.key.subject.kind is Kind.MENTION]
         return [figure(world, bursts, ArrivedAlerts(stage=stage, tiers=()).lines())]

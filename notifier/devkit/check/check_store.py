@@ -23,8 +23,6 @@ from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Archive, DeferredBursts, Ledger, StoredRow
 
-# Recipients of a burst, merged from all of its inbox rows.
-
 
 @dataclass(slots=True, kw_only=True)
 class StoredRecipients:
@@ -39,7 +37,7 @@ class StoredRecipients:
     def tier(self, tier: Tier, shard: int) -> Flags:
         return self.by_tier.get((tier, shard), _NO_MEMBERS)
 
-    def people(self) -> int:
+    def count(self) -> int:
         return sum(int(flags.sum()) for flags in self.by_tier.values())
 
 
@@ -55,9 +53,9 @@ def merge_rows(rows: Iterable[StoredRow]) -> StoredRecipients:
         np.add.at(row_counts[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.offsets(), 1)
     shards = {shard for _, shard in row_counts}
     for shard in shards:
-        total = sum(reached.astype(np.int64) for (_, row_shard), reached in row_counts.items() if row_shard == shard)
+        total = sum(counts.astype(np.int64) for (_, row_shard), counts in row_counts.items() if row_shard == shard)
         merged.duplicates += int((np.asarray(total) > 1).sum())
-    merged.by_tier = {key: reached > 0 for key, reached in row_counts.items()}
+    merged.by_tier = {key: counts > 0 for key, counts in row_counts.items()}
     return merged
 
 
@@ -86,15 +84,18 @@ class StoreCheck:
             yield ExpectedMention(tweet=tweet, account=account, bursts=bursts)
 
     def nothing_lost(self, truth: ExpectedResult, refused: Collection[str]) -> Finding:
-        """Check that each accepted mention is in one MENTION and one SELF burst of its account, and in no other."""
+        """Check that no event was refused, and that each mention is counted in exactly two bursts.
+
+        They are a MENTION and a SELF burst of its account.
+        """
         return agreement("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.facts))
 
     def rows_equal_oracle(self, truth: ExpectedResult) -> Finding:
-        """Compare every member of every tier in every shard, without sampling."""
+        """Compare the recipients of every burst with the oracle, member by member, without sampling."""
         wrong = [line for burst in truth.bursts.values() for line in self._differences(truth, burst)]
-        people = sum(reached.people() for reached in self.reached.values())
+        deliveries = sum(reached.count() for reached in self.reached.values())
         finding = agreement("rows_equal_oracle", wrong, n=len(truth.bursts))
-        return finding if wrong else _with_detail(finding, f"{people:,} deliveries compared, user by user")
+        return finding if wrong else _with_detail(finding, f"{deliveries:,} deliveries compared, user by user")
 
     def _differences(self, truth: ExpectedResult, burst: Burst) -> Iterator[str]:
         reached = self.reached[burst.key] = merge_rows(self.archive.rows(burst.key))
@@ -109,7 +110,6 @@ class StoreCheck:
                     yield f"{burst.key} {tier} shard {shard}: {missing} missing, {extra} extra"
 
     def alerts_equal_oracle(self, lines: Collection[ArrivedAlert], guarantees: AlertGuarantees) -> Finding:
-        """Check that exactly the members of alerted tiers with a device were alerted."""
         return self.alerts.finding(lines, self.archive.burst_progress(), guarantees)
 
     def duplicates(self) -> list[str]:
@@ -120,9 +120,9 @@ class StoreCheck:
         ]
 
     def totals_balance(self, truth: ExpectedResult) -> Finding:
-        """Check that all members of the audience snapshots are delivered, suppressed, pulled or dead.
+        """Check the balance of each burst: the members of its snapshots are delivered, suppressed, pulled or dead.
 
-        The formulas must yield the same numbers.
+        The oracle must expect as many members.
         """
         progress_by_burst = {progress.plan.burst: progress for progress in self.archive.burst_progress()}
         wrong = [f"{key} has no plan" for key in truth.bursts if key not in progress_by_burst] + list(
@@ -133,10 +133,10 @@ class StoreCheck:
         return agreement("totals_balance", wrong, n=len(progress_by_burst))
 
     def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
-        """Yield pull-only bursts that should have been fanned out.
+        """Yield an error for each pull-only burst that should have been fanned out.
 
-        Only a burst that is restricted to a protected author's followers may be pull-only. Its subject must have more
-        followers than `collapse_off_limit`, and must have spent its fan-out budget.
+        Only a restricted burst may be pull-only. Its subject must be a mention of an account with more followers than
+        `collapse_off_limit`, and must have spent its fan-out budget.
         """
         fanned_out: Counter[Subject] = Counter()
         for key, burst in sorted(truth.bursts.items()):
@@ -161,15 +161,15 @@ class StoreCheck:
         snapshots = {snapshot.shard: snapshot for snapshot in self.archive.audience_snapshots(burst.key)}
         suppressed = sum(sum(snapshot.suppressed.values()) for snapshot in snapshots.values())
         expected = suppressed + sum(snapshot.reached_count(tier) for snapshot in snapshots.values() for tier in TIERS)
-        oracle = {shard: truth.expected(burst, shard) for shard in shards}
+        oracle = {shard: truth.expected_count(burst, shard) for shard in shards}
         by_formula = sum(oracle.values())
-        done, undone = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
+        delivered, not_delivered = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
         if missing := [shard for shard, people in oracle.items() if people and shard not in snapshots]:
             yield f"{burst.key}: {len(missing)} shards without an audience snapshot"
-        if not expected == by_formula == done + undone + suppressed:
+        if not expected == by_formula == delivered + not_delivered + suppressed:
             yield (
                 f"{burst.key}: {expected} in snapshots, {by_formula} by formula, "
-                f"{done} delivered + {undone} pulled or dead + {suppressed} suppressed"
+                f"{delivered} delivered + {not_delivered} pulled or dead + {suppressed} suppressed"
             )
 
     def lanes(self, truth: ExpectedResult, threshold: int, min_bursts: int) -> Finding:
@@ -199,7 +199,7 @@ class StoreCheck:
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
-        """Check that without collapsing each mention of a subject below the size limit has its own burst and rows."""
+        """Check a run without collapsing: each mention of an uncollapsed subject has a burst and rows of its own."""
         mentions = [(fact, key) for fact in truth.facts for key in fact.bursts if self._is_uncollapsed(key.subject)]
         shared = [
             f"{key} has {n} mentions"
@@ -212,6 +212,7 @@ class StoreCheck:
         return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
 
     def _is_uncollapsed(self, subject: Subject) -> bool:
+        """Return whether the account has so few followers that collapsing can be turned off for its mentions."""
         if subject.kind is not Kind.MENTION:
             return False
         return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].collapse_off_limit
@@ -224,19 +225,19 @@ class StoreCheck:
         return self.reached[key].rows
 
 
-def is_drained(ledger: Ledger, deferred: DeferredBursts, outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
+def is_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, undelivered: dict[str, Tweet]) -> bool:
     """Return whether every mention has its bursts and no burst has pending work.
 
-    Removes tweets with complete bursts from `waiting`.
+    Removes each tweet from `undelivered` once its bursts are planned.
     """
     try:
-        for tweet in list(waiting.values()):
-            stored = outcomes.outcomes(SOURCE, tweet.id)
+        for tweet in list(undelivered.values()):
+            stored = bursts_port.outcomes(SOURCE, tweet.id)
             bursts = [outcome.burst for outcome in stored if outcome.burst]
-            # A burst is readable before it is planned, and its work is unknown until then.
+            # A mention has two bursts. A burst can be read before it is planned, and its work is unknown until then.
             if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
-            del waiting[tweet.id]
+            del undelivered[tweet.id]
         # Read the open bursts last: until all plans exist, more bursts may open. Read them twice: a deferred burst may
         # wake between the reads.
         return not (ledger.open_bursts() or deferred.count() or ledger.open_bursts())

@@ -14,7 +14,7 @@ POLL_INTERVAL_SECONDS = 0.5
 
 @contextmanager
 def watched(folder: Path) -> Iterator[None]:
-    """Run the watchdog until the block ends. The block has to stop the engines itself before it ends."""
+    """Run the watchdog until the block ends. The caller stops the engines before that."""
     watcher = watch(folder, os.getpid())
     try:
         yield
@@ -24,7 +24,7 @@ def watched(folder: Path) -> Iterator[None]:
 
 
 def watch(folder: Path, owner_pid: int) -> "subprocess.Popen[bytes]":
-    """Start a process that waits for the end of `owner_pid` and then kills each engine with data in the folder."""
+    """Start a process that waits for the end of `owner_pid` and then kills each engine of the folder."""
     command = [sys.executable, "-m", "notifier.devkit.engines.reaper", str(folder.absolute()), str(owner_pid)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
@@ -46,7 +46,7 @@ def _is_running(pid: int) -> bool:
 def _engines(folder: str) -> list[int]:
     """Return the current pids of the folder's engines.
 
-    Their command lines contain the folder. Recorded pids would be outdated after a restart of an engine.
+    Their command lines contain the path of the folder. A recorded pid would be wrong after a restart of the engine.
     """
     output = subprocess.run(["ps", "-ww", "-axo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     lines = [line.split(maxsplit=1) for line in output.splitlines()]
