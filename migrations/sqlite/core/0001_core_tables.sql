@@ -90,8 +90,7 @@ CREATE TABLE active_set_entries (
     PRIMARY KEY (kind, shard, last_hour)
 ) WITHOUT ROWID;
 
--- What users follow, want, block and have seen
--- -------------------------------------------------------------------------
+-- What users follow, want, block and have seen -------------------------------------------------------------------------
 
 -- Follows. Slots 0 to 1023 are the members of the block, each with a row of its own and no bitmap. Slot 1024 is a
 -- follow by all members of the bitmap; a member's own row overrides it.
@@ -180,8 +179,7 @@ CREATE TABLE also_seen (
 
 CREATE INDEX also_seen_by_burst ON also_seen (subject, seq, member);
 
--- Bursts and mentions
--- --------------------------------------------------------------------------------------------------
+-- Bursts and mentions --------------------------------------------------------------------------------------------------
 
 -- Sequence heads, changed only by compare-and-set on the version. `published` is 0 while the head's outbox holds work.
 CREATE TABLE sequence_heads (
@@ -288,8 +286,7 @@ CREATE TABLE held_mentions (
 CREATE INDEX held_mentions_by_time ON held_mentions (since);
 CREATE INDEX held_mentions_waiting ON held_mentions (since) WHERE decision IS NULL;
 
--- Delivery ledger
--- ------------------------------------------------------------------------------------------------------
+-- Delivery ledger ------------------------------------------------------------------------------------------------------
 
 -- How a burst is cut into slices. Written once.
 CREATE TABLE plans (
@@ -351,8 +348,7 @@ CREATE TABLE claims (
     PRIMARY KEY (subject, seq, slice)
 ) WITHOUT ROWID;
 
--- Push
--- -----------------------------------------------------------------------------------------------------------------
+-- Push -----------------------------------------------------------------------------------------------------------------
 
 -- The highest-ranked change of each device: its owner and its address as registered, or a removal (`registration` is
 -- NULL). A row is deleted 270 days after its `at`, when others are written.
@@ -387,8 +383,7 @@ CREATE TABLE send_log (
 
 CREATE INDEX send_log_by_time ON send_log (at);
 
--- Operations
--- -----------------------------------------------------------------------------------------------------------
+-- Operations -----------------------------------------------------------------------------------------------------------
 
 -- Throttles of tiers. A rate of NULL is a pause.
 CREATE TABLE throttles (
