@@ -19,7 +19,7 @@ PAGE_KB, SYSTEM_KB = 100.0, 50.0
 """kB of 1,000 bytes."""
 STARTS, STARTS_QUICK = 5, 2
 STORMS, STORMS_QUICK = 4, 2
-"""With the demo's first burst and one in reserve, these are the six bursts of the subject's budget."""
+"""The subject's fan-out budget has six bursts: four storms, the demo's first burst, and one in reserve."""
 SMALL = 1_000_000
 """Followers in a demo whose page is only looked at."""
 SCHEMES = ("light", "dark")

@@ -105,7 +105,7 @@ ROUNDS, ROUNDS_QUICK = 3, 1
 STARS = (1, 2)
 SPARSE, SPARSE_QUICK = 100_000, 10_000
 """Rows of accounts with two followers each."""
-AT_ONCE = 1 << 18
+ROWS_PER_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +199,7 @@ def _imported(system: System, folder: Path, file: Path) -> None:
     p = system.ports
     followers = FollowerImport(directory=p.directory, follows=p.follows, log=p.log, since=ALWAYS)
     work = Import(kind=followers, key_sort=SpilledEdges(folder))
-    with open_source(file, form_of(file.name), FOLLOWS, _unexpected, AT_ONCE) as source:
+    with open_source(file, form_of(file.name), FOLLOWS, _unexpected, ROWS_PER_CHUNK) as source:
         work.read(source.rows_after(0))
     work.write()
     reader = build_stream_processor(system, topics.FOLLOWS)

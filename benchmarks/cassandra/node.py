@@ -19,7 +19,7 @@ from notifier.domain.errors import Environment
 POLL_INTERVAL_SECONDS = 0.1
 IDLE = 0.1
 """Share of one core. A node that flushes, compacts or compiles uses more."""
-SETTLES_WITHIN = 20.0
+SETTLE_TIMEOUT_SECONDS = 20.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class BenchNode:
 
     def await_idle(self) -> None:
         """Wait until the node has finished the work of earlier writes. Return anyway if it never becomes idle."""
-        deadline = time.monotonic() + SETTLES_WITHIN
+        deadline = time.monotonic() + SETTLE_TIMEOUT_SECONDS
         before, quiet = self.processor(), False
         while not quiet and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_SECONDS)

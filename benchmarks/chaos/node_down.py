@@ -23,8 +23,8 @@ from notifier.devkit.fixture import users as people
 from notifier.domain.errors import Environment
 
 NAME = "one_node_down"
-MENTIONS, LASTING = 60, 20.0
-TOKENS_LAST = timedelta(hours=1)
+MENTIONS, STORM_SECONDS = 60, 20.0
+TOKEN_LIFETIME = timedelta(hours=1)
 POLL_INTERVAL_SECONDS = 0.25
 TRIES = 8
 
@@ -40,14 +40,14 @@ def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
     """Run the storm and kill the node. Return all wrong responses; no event may be rejected, not even once."""
     keys, wrong = keys_of(stage.settings), list[str]()
     viewers, now = people.sample(WORLD, 1), stage.ports.clock.now()
-    with stage.storming(MENTIONS, LASTING) as storm:
+    with stage.storming(MENTIONS, STORM_SECONDS) as storm:
         began, requests, killed = time.monotonic(), 0, False
-        while time.monotonic() < began + LASTING:
-            if not killed and time.monotonic() > began + LASTING / 4:
+        while time.monotonic() < began + STORM_SECONDS:
+            if not killed and time.monotonic() > began + STORM_SECONDS / 4:
                 victim.kill()
                 killed = True
             person = viewers[requests % len(viewers)]
-            wire = HttpClient(url=stage.instance.url, bearer=issue_token(keys, person.user, now, TOKENS_LAST))
+            wire = HttpClient(url=stage.instance.url, bearer=issue_token(keys, person.user, now, TOKEN_LIFETIME))
             answer = wire.get("/v1/inbox")
             wire.close()
             requests += 1

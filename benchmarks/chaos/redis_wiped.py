@@ -10,12 +10,12 @@ from notifier.domain.errors import CacheUnavailable
 NAME = "redis_wiped_recovers"
 LIMIT = 30.0
 """Seconds, for a hundred bursts or so. `redis_rebuild_s` measures the rebuild with many."""
-MENTIONS, LASTING = 60, 12.0
+MENTIONS, STORM_SECONDS = 60, 12.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    with stage.storming(MENTIONS, LASTING):
-        time.sleep(LASTING / 3)
+    with stage.storming(MENTIONS, STORM_SECONDS):
+        time.sleep(STORM_SECONDS / 3)
         client = connect(stage.profile.redis_url())
         client.flushall()
         client.close()

@@ -13,7 +13,7 @@ from notifier.devkit.fixture import users as people
 
 NAME = "store_outage"
 MENTIONS = 40
-TOKENS_LAST = timedelta(hours=1)
+TOKEN_LIFETIME = timedelta(hours=1)
 POLL_INTERVAL_SECONDS = 0.5
 
 
@@ -23,7 +23,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     wrong = stage.wrong()  # every user has something to see
     observer = InboxObserver(
         instance=stage.instance,
-        token=lambda user: issue_token(keys, user, now, TOKENS_LAST),
+        token=lambda user: issue_token(keys, user, now, TOKEN_LIFETIME),
         users=people.sample(stage.world, 1),
     )
     observer.open_all()

@@ -11,7 +11,7 @@ from notifier.profiles.cluster_connections import kafka_access
 
 NAME = "topic_deleted"
 MENTIONS = 30
-GONE_FOR = 3.0
+DELETED_SECONDS = 3.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
@@ -24,7 +24,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     for stream in (topics.MENTIONS, topics.MENTIONS_CELEBRITY):
         stage.tell(f"deleting {stream}")
         _delete(stage, stream)
-        time.sleep(GONE_FOR)
+        time.sleep(DELETED_SECONDS)
         if stream == topics.MENTIONS:
             [tweet] = stage.written(1)
             wrong += wrong_refusal(post(stage, tweet))

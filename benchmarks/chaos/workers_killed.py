@@ -15,10 +15,10 @@ NAME = "workers_killed_mid_slice"
 KILLS, QUICK_KILLS = 20, 4
 POOLS = tuple(Pool)
 MENTIONS_A_KILL, SECONDS_A_KILL = 27, 9.0
-WITHIN = 30.0
-"""Seconds until a worker holds a slice. During a storm some worker does most of the time."""
-ARRIVES_AFTER = 0.2
-"""Seconds until requests that a suspended worker had sent are processed."""
+TIMEOUT_SECONDS = 30.0
+"""Time limit until a worker has claimed a slice. During a storm that is true most of the time."""
+ARRIVAL_SECONDS = 0.2
+"""Time until the requests that a suspended worker had sent are processed."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
@@ -30,15 +30,15 @@ def run(stage: Stage, *, quick: bool) -> Finding:
 
 
 def _kill(stage: Stage, pool: Pool) -> bool:
-    """Suspend all workers of the pool first, so that the killed worker still holds the slice that was found."""
-    deadline = time.monotonic() + WITHIN
+    """Kill a worker of the pool that has claimed a slice. All are suspended first, so that none finishes its slice."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         time.sleep(stage.random.uniform(0.05, 0.3))
         with ExitStack() as stopped, suppress(ProcessLookupError):
             workers = stage.instance.workers(str(pool))
             for pid in workers.values():
                 stopped.enter_context(stage.stopped(pid))
-            time.sleep(ARRIVES_AFTER)
+            time.sleep(ARRIVAL_SECONDS)
             for role, pid in workers.items():
                 if _holding(stage, f"{role}-{pid}-"):
                     os.kill(pid, signal.SIGKILL)

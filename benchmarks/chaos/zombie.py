@@ -7,9 +7,9 @@ from benchmarks.chaos.stage import Stage
 from notifier.devkit.check.finding import Finding, agreement
 
 NAME = "zombie_fenced"
-MENTIONS, LASTING = 90, 24.0
-AWAY = 8.0
-"""Seconds. The lease is 5."""
+MENTIONS, STORM_SECONDS = 90, 24.0
+PAUSE_SECONDS = 8.0
+"""Longer than the lease, which takes 5 s."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
@@ -19,10 +19,10 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     """
     with stage.another("pump", name="other"):
         await_members(stage, 2)
-        with stage.storming(MENTIONS, LASTING):
+        with stage.storming(MENTIONS, STORM_SECONDS):
             time.sleep(2.0)
             with stage.stopped(stage.role("pump")):
-                time.sleep(AWAY)
+                time.sleep(PAUSE_SECONDS)
                 took = stage.sequenced(stage.send(12))
                 before = commits(stage)
             time.sleep(2.0)

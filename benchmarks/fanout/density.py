@@ -39,7 +39,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Slice
 
 ROUNDS, ROUNDS_QUICK = 6, 3
-WARMING = 2
+WARM_UP_ROUNDS = 2
 UNIT = "deliveries/s"
 LEAN = 0.8
 PEER_PEOPLE = 60_000
@@ -141,8 +141,12 @@ def _measure(folder: Path, density: BurstDensity, peer: DensityPeer, *, quick: b
     with _beds(folder, density, quick=quick) as (bed, lean, before):
         held = _bytes(lean.files)
         delivered = 0
-        for number in range(rounds + WARMING):
-            tell(f"{density.name}: round {number - WARMING + 1} of {rounds}" if number >= WARMING else "warm-up")
+        for number in range(rounds + WARM_UP_ROUNDS):
+            tell(
+                f"{density.name}: round {number - WARM_UP_ROUNDS + 1} of {rounds}"
+                if number >= WARM_UP_ROUNDS
+                else "warm-up"
+            )
             burst, slices = bed.burst(number + 1)
             bed.write_snapshots(burst, slices)
             reached = _reached(bed, burst, slices)
@@ -163,7 +167,7 @@ def _measure(folder: Path, density: BurstDensity, peer: DensityPeer, *, quick: b
             delivered += people
         rates.bytes = (_bytes(lean.files) - held) / delivered
     for rates_of_writer in (rates.ours, rates.lean, rates.before, rates.peer):
-        del rates_of_writer[:WARMING]
+        del rates_of_writer[:WARM_UP_ROUNDS]
     return rates
 
 

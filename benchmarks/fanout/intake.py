@@ -25,8 +25,8 @@ P0_P95_S, ACCEPT_MS, ROUTER_MS, MENTIONS_PER_S, STORM_FANOUTS = 1.0, 10.0, 10.0,
 
 BURSTS = 5
 STEADY, STEADY_QUICK, STEADY_EVERY = 2_500, 1_500, 0.02
-"""Single events at a constant pace, after earlier deliveries are done. They take a minute, which is the collapse window
-of such a celebrity.
+"""Single events at a constant rate, after earlier deliveries are done. They take about a minute, the collapse window of
+such a celebrity.
 
 The first event opens a burst, as one event of every minute does. During the 0.3 s of its fan-out each event waits
 longer. With only a few hundred events the 99th percentile would measure nothing else.
@@ -34,7 +34,7 @@ longer. With only a few hundred events the 99th percentile would measure nothing
 STORM = 10_000
 BATCH = 100
 CELEBRITIES = 500
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 
 _RECORDS = "SELECT appended_at, value FROM records WHERE partition LIKE ?"
 
@@ -59,7 +59,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _p0(stage: FanoutStage) -> Figure:
     all_waits, rounds = [], []
     for _ in range(BURSTS):
-        account = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, WITHIN)
+        account = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, TIMEOUT_SECONDS)
         waits = latency.slice_latencies([account], [Tier.P0])
         all_waits += waits
         rounds.append(latency.p95(waits))
@@ -69,7 +69,7 @@ def _p0(stage: FanoutStage) -> Figure:
 
 
 def _steady(stage: FanoutStage, folder: Path, events: int) -> list[Figure]:
-    stage.await_idle(WITHIN)
+    stage.await_idle(TIMEOUT_SECONDS)
     seconds = []
     for number in range(events):
         body, kind = request_body([_tweet(f"steady-{number}", number, stage.world.names[0])])
@@ -145,10 +145,10 @@ def _send(stage: FanoutStage, tweets: Sequence[Tweet], *, threads: int) -> None:
 
 def _numbered(stage: FanoutStage, tweets: Sequence[Tweet]) -> None:
     """Wait until every mention has a burst for the account's followers and one for the account itself."""
-    deadline, waiting = time.monotonic() + WITHIN, list(tweets)
+    deadline, waiting = time.monotonic() + TIMEOUT_SECONDS, list(tweets)
     while waiting:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(waiting)} mentions have no burst after {WITHIN:g} s")
+            raise TimeoutError(f"{len(waiting)} mentions have no burst after {TIMEOUT_SECONDS:g} s")
         while waiting and len(stage.ports.bursts.outcomes(SOURCE, waiting[-1].id)) == 2:
             waiting.pop()
         time.sleep(0.05)

@@ -15,8 +15,8 @@ BURSTS = 3
 
 WORKER_MB = 150.0
 GROWTH_MB = 40.0
-"""A small world does not fill the caches, however large they are in a large one. A connection keeps 2 MB of pages of
-each of the eight inbox files, and a slice's snapshots are 8 MB.
+"""Limit of the growth from the smallest to the largest audience. Only the caches may grow, which a small world does not
+fill. A connection keeps 2 MB of pages of each of the eight inbox files, and a slice's snapshots are 8 MB.
 
 Anything kept for each shard would be more: 25 MB per bitmap.
 """

@@ -17,12 +17,12 @@ from notifier.devkit.check.finding import Finding, at_most
 
 HERD = Case(name="herd", requests="gala")
 EVERYBODY = Case(name="everybody", requests="everybody")
-AT_ONCE = 1_000
+CONCURRENT_OPENS = 1_000
 LOADS_OF_ONE = 1
 HERDS, HERDS_QUICK = 3, 1
 OTHERS = 200
 """Users who open before the herd, so that the new process has run its code. They don't follow `gala`."""
-HERD_WITHIN = 60.0
+HERD_TIMEOUT_SECONDS = 60.0
 FILLED_S, FILLED_QUICK_S = 120.0, 20.0
 MEMORY_MB = 300.0
 GROWTH_MB = 10.0
@@ -49,12 +49,17 @@ def memory_names(profile: str) -> tuple[str, ...]:
 def herd(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, herd_slices = shared.stage(tell), list[LoadSlice]()
     for number in range(HERDS_QUICK if quick else HERDS):
-        tell(f"herd {number + 1}: {AT_ONCE:,} users open concurrently in a new process")
+        tell(f"herd {number + 1}: {CONCURRENT_OPENS:,} users open concurrently in a new process")
         stage.restart_api()
-        stage.load(WARM, connections=16, first=0, count=OTHERS, seconds=HERD_WITHIN)
-        herd_slices.append(stage.measure(HERD, connections=AT_ONCE, count=AT_ONCE, seconds=HERD_WITHIN))
+        stage.load(WARM, connections=16, first=0, count=OTHERS, seconds=HERD_TIMEOUT_SECONDS)
+        herd_slices.append(
+            stage.measure(HERD, connections=CONCURRENT_OPENS, count=CONCURRENT_OPENS, seconds=HERD_TIMEOUT_SECONDS)
+        )
     worst = unjudged(
-        f"inbox_herd_ms{{{shared.profile}}}", in_ms(herd_slices, "p99"), AT_ONCE * len(herd_slices), "p99 of a herd"
+        f"inbox_herd_ms{{{shared.profile}}}",
+        in_ms(herd_slices, "p99"),
+        CONCURRENT_OPENS * len(herd_slices),
+        "p99 of a herd",
     )
     right = right_answers(f"inbox_right_answers{{{shared.profile},herd}}", [HERD], {HERD.name: herd_slices})
     return [loads(f"inbox_herd_one_load{{{shared.profile}}}", herd_slices), worst, right]
@@ -66,7 +71,7 @@ def loads(name: str, herds: list[LoadSlice]) -> Figure:
     if not counted:
         detail = f"/metrics has no {LOADS}"
         return Figure(finding=Finding(name=name, ok=False, value="-", limit=LOADS_OF_ONE, n=0, detail=detail))
-    detail = f"maximum of {len(counted)} herds of {AT_ONCE:,}; 0 would mean that the burst was never read"
+    detail = f"maximum of {len(counted)} herds of {CONCURRENT_OPENS:,}; 0 would mean that the burst was never read"
     finding = at_most(name, max(counted), LOADS_OF_ONE, unit="loads", n=len(counted), detail=detail)
     return Figure(finding=finding, ours=Spread.of(counted, "loads"))
 

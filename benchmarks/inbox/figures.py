@@ -198,12 +198,12 @@ STORE, REDIS, LOADS = (
 )
 """Round trips of the read path to the store and to Redis, and bursts that it loaded."""
 SAMPLE = re.compile(r"^(notifier_inbox_\w+_total)(?:\{[^}]*\})? (\S+)", re.MULTILINE)
-WITHIN = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 def read_counters(url: str) -> Mapping[str, float]:
     """Return the read path's counters by name. Counters with labels are summed."""
-    with urlopen(f"{url}/metrics", timeout=WITHIN) as answer:
+    with urlopen(f"{url}/metrics", timeout=TIMEOUT_SECONDS) as answer:
         return parsed(answer.read().decode())
 
 

@@ -18,8 +18,8 @@ USERS, USERS_QUICK = 400, 200
 """VIPs per round. No VIP is measured in two rounds."""
 OTHERS = 2_000
 """Users who open before. A process that has served other users knows most of the accounts that a new user follows."""
-WITHIN = 60.0
-"""Seconds for the opens of a round that are not measured."""
+TIMEOUT_SECONDS = 60.0
+"""Time limit for the opens of a round."""
 FOLLOWS_FOR = CLOCK_SKEW.total_seconds() + 1
 STORE_CALLS = 3.0
 """Round trips to the store per first open."""
@@ -53,11 +53,13 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
         with stage.second_api() as port:
             # A process trusts data from others once it has followed changes for longer than clocks may differ.
             time.sleep(FOLLOWS_FOR)
-            stage.client.run(stage.files.path(FIRST.requests), port, connections=16, seconds=WITHIN, **user_range)
-        slices["redis"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
+            stage.client.run(
+                stage.files.path(FIRST.requests), port, connections=16, seconds=TIMEOUT_SECONDS, **user_range
+            )
+        slices["redis"].append(stage.measure(FIRST, seconds=TIMEOUT_SECONDS, **user_range))
         empty_cache(stage, tell)
         _renew(stage)
-        slices["store"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
+        slices["store"].append(stage.measure(FIRST, seconds=TIMEOUT_SECONDS, **user_range))
         slices[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
     return [figure for way in LIMITS for figure in _figures(shared.profile, way, slices)]
 

@@ -25,14 +25,14 @@ from notifier.devkit.check.traffic import BATCH_CONTENT_TYPE, Tweet
 from notifier.devkit.fixture.world import user
 
 MENTIONS_PER_S, IN_A_BATCH = 500, 25
-OF_THE_AWARD = 0.2
+AWARD_SHARE = 0.2
 """Share of the mentions that name the award show."""
-BEGINS = 2.0
-"""Seconds of mentions before the measurement begins."""
-PIECE = 2.0
-"""Seconds of one job of the sender, which therefore ends soon after the measurement."""
-LONGEST = 200.0
-"""Seconds of mentions before the sender's events repeat."""
+LEAD_SECONDS = 2.0
+"""Time for which mentions are sent before the measurement begins."""
+JOB_SECONDS = 2.0
+"""Duration of one job of the sender. A short one lets the sender end soon after the measurement."""
+MAX_SENDING_SECONDS = 200.0
+"""Time for which the sender has events. Afterwards it sends the same ones again."""
 SENDERS = 16
 LATENCY_S, LATENCY_QUICK_S = 8.0, 4.0
 REDIS_CALLS = 0.2
@@ -90,14 +90,14 @@ class Mentions:
 def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
     """Send mentions in an open loop, from a separate process, during the block."""
     place, rate = folder / "mentions", MENTIONS_PER_S / IN_A_BATCH
-    write_requests(place, batches(stage.population, stage.instance.service_key, int(rate * LONGEST)))
+    write_requests(place, batches(stage.population, stage.instance.service_key, int(rate * MAX_SENDING_SECONDS)))
     mentions, over = Mentions(), Event()
 
     def send() -> None:
         try:
             while not over.is_set():
                 sent = sum(reading.opens for reading in mentions.readings)
-                job = {"connections": SENDERS, "rate": rate, "seconds": PIECE, "first": sent, "seed": sent}
+                job = {"connections": SENDERS, "rate": rate, "seconds": JOB_SECONDS, "first": sent, "seed": sent}
                 mentions.readings.append(sender.run(place, stage.port(WARM), **job))
         except HelperFailed as error:  # reported in the figure: it ends the mentions and nothing else
             mentions.failure = str(error)
@@ -107,7 +107,7 @@ def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
         thread = Thread(target=send, name="mentions", daemon=True)
         thread.start()
         try:
-            time.sleep(BEGINS)
+            time.sleep(LEAD_SECONDS)
             yield mentions
         finally:
             over.set()
@@ -119,7 +119,7 @@ def batches(population: Population, key: str, count: int) -> Iterator[bytes]:
     random_source = np.random.default_rng(population.seed)
     weights = zipf(population.subjects)
     picked = random_source.choice(population.subjects, size=(count, IN_A_BATCH), p=weights)
-    picked[random_source.random(picked.shape) < OF_THE_AWARD] = 0
+    picked[random_source.random(picked.shape) < AWARD_SHARE] = 0
     for number, subjects in enumerate(picked.tolist()):
         tweets = [
             Tweet(

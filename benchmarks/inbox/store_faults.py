@@ -25,7 +25,7 @@ RATE, OPEN_S, OPEN_QUICK_S = 50.0, 6.0, 3.0
 """Opens per second, and seconds, of the open loop."""
 FIRST_USERS = 100
 """Users per round."""
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 HOSTS, PORT = "NOTIFIER_CASSANDRA_HOSTS", "NOTIFIER_CASSANDRA_PORT"
 
 
@@ -50,7 +50,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
             with strike():
                 slices["warm"].append(stage.measure(WARM, seconds=seconds))
                 user_range = {"first": number * FIRST_USERS, "count": FIRST_USERS}
-                slices["first"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
+                slices["first"].append(stage.measure(FIRST, seconds=TIMEOUT_SECONDS, **user_range))
                 lasting = OPEN_QUICK_S if quick else OPEN_S
                 slices["timed"].append(opened(stage, WARM, RATE, lasting, number))
     timed, opens = in_ms(slices["timed"], "p99"), sum(slice_.reading.opens for slice_ in slices["timed"])
@@ -114,7 +114,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def _hold(path: Path, over: Event) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=WITHIN)) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=TIMEOUT_SECONDS)) as connection:
         while not over.wait(FREE_S):
             connection.execute("BEGIN IMMEDIATE")
             over.wait(HELD_S)

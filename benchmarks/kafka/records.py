@@ -27,7 +27,7 @@ ROUNDS, ROUNDS_QUICK = 6, 2
 RECORDS, RECORDS_QUICK = 40_000, 10_000
 """Records per turn."""
 APPENDS, APPENDS_QUICK = 2_000, 300
-WARMING = 1
+WARM_UP_ROUNDS = 1
 """Rounds that are not counted."""
 
 
@@ -72,11 +72,11 @@ def _turns(
 ) -> Mapping[str, Sequence[Cost]]:
     """Return the cost of each client's turns. The clients take turns, so that a busy machine slows them alike."""
     costs: dict[str, list[Cost]] = {client.name: [] for client in clients}
-    for number in range(rounds + WARMING):
+    for number in range(rounds + WARM_UP_ROUNDS):
         for place in range(len(clients)):
             client = clients[(number + place) % len(clients)]
             took = work(client, number)
-            if number >= WARMING:
+            if number >= WARM_UP_ROUNDS:
                 costs[client.name].append(took)
     return costs
 

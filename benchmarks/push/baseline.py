@@ -7,7 +7,7 @@ from notifier.adapters.http2 import frames
 from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, encode_fields
 from notifier.ports.push import Post
 
-AT_ONCE = 1_000
+MAX_IN_FLIGHT = 1_000
 BATCH = 64
 WIDE = 1 << 30
 
@@ -32,11 +32,11 @@ class LeanestSender:
     def send(self, many: int) -> None:
         """Send the requests and return when all are answered."""
         while many or self._open:
-            size = min(BATCH, many, AT_ONCE - self._open)
+            size = min(BATCH, many, MAX_IN_FLIGHT - self._open)
             if size:
                 self._send(size)
                 many -= size
-            if self._open >= AT_ONCE or not many:
+            if self._open >= MAX_IN_FLIGHT or not many:
                 self._read()
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ NAME = "drop_token_respects_registration"
 PEOPLE = 40
 """Users who have two additional iPhones each. Apple reports that these were removed a day ago."""
 LONG_AGO = timedelta(days=2)
-STRANGE = 1 << 255
+FIRST_FOREIGN_TOKEN = 1 << 255
 """Tokens from this number on belong to no device of the fixture."""
 
 
@@ -54,7 +54,7 @@ class DroppedDevices:
     """Registered before the removal, and again after it."""
 
     def register(self) -> None:
-        numbers = (n for n in count(STRANGE) if is_gone.is_gone(f"{n:064x}"))
+        numbers = (n for n in count(FIRST_FOREIGN_TOKEN) if is_gone.is_gone(f"{n:064x}"))
         since = self.stage.ports.clock.now() - LONG_AGO
         for m in islice(self._active(), PEOPLE):
             for kind in (self.old, self.again):

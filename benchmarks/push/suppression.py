@@ -36,7 +36,7 @@ MORE = 6
 """Bursts after the first one with alerts: two more than the cap for an hour."""
 SEEING = 3
 """Every third user opens the inbox before alerts are sent."""
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -54,11 +54,11 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
             _rows(arrived, seen, back)
             saw = _see(arrived, sorted(seen.due)[::SEEING])
             _take_back(arrived, back)
-        stage.await_idle(WITHIN)
+        stage.await_idle(TIMEOUT_SECONDS)
         first = arrived.of(seen), arrived.of(back)
         tell(f"{MORE} more bursts")
         more = [arrived.mention(WORLD.names[0]) for _ in range(MORE)]
-        stage.await_idle(WITHIN)
+        stage.await_idle(TIMEOUT_SECONDS)
         findings = [
             _tombstone(back, len(first[1])),
             _seen(seen, saw, arrived.people(seen)),
@@ -88,7 +88,7 @@ def _all(leaders: Collection[int], number: signal.Signals) -> None:
 
 def _rows(arrived: ArrivedAlerts, *every: ExpectedAlerts) -> None:
     for expected in every:
-        arrived.stage.wait(expected.burst.key, TIERS, WITHIN)
+        arrived.stage.wait(expected.burst.key, TIERS, TIMEOUT_SECONDS)
 
 
 def _see(arrived: ArrivedAlerts, members: Sequence[Member]) -> frozenset[Member]:
@@ -108,7 +108,7 @@ def _take_back(arrived: ArrivedAlerts, expected: ExpectedAlerts) -> None:
     answer = arrived.stage.wire.post("/v1/events", json.dumps(body).encode(), EVENT_CONTENT_TYPE)
     assert answer.status == 202, answer
     bursts, key = arrived.stage.ports.bursts, expected.burst.key
-    arrived.wait(lambda: bursts.read([key])[key].silent, WITHIN, f"retraction of {key}")
+    arrived.wait(lambda: bursts.read([key])[key].silent, TIMEOUT_SECONDS, f"retraction of {key}")
 
 
 def event(tweet: str, author: str) -> Mapping[str, object]:
