@@ -12,7 +12,7 @@ from benchmarks.fanout.stage import FanoutStage, staged
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import allow_files
 from benchmarks.rounds import Figure, Spread, worst_at_most
-from notifier.devkit.check.finding import agreement
+from notifier.devkit.check.finding import no_errors
 from notifier.devkit.fixture.world import World
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Subject, UserId
@@ -140,7 +140,7 @@ async def _measure(stage: FanoutStage, *, quick: bool, tell: Callable[[str], Non
         worst_at_most("live_visible_s{stream}", alone, LIVE_S, detail="From the 202 to the row on a stream."),
         worst_at_most("sse_1000_s", together, ALL_S, detail=f"From the 202 to the last listener's row. {detail}"),
         Figure(
-            finding=agreement("live_messages_per_burst", wrong, n=rounds),
+            finding=no_errors("live_messages_per_burst", wrong, n=rounds),
             ours=Spread.of([different / rounds], "messages"),
         ),
     ]

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine import Engine, free_port
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 from notifier.domain.errors import Environment
 
 POLL_INTERVAL_SECONDS = 0.1
@@ -54,7 +54,7 @@ def running_node(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[BenchNode
     """Start a node and stop it afterwards. Raises Environment if Java is missing, or Maven is needed and missing."""
     engine = node(folder.absolute() / "cassandra", Settings.read().jars.expanduser(), port=free_port(), sync=sync)
     cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port))
-    with watched(folder):
+    with reaping(folder):
         try:
             engine.start()
             engine.wait_until_ready()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from threading import Thread
 
 from benchmarks.chaos.stage import Stage
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
@@ -30,7 +30,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
             proxy.reset_all()
     if not proxy.dropped_bytes:
         wrong.append("no response was lost")
-    return agreement(NAME, wrong + stage.wrong(), n=1 + len(storm.sent.accepted))
+    return no_errors(NAME, wrong + stage.wrong(), n=1 + len(storm.sent.accepted))
 
 
 def _swapped_once(stage: Stage) -> list[str]:

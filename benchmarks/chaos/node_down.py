@@ -11,13 +11,13 @@ from benchmarks.chaos.stage import WORLD, Stage, running_stage
 from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import keys_of
 from notifier.config import Settings
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.run import Report
 from notifier.devkit.engines.cassandra import Sync, nodes
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.kafka import broker
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.engines.valkey import server
 from notifier.devkit.fixture import users as people
 from notifier.domain.errors import Environment
@@ -33,7 +33,7 @@ def run(folder: Path, *, quick: bool, tell: Report, seed: int) -> Finding:
     with _ring(folder, tell, seed) as (stage, victims):
         wrong = _storm_problems(stage, victims[-1])
         tell("comparing everything with the expected result")
-        return agreement(NAME, wrong + stage.wrong(), n=len(stage.accepted))
+        return no_errors(NAME, wrong + stage.wrong(), n=len(stage.accepted))
 
 
 def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
@@ -82,7 +82,7 @@ def _ring(folder: Path, tell: Report, seed: int) -> Iterator[tuple[Stage, list[E
     log = broker(data / "services" / "kafka", cache, port=free_port())
     redis = server(data / "services" / "valkey", port=free_port(), password=password)
     with ExitStack() as closing:
-        closing.enter_context(watched(data / "services"))
+        closing.enter_context(reaping(data / "services"))
         for engine in (*ring, log, redis):
             tell(f"starting {engine.name}")
             closing.callback(engine.stop)

@@ -9,7 +9,7 @@ from kafka import KafkaProducer
 from benchmarks.chaos.stage import MAX_DEAD_LETTERS, Stage
 from notifier import topics
 from notifier.adapters.kafka import Access
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.ports.event_log import Record
 from notifier.profiles.cluster_connections import kafka_access
 
@@ -32,7 +32,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     deadline = time.monotonic() + DEAD_LETTER_TIMEOUT_SECONDS
     while (missing := bodies - _buried(stage)) and time.monotonic() < deadline:
         time.sleep(0.2)
-    return agreement(NAME, wrong + [f"no dead letter for {body!r}" for body in sorted(missing)], n=len(bodies))
+    return no_errors(NAME, wrong + [f"no dead letter for {body!r}" for body in sorted(missing)], n=len(bodies))
 
 
 def _write(access: Access, bodies: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ import time
 
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.redis.connect import connect
-from notifier.devkit.check.finding import Finding, agreement, at_most
+from notifier.devkit.check.finding import Finding, at_most, no_errors
 from notifier.domain.errors import CacheUnavailable
 
 NAME = "redis_wiped_recovers"
@@ -21,7 +21,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
         client.close()
         took = _whole(stage)
     if wrong := stage.wrong():
-        return agreement(NAME, wrong, n=MENTIONS)
+        return no_errors(NAME, wrong, n=MENTIONS)
     return at_most(NAME, took, LIMIT, unit="s", n=MENTIONS)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.chaos.rolling_migration import newer
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "schema_ahead_and_behind"
@@ -29,7 +29,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
         *_role(stage, "ahead", added, (Phase.PRE,), None),
         *_role(stage, "taken", taken, (Phase.PRE, Phase.POST), "Unknown migration in the store"),
     ]
-    return agreement(NAME, wrong, n=3)
+    return no_errors(NAME, wrong, n=3)
 
 
 def _role(stage: Stage, name: str, folder: Path, phases: tuple[Phase, ...], refusal: str | None) -> list[str]:

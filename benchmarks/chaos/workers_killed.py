@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from itertools import cycle, islice
 
 from benchmarks.chaos.stage import Stage
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Unavailable
 
@@ -26,7 +26,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     with stage.storming(kills * MENTIONS_A_KILL, kills * SECONDS_A_KILL):
         caught = [_kill(stage, pool) for pool in islice(cycle(POOLS), kills)]
     wrong = [] if all(caught) else [f"only {sum(caught)} of {kills} killed workers held a slice"]
-    return agreement(NAME, [*wrong, *stage.wrong()], n=kills)
+    return no_errors(NAME, [*wrong, *stage.wrong()], n=kills)
 
 
 def _kill(stage: Stage, pool: Pool) -> bool:

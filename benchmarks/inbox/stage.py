@@ -27,7 +27,7 @@ from notifier.devkit.check.instance import NO_REQUEST_LIMITS, Engines, Instance,
 from notifier.devkit.check.run import Report
 from notifier.devkit.check.traffic import Tweet, request_body
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.fixture.load import NO_ROLL_UP
 from notifier.devkit.fixture.world import user
 from notifier.domain.errors import CacheUnavailable
@@ -201,7 +201,7 @@ def staged(folder: Path, profile: str, population: Population, tell: Report) -> 
         if profile == "cluster":
             tell("starting engines")
         fault_engines = stack.enter_context(engines(data, profile, Sync.PERIODIC))
-        stack.enter_context(watched(folder / "cache"))
+        stack.enter_context(reaping(folder / "cache"))
         cache = BenchCache.started(folder / "cache")
         stack.callback(cache.engine.kill)
         settings = Settings.read(data=data, profile=profile, redis_url=cache.url)

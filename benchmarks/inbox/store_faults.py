@@ -13,7 +13,7 @@ from benchmarks.inbox.latency import in_ms, opened
 from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
 from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure, unjudged
-from notifier.devkit.tcp_proxy import Proxy
+from notifier.devkit.tcp_proxy import TcpProxy
 
 ROUNDS, ROUNDS_QUICK = 3, 2
 LATENCY_S = 0.02
@@ -81,7 +81,7 @@ def slow(stage: InboxStage) -> Iterator[Strike]:
         return
     # The proxy is used in this part only: it costs CPU time even without latency.
     node = stage.engines.fleet.records()["cassandra"]
-    proxy = Proxy(upstream=(node.host, node.port))
+    proxy = TcpProxy(upstream=(node.host, node.port))
     stage.restart(**{HOSTS: "127.0.0.1", PORT: str(proxy.port)})
     try:
         warm_up(stage)
@@ -92,7 +92,7 @@ def slow(stage: InboxStage) -> Iterator[Strike]:
 
 
 @contextmanager
-def delayed(proxy: Proxy) -> Iterator[None]:
+def delayed(proxy: TcpProxy) -> Iterator[None]:
     proxy.latency = LATENCY_S
     try:
         yield

@@ -18,7 +18,7 @@ from notifier.config import Settings
 from notifier.devkit.check.finding import quantile
 from notifier.devkit.engines.engine import free_port
 from notifier.devkit.engines.kafka import broker
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 from notifier.ports.event_log import Record
 
 VALUE = b"x" * 300
@@ -52,7 +52,7 @@ def _access(folder: Path) -> Iterator[Access]:
     Raises Environment if Java is missing, or Maven is needed and missing.
     """
     engine = broker(folder.absolute() / "kafka", Settings.read().jars.expanduser(), port=free_port())
-    with watched(folder):
+    with reaping(folder):
         try:
             engine.start()
             engine.wait_until_ready()

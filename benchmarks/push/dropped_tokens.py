@@ -8,7 +8,7 @@ from itertools import count, islice
 import numpy as np
 
 from benchmarks.fanout.stage import FanoutStage
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.fake_providers.behavior import ProviderScript
 from notifier.devkit.fake_providers.devices import (
@@ -94,7 +94,7 @@ class DroppedDevices:
             stands, stays = bool(self._fixture_devices(m)), platform(m) is Platform.APNS
             if stands != stays:
                 wrong.append(f"device of u{m} at {platform(m)} was {'kept' if stands else 'dropped'}")
-        return agreement(NAME, wrong, n=len(self.old) + len(self.again) + sum(map(is_gone, alerted)))
+        return no_errors(NAME, wrong, n=len(self.old) + len(self.again) + sum(map(is_gone, alerted)))
 
     def _still_registered(self, devices: Sequence[Device]) -> list[Device]:
         ids = self._ids({device.member for device in devices})

@@ -15,7 +15,7 @@ from benchmarks.fanout.stage import staged
 from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
 from notifier.devkit.check.check_alerts import ArrivedAlert
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.tiers import TIERS
 
@@ -91,12 +91,10 @@ def finding(kills: Collection[Kill], lines: Sequence[ArrivedAlert]) -> Finding:
     amid = sum(len(_there(kill.role, _of(kill.expected, lines))) > kill.before for kill in kills)
     if amid < MIN_SHARE_AMID_BURST * len(kills):
         wrong.append(f"only {amid} of {len(kills)} kills hit an unfinished burst")
-    agreement_ = agreement(NAME, wrong, n=sum(len(kill.expected.due) for kill in kills))
+    result = no_errors(NAME, wrong, n=sum(len(kill.expected.due) for kill in kills))
     again = sum(line.is_repeat for line in lines)
-    detail = (
-        f"{len(kills)} seeds, {amid} of them during sending: {agreement_.n:,} phones alerted, {again} alerts repeated"
-    )
-    return replace(agreement_, detail=detail) if agreement_.ok else agreement_
+    detail = f"{len(kills)} seeds, {amid} of them during sending: {result.n:,} phones alerted, {again} alerts repeated"
+    return replace(result, detail=detail) if result.ok else result
 
 
 def differences(expected: ExpectedAlerts, lines: Sequence[ArrivedAlert]) -> Iterator[str]:

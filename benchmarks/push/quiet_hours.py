@@ -10,7 +10,7 @@ from benchmarks.rounds import Figure
 from notifier import topics
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.traffic import Tweet
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
@@ -48,7 +48,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def _finding(name: str, wrong: Iterator[str]) -> Finding:
-    finding = agreement(name, wrong, n=BURSTS)
+    finding = no_errors(name, wrong, n=BURSTS)
     return replace(finding, detail=f"{BURSTS} bursts, {BY_HAND}") if finding.ok else finding
 
 

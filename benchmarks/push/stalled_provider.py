@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.fanout.stage import rows_of, staged
 from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
-from notifier.devkit.check.finding import Finding, agreement, quantile
+from notifier.devkit.check.finding import Finding, no_errors, quantile
 from notifier.devkit.check.http_client import HttpClient, get_patiently
 from notifier.devkit.check.latency_report import VIP_PUSH_P95_S
 from notifier.devkit.fixture.users import platform
@@ -58,9 +58,9 @@ def finding(every: Sequence[ExpectedAlerts], arrived: ArrivedAlerts, wrong: Sequ
     late = quantile(waits, 0.95)
     if late > VIP_PUSH_P95_S:
         wrong = [*wrong, f"alerts of other providers took {late:.1f} s, limit {VIP_PUSH_P95_S:g} s"]
-    agreement_ = agreement(NAME, wrong, n=len(waits))
+    result = no_errors(NAME, wrong, n=len(waits))
     detail = f"{len(waits):,} alerts by the other two providers, {late:.2f} s at the 95th percentile"
-    return replace(agreement_, detail=detail) if agreement_.ok else agreement_
+    return replace(result, detail=detail) if result.ok else result
 
 
 def _waits(every: Sequence[ExpectedAlerts], arrived: ArrivedAlerts) -> Iterator[float]:

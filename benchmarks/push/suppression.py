@@ -17,7 +17,7 @@ from benchmarks.push.dropped_tokens import DroppedDevices, is_gone
 from benchmarks.push.ssrf import NAME as FORGED
 from benchmarks.push.ssrf import blocked
 from benchmarks.rounds import Figure
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.traffic import EVENT_CONTENT_TYPE, SOURCE
 from notifier.devkit.fixture.world import World, user
@@ -117,7 +117,7 @@ def event(tweet: str, author: str) -> Mapping[str, object]:
 
 
 def _tombstone(back: ExpectedAlerts, rang: int) -> Finding:
-    return agreement(TOMBSTONE, [f"{rang} phones got an alert for {back.burst.key}"] if rang else [], n=len(back.due))
+    return no_errors(TOMBSTONE, [f"{rang} phones got an alert for {back.burst.key}"] if rang else [], n=len(back.due))
 
 
 def _seen(seen: ExpectedAlerts, saw: Collection[Member], rang: Collection[Member]) -> Finding:
@@ -125,7 +125,7 @@ def _seen(seen: ExpectedAlerts, saw: Collection[Member], rang: Collection[Member
     wrong = [f"u{member} had seen it, but got an alert" for member in rang if member in saw]
     due = [member for member in seen.due if member not in saw and not is_gone(member)]
     wrong += [f"u{member} had not seen it, but got no alert" for member in due if member not in rang]
-    return agreement(SEEN, wrong, n=len(saw))
+    return no_errors(SEEN, wrong, n=len(saw))
 
 
 def _cap(every: Sequence[ExpectedAlerts], saw: Collection[Member], arrived: ArrivedAlerts) -> Finding:
@@ -138,4 +138,4 @@ def _cap(every: Sequence[ExpectedAlerts], saw: Collection[Member], arrived: Arri
         for member, wanted in due.items()
         if times[member] != min(wanted, HOURLY)
     ]
-    return agreement(CAP, wrong, n=sum(wanted > HOURLY for wanted in due.values()))
+    return no_errors(CAP, wrong, n=sum(wanted > HOURLY for wanted in due.values()))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from notifier.devkit.tcp_proxy import ConnectionHook, Proxy
+from notifier.devkit.tcp_proxy import ConnectionHook, TcpProxy
 
 HEADER = struct.Struct(">BBhBI")
 """Frame header of protocol 4: version, flags, stream, opcode, length."""
@@ -25,7 +25,7 @@ FIRST_ERROR_TIMEOUT_SECONDS = 20.0
 
 
 @dataclass(slots=True, kw_only=True)
-class CqlProxy(Proxy):
+class CqlProxy(TcpProxy):
     """Proxy in front of Cassandra that can inject errors."""
 
     is_refusing: bool = False

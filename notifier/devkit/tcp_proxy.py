@@ -25,7 +25,7 @@ class ConnectionHook:
 
 
 @dataclass(slots=True, kw_only=True)
-class Proxy:
+class TcpProxy:
     """Listens from its creation on. It forwards connections once `upstream` is set, and resets them before."""
 
     upstream: tuple[str, int] | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.fake_providers.devices import member_of
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import Flags
@@ -121,7 +121,7 @@ class ExpectedAlerts:
         repeated = sum(count - 1 for bursts in counts.values() for count in bursts.values())
         if repeated and guarantees.is_once:
             wrong.append(f"{repeated} alerts were repeated, although no process was killed")
-        result = agreement("alerts_equal_oracle", wrong, n=member_count)
+        result = no_errors("alerts_equal_oracle", wrong, n=member_count)
         if not result.ok:
             return result
         detail = f"{len(arrived):,} alerts on {len(counts):,} devices, {repeated} of them repeated"

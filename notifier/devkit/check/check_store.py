@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts
 from notifier.devkit.check.expected import ExpectedMention, ExpectedResult
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.traffic import SOURCE, Tweet
 from notifier.devkit.fixture.world import Flags, World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
@@ -88,13 +88,13 @@ class StoreCheck:
 
         They are a MENTION and a SELF burst of its account.
         """
-        return agreement("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.facts))
+        return no_errors("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.facts))
 
     def rows_equal_oracle(self, truth: ExpectedResult) -> Finding:
         """Compare the recipients of every burst with the oracle, member by member, without sampling."""
         wrong = [line for burst in truth.bursts.values() for line in self._differences(truth, burst)]
         deliveries = sum(reached.count() for reached in self.reached.values())
-        finding = agreement("rows_equal_oracle", wrong, n=len(truth.bursts))
+        finding = no_errors("rows_equal_oracle", wrong, n=len(truth.bursts))
         return finding if wrong else _with_detail(finding, f"{deliveries:,} deliveries compared, user by user")
 
     def _differences(self, truth: ExpectedResult, burst: Burst) -> Iterator[str]:
@@ -130,7 +130,7 @@ class StoreCheck:
         )
         for key, progress in progress_by_burst.items():
             wrong += self._unbalanced(truth, truth.bursts[key], progress)
-        return agreement("totals_balance", wrong, n=len(progress_by_burst))
+        return no_errors("totals_balance", wrong, n=len(progress_by_burst))
 
     def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
         """Yield an error for each pull-only burst that should have been fanned out.
@@ -191,7 +191,7 @@ class StoreCheck:
             f"{lanes.count(Lane.CELEBRITY)} bursts in the celebrity lane, "
             f"{lanes.count(Lane.STANDARD)} in the standard lane"
         )
-        finding = agreement("celebrity_lane_used", wrong, n=len(truth.bursts))
+        finding = no_errors("celebrity_lane_used", wrong, n=len(truth.bursts))
         return finding if wrong else _with_detail(finding, detail)
 
     def _lane(self, burst: Burst, threshold: int) -> Lane:
@@ -209,7 +209,7 @@ class StoreCheck:
         rowless = [
             f"{key} has no rows" for _, key in mentions if self._expects_rows(truth, key) and not self._row_count(key)
         ]
-        return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
+        return no_errors("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
 
     def _is_uncollapsed(self, subject: Subject) -> bool:
         """Return whether the account has so few followers that collapsing can be turned off for its mentions."""

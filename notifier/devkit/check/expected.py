@@ -18,6 +18,8 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 
+MAX_CACHED_AUDIENCES = 512
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedMention:
@@ -35,7 +37,8 @@ class ExpectedResult:
     world: World
     facts: Sequence[ExpectedMention]
     bursts: Mapping[BurstKey, Burst]
-    _flags: dict[tuple[int, int], tuple[Flags, Flags]] = field(default_factory=dict)
+    _audiences: dict[tuple[int, int], tuple[Flags, Flags]] = field(default_factory=dict)
+    """Followers and muting users, by celebrity and shard. At most MAX_CACHED_AUDIENCES."""
 
     def counts(self) -> Mapping[BurstKey, int]:
         """Return the number of accepted mentions in each burst."""
@@ -106,12 +109,12 @@ class ExpectedResult:
         return [shard for shard in everywhere if self._followers_and_muting(star, shard, _members(shard))[0].any()]
 
     def _followers_and_muting(self, star: int, shard: int, m: Members) -> tuple[Flags, Flags]:
-        if (star, shard) not in self._flags:
+        if (star, shard) not in self._audiences:
             is_user = m < self.world.universe
-            self._flags[star, shard] = self.world.follows(star, m) & is_user, self.world.mutes(star, m)
-            if len(self._flags) > 512:
-                del self._flags[next(iter(self._flags))]
-        return self._flags[star, shard]
+            self._audiences[star, shard] = self.world.follows(star, m) & is_user, self.world.mutes(star, m)
+            if len(self._audiences) > MAX_CACHED_AUDIENCES:
+                del self._audiences[next(iter(self._audiences))]
+        return self._audiences[star, shard]
 
     def _owner_member(self, subject: Subject) -> int:
         return self.world.star_member(self.world.stars[subject.owner])

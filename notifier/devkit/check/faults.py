@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from notifier.adapters.redis.connect import connect
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient, HttpResponse
 from notifier.devkit.check.instance import Engines, Instance
 from notifier.devkit.engines.fleet import ENGINES
@@ -308,7 +308,7 @@ class InboxObserver:
             wrong.append(f"one response took {longest:.1f} s")
         summary = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
         detail = "; ".join([*wrong[:3], f"{summary}; the slowest response took {longest:.1f} s"])
-        result = agreement("inboxes_in_outage", wrong, n=len(outcomes))
+        result = no_errors("inboxes_in_outage", wrong, n=len(outcomes))
         return replace(result, detail=detail)
 
 

@@ -21,7 +21,7 @@ class Finding:
     detail: str = ""
 
 
-def agreement(name: str, wrong: Iterable[str], *, n: int) -> Finding:
+def no_errors(name: str, wrong: Iterable[str], *, n: int) -> Finding:
     """Return the result of a check that tolerates no error. It fails without observations.
 
     The detail has the first three errors.

@@ -17,8 +17,8 @@ from notifier.config import Settings, environment_with
 from notifier.devkit.cql_proxy import CqlProxy
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.engines.fleet import Fleet
-from notifier.devkit.engines.reaper import watched
-from notifier.devkit.tcp_proxy import Proxy
+from notifier.devkit.engines.reaper import reaping
+from notifier.devkit.tcp_proxy import TcpProxy
 from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles import Profile
 from notifier.profiles.data_folder import locked, require_writable
@@ -139,7 +139,7 @@ class Engines:
 
     fleet: Fleet
     sync: Sync
-    proxies: Mapping[str, Proxy] = field(default_factory=dict)
+    proxies: Mapping[str, TcpProxy] = field(default_factory=dict)
     """Proxies in front of engines, by engine name. They inject network faults and refusals."""
 
     def kill(self, name: str, downtime: float = 0.0) -> None:
@@ -182,13 +182,13 @@ def engines(
     if fresh:
         _delete_data(data, fleet)
     with ExitStack() as stack:
-        proxies = {name: CqlProxy() if name == "cassandra" else Proxy() for name in proxied}
+        proxies = {name: CqlProxy() if name == "cassandra" else TcpProxy() for name in proxied}
         for proxy in proxies.values():
             stack.callback(proxy.close)
         fleet = Fleet(
             folder=fleet.folder, cache=fleet.cache, proxy_ports={name: proxy.port for name, proxy in proxies.items()}
         )
-        stack.enter_context(watched(fleet.folder))
+        stack.enter_context(reaping(fleet.folder))
         stack.callback(fleet.down)
         fleet.up(sync, lambda engine, seconds: None)
         for name, proxy in proxies.items():

@@ -25,7 +25,7 @@ from notifier.devkit.check.faults import (
     proxied_engines,
     schedule,
 )
-from notifier.devkit.check.finding import Finding, agreement, at_most
+from notifier.devkit.check.finding import Finding, at_most, no_errors
 from notifier.devkit.check.instance import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.check.latency_report import latency_findings, vip_push_finding
 from notifier.devkit.check.traffic import WARM_UP_SECONDS, SentEvents, Storm, Tweet, tweets, warm_up_tweets
@@ -259,13 +259,13 @@ class CheckRun:
         twice = inboxes.duplicates() + store_check.duplicates()
         dormant = inboxes.dormant_by_pull(truth) if fixture_users.any_dormant(self.plan.world) else NO_DORMANT_FOLLOWERS
         items = sum(len(inbox.items) for inbox in first.values())
-        yield agreement("inboxes_equal_oracle", wrong, n=items)
-        yield agreement("shown_once", twice, n=items)
+        yield no_errors("inboxes_equal_oracle", wrong, n=items)
+        yield no_errors("shown_once", twice, n=items)
         yield dormant
         wrong, hidden = inboxes.mark_some(), inboxes.hidden(first)
         inboxes.open_all()
         before = inboxes.observed
-        yield agreement("badge_equals_list", badges + wrong + inboxes.wrong_badges(), n=2 * len(viewers))
+        yield no_errors("badge_equals_list", badges + wrong + inboxes.wrong_badges(), n=2 * len(viewers))
         self.report("restarting and comparing again")
         self.instance.stop()
         self.instance.start()
@@ -276,7 +276,7 @@ class CheckRun:
             for user in before
             if before[user].stable_parts() != inboxes.observed[user].stable_parts()
         ]
-        yield agreement(
+        yield no_errors(
             "restart_remembers",
             [*changed, *inboxes.differences(truth, hidden), *inboxes.wrong_badges()],
             n=len(viewers),
@@ -293,7 +293,7 @@ class CheckRun:
     def _check_faults(self) -> Iterator[Finding]:
         if self.plan.faults:
             letters, n = self.ports.dead_letters.list(MAX_LETTERS), len(self.storm.sent.accepted)
-            yield agreement("no_dead_letters", [f"{letter.stage}: {letter.cause}" for letter in letters], n=n)
+            yield no_errors("no_dead_letters", [f"{letter.stage}: {letter.cause}" for letter in letters], n=n)
             if STORE_OUTAGE in self.plan.faults:
                 yield self.observer.finding()
             yield Finding(
