@@ -18,7 +18,7 @@ from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPus
 from notifier.devkit.check.check_alerts import read_alerts
 from notifier.devkit.fake_providers import FakePushService
 from notifier.devkit.fake_providers.behavior import Behavior
-from notifier.devkit.fake_providers.devices import TOPIC, fixture_address, fixture_subscription, member_of
+from notifier.devkit.fake_providers.devices import APNS_TOPIC, fixture_address, fixture_subscription, member_of
 from notifier.devkit.fake_providers.hosting import AlertLog, HostedFake, host_fake
 from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
@@ -218,7 +218,7 @@ def test_credentials_from_files_are_used_with_configured_servers(tmp_path: Path)
                 key=str(apple),
                 key_id=KEY_ID,
                 team_id=TEAM_ID,
-                topics=TOPIC,
+                topics=APNS_TOPIC,
                 production=phones.origin,
             ),
             web=WebPushSettings(key=str(web), subject=SUBJECT, loopback=True),

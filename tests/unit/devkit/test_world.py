@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.devkit.fake_providers.devices import ORIGIN, fixture_subscription, member_of
+from notifier.devkit.fake_providers.devices import PUSH_SERVICE_ORIGIN, fixture_subscription, member_of
 from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.devkit.fixture.load import Advance, WorldLoader, steps
 from notifier.devkit.fixture.users import LOCALES, device, platform
@@ -152,7 +152,7 @@ def test_member_is_read_from_device_address() -> None:
 
 
 def test_browser_keys_follow_the_documented_formula() -> None:
-    subscription, path = fixture_subscription(ORIGIN, 5), b"/wpush/v2/fixture-5"
+    subscription, path = fixture_subscription(PUSH_SERVICE_ORIGIN, 5), b"/wpush/v2/fixture-5"
     order = 2**256 - 2**224 + 2**192 - 0x4319055258E8617B0C46353D039CDAAF
     private = derive_private_key(int.from_bytes(blake2s(path).digest(), "big") % (order - 1) + 1, SECP256R1())
     public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
