@@ -86,7 +86,7 @@ def _first(directory: Directory, count: int, batches: int) -> dict[str, list[flo
 
 
 def _again(directory: Directory, often: int, batches: int) -> dict[str, list[float]]:
-    """Return the look-ups per second for random users whom the process has read before."""
+    """Return the look-ups per second for random users that the process has read before."""
     random = np.random.default_rng(3)
     members = [*directory.assign_numbers([_name(n) for n in range(often)]).values()]
     directory.users(members)

@@ -34,7 +34,7 @@ GROWTH_MB = 15.0
 """The sets of 64 shards, which are read together, take 7 MB, and a connection keeps 2 MB. A bitmap per shard of the
 largest universe would take 125 MB."""
 GROWTH_ON_CASSANDRA_MB = 30.0
-"""While the responses for 64 shards are decoded, they are in memory beside the bitmaps. Measured: about 20 MB."""
+"""The responses for 64 shards are in memory beside the bitmaps while they are decoded: about 20 MB, measured."""
 ROUNDS, ROUNDS_QUICK = 3, 1
 MILLION = 1_000_000
 
