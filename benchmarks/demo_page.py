@@ -20,7 +20,7 @@ PAGE_KB, SYSTEM_KB = 100.0, 50.0
 STARTS, STARTS_QUICK = 5, 2
 STORMS, STORMS_QUICK = 4, 2
 """The subject's fan-out budget has six bursts: four storms, the demo's first burst, and one in reserve."""
-SMALL = 1_000_000
+SMALL_FOLLOWERS = 1_000_000
 """Followers in a demo whose page is only looked at."""
 SCHEMES = ("light", "dark")
 DEMO_WIDTHS, INBOX_WIDTHS = (1440, 390), (600, 360)
@@ -82,7 +82,10 @@ def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> 
     from tests.support.browser.page_weight import weighed
 
     violations: dict[str, list[str]] = {}
-    with Demo(data=folder / "demo", arguments=("--followers", str(SMALL))) as demo, headless(executable) as browser:
+    with (
+        Demo(data=folder / "demo", arguments=("--followers", str(SMALL_FOLLOWERS))) as demo,
+        headless(executable) as browser,
+    ):
         demo.whole()
         demo.delivered()
         tell("weighing the page")

@@ -27,7 +27,7 @@ from notifier.ports.audience import ACTIVITY_KEPT_FOR
 CPU_US = 3.0
 REDIS_MB = 500.0
 PEOPLE = 200_000_000
-OPENINGS, OPENINGS_QUICK = 200_000, 40_000
+OPENS, OPENS_QUICK = 200_000, 40_000
 OPENS_PER_ROUND_TRIP = int(2_000 * BATCH_SECONDS)
 """Opens that a process sends to Redis in one round trip, at the expected 2,000 opens per second."""
 ROUNDS, ROUNDS_QUICK = 5, 3
@@ -41,7 +41,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     server = ValkeyServer(folder / "run")
     try:
         server.start()
-        count = OPENINGS_QUICK if quick else OPENINGS
+        count = OPENS_QUICK if quick else OPENS
         tell(f"{count:,} inbox opens")
         times = [asyncio.run(_openings(server.url(), count, seed)) for seed in range(ROUNDS_QUICK if quick else ROUNDS)]
         tell(f"all {SHARDS_PER_KEY * SHARD_MEMBERS:,} users of one string open within an hour")

@@ -37,8 +37,8 @@ MB = 1024 * 1024
 
 T = TypeVar("T")
 
-WAYS = ("names", "accounts", "members", "ranges", "one")
-CACHED_WAYS = ("names", "members", "ranges")
+LOOKUP_WAYS = ("names", "accounts", "members", "ranges", "one")
+CACHED_LOOKUP_WAYS = ("names", "members", "ranges")
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str = "embedded") -> list[Figure]:
@@ -56,7 +56,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str 
             directory = chosen.ports().directory
             first_rates = _first(directory, many, BATCHES if embedded and not quick else BATCHES_QUICK)
             again = {} if embedded else _again(directory, min(CACHED_USERS, many), BATCHES_QUICK)
-    first = [_figure(way, rates, judged=embedded and way in CACHED_WAYS) for way, rates in first_rates.items()]
+    first = [_figure(way, rates, judged=embedded and way in CACHED_LOOKUP_WAYS) for way, rates in first_rates.items()]
     known = [_figure(f"{way},again", rates, judged=True) for way, rates in again.items()]
     figures = [*first, *known, _assigned_figure(many, taken)]
     return [*figures, _bytes(_size(folder), many)] if embedded else figures  # closing the directory completes the file
@@ -72,7 +72,7 @@ def _fill(directory: Directory, count: int) -> None:
 def _first(directory: Directory, count: int, batches: int) -> dict[str, list[float]]:
     """Return the look-ups per second of each round, by way, for users that this process has not read before."""
     random = np.random.default_rng(2)
-    rates: dict[str, list[float]] = {way: [] for way in WAYS}
+    rates: dict[str, list[float]] = {way: [] for way in LOOKUP_WAYS}
     for numbers in np.array_split(random.permutation(count)[: ROUNDS * batches * USERS_PER_LOOKUP], ROUNDS):
         named = [[_name(n) for n in batch.tolist()] for batch in np.array_split(numbers[SINGLE_LOOKUPS:], batches)]
         ids = [[_id(n) for n in batch] for batch in _random_batches(random, UNIVERSE, batches)]
@@ -91,7 +91,7 @@ def _again(directory: Directory, often: int, batches: int) -> dict[str, list[flo
     members = [*directory.assign_numbers([_name(n) for n in range(often)]).values()]
     directory.users(members)
     directory.assign_numbers([_id(n) for n in range(often)])
-    rates: dict[str, list[float]] = {way: [] for way in CACHED_WAYS}
+    rates: dict[str, list[float]] = {way: [] for way in CACHED_LOOKUP_WAYS}
     for _ in range(ROUNDS):
         batches_ = _random_batches(random, often, batches)
         rates["names"].append(_rate(directory.assign_numbers, [[_name(n) for n in batch] for batch in batches_]))
@@ -153,9 +153,9 @@ def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.glob("core.db*"))
 
 
-FIRST = tuple(f"directory_lookups_per_s{{{way}}}" for way in WAYS)
-KNOWN = tuple(f"directory_lookups_per_s{{{way},again}}" for way in CACHED_WAYS)
-PARTS: Parts = {"directory": (run, (*FIRST, "directory_numbers_per_s", "directory_bytes_per_user"))}
+FIRST_FIGURES = tuple(f"directory_lookups_per_s{{{way}}}" for way in LOOKUP_WAYS)
+KNOWN_FIGURES = tuple(f"directory_lookups_per_s{{{way},again}}" for way in CACHED_LOOKUP_WAYS)
+PARTS: Parts = {"directory": (run, (*FIRST_FIGURES, "directory_numbers_per_s", "directory_bytes_per_user"))}
 OF_CLUSTER: Parts = {
-    "directory": (partial(run, profile="cluster"), (*FIRST, *KNOWN, "directory_numbers_per_s")),
+    "directory": (partial(run, profile="cluster"), (*FIRST_FIGURES, *KNOWN_FIGURES, "directory_numbers_per_s")),
 }

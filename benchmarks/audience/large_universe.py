@@ -55,12 +55,12 @@ class UniverseCase:
         return World(universe=self.universe * MILLION, followers=self.followers * MILLION, celebrities=1, seed=1)
 
 
-GROWING = tuple(UniverseCase(followers=n, universe=n) for n in (10, 50, 100, 200))
+GROWING_CASES = tuple(UniverseCase(followers=n, universe=n) for n in (10, 50, 100, 200))
 """From the smallest to the largest audience: time grows with the audience, memory doesn't."""
-WIDE = tuple(UniverseCase(followers=200, universe=n) for n in (500, 1_000))
-FEW = tuple(UniverseCase(followers=1, universe=n) for n in (200, 1_000))
-CASES = (*GROWING, *WIDE, *FEW)
-CASES_QUICK = (*GROWING[:2], FEW[0])
+WIDE_CASES = tuple(UniverseCase(followers=200, universe=n) for n in (500, 1_000))
+FEW_FOLLOWERS_CASES = tuple(UniverseCase(followers=1, universe=n) for n in (200, 1_000))
+CASES = (*GROWING_CASES, *WIDE_CASES, *FEW_FOLLOWERS_CASES)
+CASES_QUICK = (*GROWING_CASES[:2], FEW_FOLLOWERS_CASES[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +178,9 @@ def _growth(results: Sequence[UniverseResult], profile: str) -> Figure:
     return Figure(finding=finding, ours=Spread.of([result.peak for result in results], "MB"))
 
 
-OF_EACH = ("plan_s", "audience_algebra_s", "audience_s", "audience_mb")
+FIGURES_OF_CASE = ("plan_s", "audience_algebra_s", "audience_s", "audience_mb")
 FIGURES = (
-    *(f"{figure}{{{case.name}}}" for case in CASES for figure in OF_EACH),
+    *(f"{figure}{{{case.name}}}" for case in CASES for figure in FIGURES_OF_CASE),
     "audience_mb_independent",
 )
 PARTS: Parts = {"universe": (run, FIGURES)}

@@ -13,7 +13,7 @@ from pathlib import Path
 from zlib import crc32
 
 from benchmarks.cassandra.node import running_node
-from benchmarks.fanout.planning import FEW, shard_counts
+from benchmarks.fanout.planning import FEW_FOLLOWERS, shard_counts
 from benchmarks.rounds import Figure, Spread
 from notifier import topics
 from notifier.adapters.cassandra import (
@@ -79,7 +79,7 @@ class LaneRecords:
                 protected=False,
                 verdict=Verdict.ALL,
                 lane=self.lane,
-                followers=FEW if subject.kind is Kind.MENTION else 1,
+                followers=FEW_FOLLOWERS if subject.kind is Kind.MENTION else 1,
                 happened_at=now,
                 accepted_at=now,
             )
@@ -115,9 +115,9 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def _enrol(cluster: Cluster, names: Sequence[UserId]) -> None:
-    sets, counts = CassandraMemberSets(cluster), shard_counts(FEW)
+    sets, counts = CassandraMemberSets(cluster), shard_counts(FEW_FOLLOWERS)
     for name in names:
-        sets.put_follower_counts({Subject(Kind.MENTION, name): FollowerCounts(total=FEW, by_shard=counts)})
+        sets.put_follower_counts({Subject(Kind.MENTION, name): FollowerCounts(total=FEW_FOLLOWERS, by_shard=counts)})
     CassandraDirectory(cluster).enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(names)])
 
 

@@ -12,9 +12,9 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Unavailable
 
 NAME = "workers_killed_mid_slice"
-KILLS, QUICK_KILLS = 20, 4
+KILLS, KILLS_QUICK = 20, 4
 POOLS = tuple(Pool)
-MENTIONS_A_KILL, SECONDS_A_KILL = 27, 9.0
+MENTIONS_PER_KILL, SECONDS_PER_KILL = 27, 9.0
 TIMEOUT_SECONDS = 30.0
 """Time limit until a worker has claimed a slice. During a storm that is true most of the time."""
 ARRIVAL_SECONDS = 0.2
@@ -22,8 +22,8 @@ ARRIVAL_SECONDS = 0.2
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    kills = QUICK_KILLS if quick else KILLS
-    with stage.storming(kills * MENTIONS_A_KILL, kills * SECONDS_A_KILL):
+    kills = KILLS_QUICK if quick else KILLS
+    with stage.storming(kills * MENTIONS_PER_KILL, kills * SECONDS_PER_KILL):
         caught = [_kill(stage, pool) for pool in islice(cycle(POOLS), kills)]
     wrong = [] if all(caught) else [f"only {sum(caught)} of {kills} killed workers held a slice"]
     return no_errors(NAME, [*wrong, *stage.wrong()], n=kills)

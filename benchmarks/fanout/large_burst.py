@@ -24,12 +24,12 @@ from notifier.ports.directory import DirectoryEntry as Enrolled
 
 FOLLOWERS = 200_000_000
 P1_S, P2_S, P0_P95_S = 8.0, 20.0, 4.0
-ISOLATION, ISOLATION_FLOOR_S = 1.5, 0.3
+ISOLATION_RATIO, ISOLATION_FLOOR_S = 1.5, 0.3
 REISSUED_S = {Tier.P0: 3.0, Tier.P1: 5.0}
 
 BURSTS = 2
 """Bursts per start of the notifier. A full run starts it twice. The worst burst is judged."""
-FLOOD = 3
+FLOOD_BURSTS = 3
 """Number of concurrent bursts."""
 BURST_PAUSE_SECONDS = 1.2
 """Seconds between two bursts of a subject: its collapse window here is one second, and its budget gains one fan-out per
@@ -39,7 +39,7 @@ KILLS = 3
 VIPS = tuple(UserId(f"spica{i}") for i in range(10))
 """Small subjects whose followers are all VIPs."""
 VIP_SHARDS = 8
-PROBES, PROBE_EVERY = 40, 0.15
+PROBES, PROBE_INTERVAL_SECONDS = 40, 0.15
 TIMEOUT_SECONDS = 90.0
 CLAIM_TIMEOUT_SECONDS = 30.0
 """Far beyond any limit: a slice without a claim for so long has failed."""
@@ -116,7 +116,7 @@ def _isolation(stage: FanoutStage) -> tuple[float, float, int]:
     """Return P0's p95 of the small subjects when idle, P0's p95 under load, and the number of bursts under load."""
     idle = latency.p95(_p0(stage, _probe(stage, lambda: False)))
     flood = []
-    for _ in range(FLOOD):
+    for _ in range(FLOOD_BURSTS):
         flood.append(stage.burst_of(stage.mention(stage.world.names[0])[0]))
         time.sleep(BURST_PAUSE_SECONDS)
     for burst in flood:
@@ -131,7 +131,7 @@ def _probe(stage: FanoutStage, enough: Callable[[], bool]) -> list[BurstKey]:
     events = []
     for number in range(PROBES):
         events.append(stage.mention(VIPS[number % len(VIPS)])[0])
-        time.sleep(PROBE_EVERY)
+        time.sleep(PROBE_INTERVAL_SECONDS)
         if enough():
             break
     bursts = dict.fromkeys(stage.burst_of(event) for event in events)
@@ -160,7 +160,7 @@ def _opened(stage: FanoutStage, burst: BurstKey) -> datetime:
 def _isolated(rounds: Sequence[tuple[float, float, int]]) -> Figure:
     """Judge the worst round."""
     idle, flooded, n = max(rounds, key=lambda round_: round_[1])
-    limit = max(ISOLATION * idle, ISOLATION_FLOOR_S)
+    limit = max(ISOLATION_RATIO * idle, ISOLATION_FLOOR_S)
     finding = at_most(
         "p0_isolation", flooded, limit, unit="s", n=n, detail=f"p95 idle {idle:.3f} s, under P2 {flooded:.3f} s"
     )

@@ -9,7 +9,7 @@ from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.finding import at_most
 from notifier.devkit.fixture.world import World
 
-SIZES = (1_000_000, 10_000_000, 200_000_000)
+FOLLOWER_COUNTS = (1_000_000, 10_000_000, 200_000_000)
 BURSTS = 3
 """Bursts per size: the first ones fill the caches."""
 
@@ -26,7 +26,7 @@ Peaks = Mapping[int, Mapping[str, float]]
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    peaks = {followers: _peaks(folder / f"memory{followers}", followers, tell) for followers in SIZES}
+    peaks = {followers: _peaks(folder / f"memory{followers}", followers, tell) for followers in FOLLOWER_COUNTS}
     return [most(peaks), growth(peaks)]
 
 

@@ -26,7 +26,7 @@ RATE, OPEN_S, OPEN_QUICK_S = 50.0, 6.0, 3.0
 FIRST_USERS = 100
 """Users per round."""
 TIMEOUT_SECONDS = 60.0
-HOSTS, PORT = "NOTIFIER_CASSANDRA_HOSTS", "NOTIFIER_CASSANDRA_PORT"
+HOSTS_VARIABLE, PORT_VARIABLE = "NOTIFIER_CASSANDRA_HOSTS", "NOTIFIER_CASSANDRA_PORT"
 
 
 def names(profile: str) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def slow(stage: InboxStage) -> Iterator[Strike]:
     # The proxy is used in this part only: it costs CPU time even without latency.
     node = stage.engines.fleet.records()["cassandra"]
     proxy = TcpProxy(upstream=(node.host, node.port))
-    stage.restart(**{HOSTS: "127.0.0.1", PORT: str(proxy.port)})
+    stage.restart(**{HOSTS_VARIABLE: "127.0.0.1", PORT_VARIABLE: str(proxy.port)})
     try:
         warm_up(stage)
         yield lambda: delayed(proxy)

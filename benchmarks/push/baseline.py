@@ -8,8 +8,8 @@ from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, encode_fields
 from notifier.ports.push import Post
 
 MAX_IN_FLIGHT = 1_000
-BATCH = 64
-WIDE = 1 << 30
+REQUESTS_PER_WRITE = 64
+WINDOW_BYTES = 1 << 30
 
 
 class LeanestSender:
@@ -23,7 +23,7 @@ class LeanestSender:
         self._next, self._open = 1, 0
         own = [(":method", "POST"), (":scheme", place.scheme), (":authority", place.netloc), (":path", post.path)]
         self._block, self._body = encode_fields([*own, *post.headers]), post.body
-        begin = frames.settings([(frames.TABLE_SIZE, 0)]) + frames.window_update(0, WIDE)
+        begin = frames.settings([(frames.TABLE_SIZE, 0)]) + frames.window_update(0, WINDOW_BYTES)
         self._link.sendall(frames.PREFACE + begin + frames.frame(frames.SETTINGS, frames.ACK, 0))
         self._send(1, first=True)
         while self._open:
@@ -32,7 +32,7 @@ class LeanestSender:
     def send(self, many: int) -> None:
         """Send the requests and return when all are answered."""
         while many or self._open:
-            size = min(BATCH, many, MAX_IN_FLIGHT - self._open)
+            size = min(REQUESTS_PER_WRITE, many, MAX_IN_FLIGHT - self._open)
             if size:
                 self._send(size)
                 many -= size

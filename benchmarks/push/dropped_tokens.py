@@ -25,7 +25,7 @@ from notifier.domain.push.device import AppleToken, Device, DeviceId
 NAME = "drop_token_respects_registration"
 PEOPLE = 40
 """Users who have two additional iPhones each. Apple reports that these were removed a day ago."""
-LONG_AGO = timedelta(days=2)
+REGISTRATION_AGE = timedelta(days=2)
 FIRST_FOREIGN_TOKEN = 1 << 255
 """Tokens from this number on belong to no device of the fixture."""
 
@@ -55,7 +55,7 @@ class DroppedDevices:
 
     def register(self) -> None:
         numbers = (n for n in count(FIRST_FOREIGN_TOKEN) if is_gone.is_gone(f"{n:064x}"))
-        since = self.stage.ports.clock.now() - LONG_AGO
+        since = self.stage.ports.clock.now() - REGISTRATION_AGE
         for m in islice(self._active(), PEOPLE):
             for kind in (self.old, self.again):
                 address = AppleToken(token=f"{next(numbers):064x}", topic=APNS_TOPIC)

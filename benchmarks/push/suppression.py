@@ -14,7 +14,7 @@ from benchmarks.fanout.stage import staged
 from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.push.dropped_tokens import NAME as DROP
 from benchmarks.push.dropped_tokens import DroppedDevices, is_gone
-from benchmarks.push.ssrf import NAME as FORGED
+from benchmarks.push.ssrf import NAME as SSRF
 from benchmarks.push.ssrf import blocked
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import Finding, no_errors
@@ -27,7 +27,7 @@ from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
 
 TOMBSTONE, SEEN, CAP = "never_after_tombstone", "never_to_seen", "cap_respected"
-NAMES = (TOMBSTONE, SEEN, DROP, CAP, FORGED)
+NAMES = (TOMBSTONE, SEEN, DROP, CAP, SSRF)
 WORLD = World(universe=60_000, followers=60_000, celebrities=1, seed=1)
 TIERS = (Tier.P0, Tier.P1)
 HOURLY = 5

@@ -33,7 +33,7 @@ DETAILS: Mapping[str, str] = {
 ROUNDS, ROUNDS_QUICK = 9, 3
 RESTARTS = 3
 """Restarts per start. Their median counts."""
-KILLED = "p2"
+KILLED_ROLE = "p2"
 SETTLES = 3.0
 """Seconds between readiness and the measurement of memory, in which the roles open their connections."""
 TIMEOUT_SECONDS = 120.0
@@ -144,12 +144,12 @@ def measure(started: Service) -> Start:
 
 
 def restart(started: Service) -> float:
-    killed = started.pid(KILLED)
+    killed = started.pid(KILLED_ROLE)
     began = time.monotonic()
     os.kill(killed, signal.SIGKILL)
-    started.wait(lambda: started.works(KILLED, killed))
+    started.wait(lambda: started.works(KILLED_ROLE, killed))
     seconds = time.monotonic() - began
-    started.wait(lambda: started.pid(KILLED) != killed)
+    started.wait(lambda: started.pid(KILLED_ROLE) != killed)
     return seconds
 
 
