@@ -5,8 +5,8 @@ UPGRADE ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
-# Tests start hundreds of processes. They write bytecode, because otherwise each would compile all modules.
-# Java uses only its fast compiler: a Cassandra that runs for minutes would spend half its CPU time on optimizing.
+# Tests start hundreds of processes. Bytecode is written, because otherwise each process would compile all modules.
+# Java uses only its fast compiler: in a run of minutes, Cassandra would spend half its CPU time on optimizing code.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="make lock" \
@@ -33,7 +33,7 @@ test: quick ## run everything that CI runs: format, lint, imports, all tests and
 	  $(PYTEST) --junit-xml=build/junit.xml; tests=$$?; \
 	  wait $$types; types=$$?; cat build/types.log; exit $$((tests | types))
 
-prove: setup ## run the long tests (about an hour): more seeds, every crash point, storms with faults, all chaos scenarios on real engines
+prove: setup ## run the long tests (about an hour): more seeds, every crash point, storms with faults, and chaos scenarios on real engines
 	@mkdir -p build
 	@$(PYTEST) -m prove --junit-xml=build/prove.xml
 	@$(BIN)/python -m benchmarks chaos

@@ -9,7 +9,7 @@ from benchmarks import demo_page_render as seeing
 from benchmarks.fanout.large_burst import FOLLOWERS, P1_S
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Figure, Spread, worst_at_most
-from notifier.devkit.check.finding import agreement, at_most
+from notifier.devkit.check.finding import at_most, no_errors
 from tests.support.browser.chromium import chromium
 from tests.support.browser.page import StormTimes, without_inbox
 from tests.support.demo_process import Demo
@@ -19,8 +19,8 @@ PAGE_KB, SYSTEM_KB = 100.0, 50.0
 """kB of 1,000 bytes."""
 STARTS, STARTS_QUICK = 5, 2
 STORMS, STORMS_QUICK = 4, 2
-"""With the demo's first burst and one in reserve, these are the six bursts of the subject's budget."""
-SMALL = 1_000_000
+"""The subject's fan-out budget has six bursts: four storms, the demo's first burst, and one in reserve."""
+SMALL_FOLLOWERS = 1_000_000
 """Followers in a demo whose page is only looked at."""
 SCHEMES = ("light", "dark")
 DEMO_WIDTHS, INBOX_WIDTHS = (1440, 390), (600, 360)
@@ -82,7 +82,10 @@ def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> 
     from tests.support.browser.page_weight import weighed
 
     violations: dict[str, list[str]] = {}
-    with Demo(data=folder / "demo", arguments=("--followers", str(SMALL))) as demo, headless(executable) as browser:
+    with (
+        Demo(data=folder / "demo", arguments=("--followers", str(SMALL_FOLLOWERS))) as demo,
+        headless(executable) as browser,
+    ):
         demo.whole()
         demo.delivered()
         tell("weighing the page")
@@ -108,7 +111,7 @@ def weight_figures(sizes: Mapping[str, int]) -> list[Figure]:
 def axe_figure(violations: Mapping[str, Sequence[str]]) -> Figure:
     """Report the violations by state. States without violations are included, because they were checked."""
     wrong = [f"{state}: {rule}" for state, rules in violations.items() for rule in rules]
-    finding = agreement("axe_violations", wrong, n=len(violations))
+    finding = no_errors("axe_violations", wrong, n=len(violations))
     return Figure(finding=finding, ours=Spread.of([len(rules) for rules in violations.values()] or [0], "per state"))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 VISIBLE_S = 1.0
 ROUNDS, ROUNDS_QUICK = 30, 10
-APART = 0.3
+ROUND_PAUSE_SECONDS = 0.3
 """Seconds between two rounds."""
 WORLD = World(universe=2_000, followers=2_000, celebrities=1, seed=1)
 
@@ -44,7 +44,7 @@ def _round(stage: FanoutStage, shown: "InboxPage") -> float:
     accepted = time.monotonic()
     shown.rows.nth(before).wait_for()
     seconds_ = time.monotonic() - accepted
-    time.sleep(APART)
+    time.sleep(ROUND_PAUSE_SECONDS)
     return seconds_
 
 

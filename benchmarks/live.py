@@ -12,7 +12,7 @@ from benchmarks.fanout.stage import FanoutStage, staged
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import allow_files
 from benchmarks.rounds import Figure, Spread, worst_at_most
-from notifier.devkit.check.finding import agreement
+from notifier.devkit.check.finding import no_errors
 from notifier.devkit.fixture.world import World
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Subject, UserId
@@ -20,11 +20,11 @@ from notifier.ports.live_bus import LiveReader
 
 LISTENERS = 1_000
 LIVE_S, ALL_S = 1.0, 1.0
-ALONE, ALONE_QUICK, TOGETHER, TOGETHER_QUICK = 30, 10, 5, 3
+ALONE_ROUNDS, ALONE_ROUNDS_QUICK, TOGETHER_ROUNDS, TOGETHER_ROUNDS_QUICK = 30, 10, 5, 3
 """Numbers of rounds."""
 OPENS_AT_ONCE = 50
-WITHIN = 30.0
-APART = 0.5
+TIMEOUT_SECONDS = 30.0
+ROUND_PAUSE_SECONDS = 0.5
 """Seconds between two rounds, in which a second message about a burst would arrive."""
 FILES = LISTENERS + 200
 """Each connection is a file here and another one in the API, which inherits the limit. If the limit is too low, the
@@ -75,13 +75,13 @@ class StreamAudience:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.stage.mention, self.subject.owner)
         accepted = time.monotonic()
-        async with asyncio.timeout(WITHIN):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             return max(await asyncio.gather(*(stream.rows.get() for stream in ears))) - accepted
 
     async def spaced_round(self, ears: Sequence[OpenStream]) -> float:
         """Run a round and pause, so that late messages are counted and no stream reaches its rate limit."""
         latency = await self.round(ears)
-        await asyncio.sleep(APART)
+        await asyncio.sleep(ROUND_PAUSE_SECONDS)
         return latency
 
     async def _open(self, user: UserId) -> OpenStream:
@@ -90,7 +90,7 @@ class StreamAudience:
         token = self.stage.token(user)
         head = f"GET /v1/inbox/stream HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n"
         writer.write(head.encode())
-        async with asyncio.timeout(WITHIN):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             first = await reader.readuntil(b"event: count")
         assert first.startswith(b"HTTP/1.1 200"), first
         stream = OpenStream(reader=reader, writer=writer)
@@ -123,11 +123,11 @@ async def _measure(stage: FanoutStage, *, quick: bool, tell: Callable[[str], Non
         users = await stage.followers(reads.people, audience.subject, LISTENERS)
         tell("one listener")
         async with audience.listening(users[:1]) as ears:
-            alone = [await audience.spaced_round(ears) for _ in range(ALONE_QUICK if quick else ALONE)]
+            alone = [await audience.spaced_round(ears) for _ in range(ALONE_ROUNDS_QUICK if quick else ALONE_ROUNDS)]
         tell(f"{LISTENERS:,} listeners")
         async with audience.listening(users) as ears:
             audience.messages.clear()
-            rounds = TOGETHER_QUICK if quick else TOGETHER
+            rounds = TOGETHER_ROUNDS_QUICK if quick else TOGETHER_ROUNDS
             together = [await audience.spaced_round(ears) for _ in range(rounds)]
     finally:
         await stage.profile.close_reads()
@@ -140,7 +140,7 @@ async def _measure(stage: FanoutStage, *, quick: bool, tell: Callable[[str], Non
         worst_at_most("live_visible_s{stream}", alone, LIVE_S, detail="From the 202 to the row on a stream."),
         worst_at_most("sse_1000_s", together, ALL_S, detail=f"From the 202 to the last listener's row. {detail}"),
         Figure(
-            finding=agreement("live_messages_per_burst", wrong, n=rounds),
+            finding=no_errors("live_messages_per_burst", wrong, n=rounds),
             ours=Spread.of([different / rounds], "messages"),
         ),
     ]

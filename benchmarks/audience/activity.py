@@ -27,13 +27,13 @@ from notifier.ports.audience import ACTIVITY_KEPT_FOR
 CPU_US = 3.0
 REDIS_MB = 500.0
 PEOPLE = 200_000_000
-OPENINGS, OPENINGS_QUICK = 200_000, 40_000
-GATHERED = int(2_000 * BATCH_SECONDS)
-"""Opens of one process that are sent in one round trip, at the expected 2,000 opens a second."""
+OPENS, OPENS_QUICK = 200_000, 40_000
+OPENS_PER_ROUND_TRIP = int(2_000 * BATCH_SECONDS)
+"""Opens that a process sends to Redis in one round trip, at the expected 2,000 opens per second."""
 ROUNDS, ROUNDS_QUICK = 5, 3
 HOURS = ACTIVITY_KEPT_FOR // timedelta(hours=1) + 1
-"""Hours that are kept at a time."""
-AT_ONCE = 10_000
+"""Hours of activity that Redis holds at any time."""
+MEMBERS_PER_BATCH = 10_000
 MB = 1024 * 1024
 
 
@@ -41,7 +41,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     server = ValkeyServer(folder / "run")
     try:
         server.start()
-        count = OPENINGS_QUICK if quick else OPENINGS
+        count = OPENS_QUICK if quick else OPENS
         tell(f"{count:,} inbox opens")
         times = [asyncio.run(_openings(server.url(), count, seed)) for seed in range(ROUNDS_QUICK if quick else ROUNDS)]
         tell(f"all {SHARDS_PER_KEY * SHARD_MEMBERS:,} users of one string open within an hour")
@@ -64,8 +64,8 @@ async def _openings(url: str, count: int, seed: int) -> float:
     async with connect_async(url) as client:
         noting = ActivityRecorder(activity=RedisActivity(client), metrics=Metrics(), pause=lambda _: asyncio.sleep(0))
         began = process_time()
-        for first in range(0, count, GATHERED):
-            for opened in openings[first : first + GATHERED]:
+        for first in range(0, count, OPENS_PER_ROUND_TRIP):
+            for opened in openings[first : first + OPENS_PER_ROUND_TRIP]:
                 noting.observe(opened)
             if noting.send_task:
                 await noting.send_task
@@ -79,7 +79,7 @@ async def _filled(url: str) -> float:
         order = np.random.default_rng(1).permutation(SHARDS_PER_KEY * SHARD_MEMBERS)
         async with connect_async(url) as client:
             activity, hour = RedisActivity(client), hour_of(SystemClock().now()) + 1
-            for members in np.array_split(order, len(order) // AT_ONCE):
+            for members in np.array_split(order, len(order) // MEMBERS_PER_BATCH):
                 await activity.touch([Member(member) for member in members.tolist()], hour)
         return (int(server.info("memory")["used_memory"]) - before) / MB
 

@@ -14,7 +14,7 @@ from notifier.adapters.redis.connect import RedisClient
 from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Members, World
 from notifier.domain.audience.tiers import Tier
 
-PAGE = 100_000
+FOLLOWERS_PER_PAGE = 100_000
 Tiers = Counter[Tier]
 """Number of followers by tier. A tier without followers is missing."""
 
@@ -24,9 +24,11 @@ _TABLES = """
 """
 _PAGE = f"""
     SELECT follower, vip, idle FROM followers JOIN users ON user = follower
-    WHERE followed = 1 AND follower > ? ORDER BY follower LIMIT {PAGE}
+    WHERE followed = 1 AND follower > ? ORDER BY follower LIMIT {FOLLOWERS_PER_PAGE}
 """
-_IDS = f"SELECT follower FROM followers WHERE followed = 1 AND follower > ? ORDER BY follower LIMIT {PAGE}"
+_IDS = (
+    f"SELECT follower FROM followers WHERE followed = 1 AND follower > ? ORDER BY follower LIMIT {FOLLOWERS_PER_PAGE}"
+)
 
 
 class AudienceSource(Protocol):
@@ -95,13 +97,13 @@ class FollowerSortedSet:
 
     def tiers(self) -> Tiers:
         counts, first = Counter[Tier](), 0
-        while page := self.redis.zrange("followers", first, first + PAGE - 1):
+        while page := self.redis.zrange("followers", first, first + FOLLOWERS_PER_PAGE - 1):
             memberships = [self.redis.smismember(name, page) for name in _SETS]
             lists: dict[Tier, list[bytes]] = {tier: [] for tier in Tier}
             for follower, *flags in zip(page, *memberships, strict=True):
                 lists[_tier_of(*flags)].append(follower)
             counts.update({tier: len(followers) for tier, followers in lists.items()})
-            first += PAGE
+            first += FOLLOWERS_PER_PAGE
         return counts
 
     def size(self) -> int:
@@ -188,8 +190,8 @@ def _tier_of(vip: int, day: int, week: int, month: int) -> Tier:
 
 def _numbers(world: World) -> Iterator[Members]:
     """Yield all member numbers, a page at a time."""
-    for first in range(0, world.universe, PAGE):
-        yield np.arange(first, min(first + PAGE, world.universe), dtype=np.int64)
+    for first in range(0, world.universe, FOLLOWERS_PER_PAGE):
+        yield np.arange(first, min(first + FOLLOWERS_PER_PAGE, world.universe), dtype=np.int64)
 
 
 def _mixed(members: Members, by: int) -> npt.NDArray[np.uint64]:

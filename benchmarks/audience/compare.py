@@ -108,7 +108,7 @@ def _size(name: str, source: AudienceSource, people: int) -> Figure:
 
 
 def _wrong(tiers: Mapping[str, Tiers], people: int) -> Figure:
-    """Count users that a filter puts into too high a tier. At least as many are missing from the dormant."""
+    """Count the users that a filter puts into too high a tier."""
     wrong = (
         tiers["ours"][Tier.DORMANT] - tiers["bloom"][Tier.DORMANT] + tiers["bloom"][Tier.P0] - tiers["ours"][Tier.P0]
     )

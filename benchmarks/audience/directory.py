@@ -22,11 +22,11 @@ from notifier.profiles import choose
 LOOKUPS_PER_S = 200_000.0
 PEOPLE, PEOPLE_QUICK = 10_000_000, 200_000
 ON_CASSANDRA, ON_CASSANDRA_QUICK = 200_000, 20_000
-"""Smaller, because each name is decided by a round of Paxos."""
-AT_ONCE = 65_536
-"""Users that get numbers in one call."""
-BATCH = 4_096
-"""Users of one look-up: as many as a poll of events may name."""
+"""Users on Cassandra: fewer, because each name takes a round of Paxos."""
+USERS_PER_ENROLMENT = 65_536
+"""Users who get member numbers in one call."""
+USERS_PER_LOOKUP = 4_096
+"""Users per look-up: as many as the events of one poll may name."""
 BATCHES, BATCHES_QUICK = 50, 10
 ROUNDS = 3
 CACHED_USERS = 65_536
@@ -37,8 +37,8 @@ MB = 1024 * 1024
 
 T = TypeVar("T")
 
-WAYS = ("names", "accounts", "members", "ranges", "one")
-CACHED_WAYS = ("names", "members", "ranges")
+LOOKUP_WAYS = ("names", "accounts", "members", "ranges", "one")
+CACHED_LOOKUP_WAYS = ("names", "members", "ranges")
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str = "embedded") -> list[Figure]:
@@ -56,14 +56,14 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str 
             directory = chosen.ports().directory
             first_rates = _first(directory, many, BATCHES if embedded and not quick else BATCHES_QUICK)
             again = {} if embedded else _again(directory, min(CACHED_USERS, many), BATCHES_QUICK)
-    first = [_figure(way, rates, judged=embedded and way in CACHED_WAYS) for way, rates in first_rates.items()]
+    first = [_figure(way, rates, judged=embedded and way in CACHED_LOOKUP_WAYS) for way, rates in first_rates.items()]
     known = [_figure(f"{way},again", rates, judged=True) for way, rates in again.items()]
     figures = [*first, *known, _assigned_figure(many, taken)]
     return [*figures, _bytes(_size(folder), many)] if embedded else figures  # closing the directory completes the file
 
 
 def _fill(directory: Directory, count: int) -> None:
-    for numbers in np.array_split(np.random.default_rng(1).permutation(count), -(-count // AT_ONCE)):
+    for numbers in np.array_split(np.random.default_rng(1).permutation(count), -(-count // USERS_PER_ENROLMENT)):
         directory.assign_numbers([_name(n) for n in numbers.tolist()])
     first = directory.lease(UNIVERSE)
     directory.enrol_range(IdRange(prefix="", first=1, count=UNIVERSE, first_member=first))
@@ -72,8 +72,8 @@ def _fill(directory: Directory, count: int) -> None:
 def _first(directory: Directory, count: int, batches: int) -> dict[str, list[float]]:
     """Return the look-ups per second of each round, by way, for users that this process has not read before."""
     random = np.random.default_rng(2)
-    rates: dict[str, list[float]] = {way: [] for way in WAYS}
-    for numbers in np.array_split(random.permutation(count)[: ROUNDS * batches * BATCH], ROUNDS):
+    rates: dict[str, list[float]] = {way: [] for way in LOOKUP_WAYS}
+    for numbers in np.array_split(random.permutation(count)[: ROUNDS * batches * USERS_PER_LOOKUP], ROUNDS):
         named = [[_name(n) for n in batch.tolist()] for batch in np.array_split(numbers[SINGLE_LOOKUPS:], batches)]
         ids = [[_id(n) for n in batch] for batch in _random_batches(random, UNIVERSE, batches)]
         rates["accounts"].append(_rate(directory.accounts, named))
@@ -86,12 +86,12 @@ def _first(directory: Directory, count: int, batches: int) -> dict[str, list[flo
 
 
 def _again(directory: Directory, often: int, batches: int) -> dict[str, list[float]]:
-    """Return the same for random users among those that the process has read before."""
+    """Return the look-ups per second for random users that the process has read before."""
     random = np.random.default_rng(3)
     members = [*directory.assign_numbers([_name(n) for n in range(often)]).values()]
     directory.users(members)
     directory.assign_numbers([_id(n) for n in range(often)])
-    rates: dict[str, list[float]] = {way: [] for way in CACHED_WAYS}
+    rates: dict[str, list[float]] = {way: [] for way in CACHED_LOOKUP_WAYS}
     for _ in range(ROUNDS):
         batches_ = _random_batches(random, often, batches)
         rates["names"].append(_rate(directory.assign_numbers, [[_name(n) for n in batch] for batch in batches_]))
@@ -102,7 +102,7 @@ def _again(directory: Directory, often: int, batches: int) -> dict[str, list[flo
 
 def _random_batches(random: np.random.Generator, count: int, batches: int) -> list[list[int]]:
     """Draw users for each batch, without duplicates in a batch."""
-    return [np.unique(random.integers(count, size=BATCH)).tolist() for _ in range(batches)]
+    return [np.unique(random.integers(count, size=USERS_PER_LOOKUP)).tolist() for _ in range(batches)]
 
 
 def _rate(look_up: Callable[[list[T]], Mapping[T, object]], batches: Sequence[list[T]]) -> float:
@@ -128,7 +128,7 @@ def _id(number: int) -> UserId:
 def _figure(way: str, rates: list[float], *, judged: bool) -> Figure:
     spread, name = Spread.of(rates, "1/s"), f"directory_lookups_per_s{{{way}}}"
     of_whom = f"random users among {CACHED_USERS:,} read before" if way.endswith("again") else "each user read once"
-    detail = f"batches of {BATCH:,}, {of_whom}" if way != "one" else "one name per query"
+    detail = f"batches of {USERS_PER_LOOKUP:,}, {of_whom}" if way != "one" else "one name per query"
     if not judged:
         return unjudged(name, spread, spread.n, detail)
     return Figure(
@@ -153,9 +153,9 @@ def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.glob("core.db*"))
 
 
-FIRST = tuple(f"directory_lookups_per_s{{{way}}}" for way in WAYS)
-KNOWN = tuple(f"directory_lookups_per_s{{{way},again}}" for way in CACHED_WAYS)
-PARTS: Parts = {"directory": (run, (*FIRST, "directory_numbers_per_s", "directory_bytes_per_user"))}
+FIRST_FIGURES = tuple(f"directory_lookups_per_s{{{way}}}" for way in LOOKUP_WAYS)
+KNOWN_FIGURES = tuple(f"directory_lookups_per_s{{{way},again}}" for way in CACHED_LOOKUP_WAYS)
+PARTS: Parts = {"directory": (run, (*FIRST_FIGURES, "directory_numbers_per_s", "directory_bytes_per_user"))}
 OF_CLUSTER: Parts = {
-    "directory": (partial(run, profile="cluster"), (*FIRST, *KNOWN, "directory_numbers_per_s")),
+    "directory": (partial(run, profile="cluster"), (*FIRST_FIGURES, *KNOWN_FIGURES, "directory_numbers_per_s")),
 }

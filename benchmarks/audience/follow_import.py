@@ -98,14 +98,14 @@ def _subject(user: UserId) -> str:
     return str(Subject(Kind.MENTION, user))
 
 
-NUMBERED, NUMBERED_QUICK = 20_000_000, 2_000_000
-NAMED, NAMED_QUICK = 2_000_000, 200_000
+NUMBERED_ROWS, NUMBERED_ROWS_QUICK = 20_000_000, 2_000_000
+NAMED_ROWS, NAMED_ROWS_QUICK = 2_000_000, 200_000
 """Rows: two for each follower."""
 ROUNDS, ROUNDS_QUICK = 3, 1
 STARS = (1, 2)
-SPARSE, SPARSE_QUICK = 100_000, 10_000
+SPARSE_ROWS, SPARSE_ROWS_QUICK = 100_000, 10_000
 """Rows of accounts with two followers each."""
-AT_ONCE = 1 << 18
+ROWS_PER_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,9 @@ class Export:
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     rounds, named, numbered, sparse = (
-        (ROUNDS_QUICK, NAMED_QUICK, NUMBERED_QUICK, SPARSE_QUICK) if quick else (ROUNDS, NAMED, NUMBERED, SPARSE)
+        (ROUNDS_QUICK, NAMED_ROWS_QUICK, NUMBERED_ROWS_QUICK, SPARSE_ROWS_QUICK)
+        if quick
+        else (ROUNDS, NAMED_ROWS, NUMBERED_ROWS, SPARSE_ROWS)
     )
     exports = {
         "numbers": Export(file=folder / "numbers.parquet", rows=numbered, named=False),
@@ -184,7 +186,9 @@ def _ours(data: Path, export: Export) -> Cost:
     try:
         profile.prepare()
         ports = profile.ports()
-        ids = IdRange(prefix="", first=1, count=2 * NUMBERED, first_member=ports.directory.lease(2 * NUMBERED))
+        ids = IdRange(
+            prefix="", first=1, count=2 * NUMBERED_ROWS, first_member=ports.directory.lease(2 * NUMBERED_ROWS)
+        )
         ports.directory.enrol_range(ids)
         system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
         took = cost(lambda: _imported(system, data / "imports", export.file))
@@ -199,7 +203,7 @@ def _imported(system: System, folder: Path, file: Path) -> None:
     p = system.ports
     followers = FollowerImport(directory=p.directory, follows=p.follows, log=p.log, visible_from=ALWAYS)
     work = Import(kind=followers, key_sort=SpilledEdges(folder))
-    with open_source(file, form_of(file.name), FOLLOWS, _unexpected, AT_ONCE) as source:
+    with open_source(file, form_of(file.name), FOLLOWS, _unexpected, ROWS_PER_CHUNK) as source:
         work.read(source.rows_after(0))
     work.write()
     reader = build_stream_processor(system, topics.FOLLOWS)

@@ -31,10 +31,10 @@ from notifier.profiles import choose
 PLAN_S = 1.0
 ALGEBRA_S, ALGEBRA_FEW_S = 2.0, 1.0
 GROWTH_MB = 15.0
-"""A run of 64 shards is 7 MB, and a connection keeps 2. A bitmap for each shard of the largest universe would be 125
-MB."""
+"""The sets of 64 shards, which are read together, take 7 MB, and a connection keeps 2 MB. A bitmap per shard of the
+largest universe would take 125 MB."""
 GROWTH_ON_CASSANDRA_MB = 30.0
-"""A run's responses stay in memory beside its bitmaps while they are decoded: about 20 MB were measured."""
+"""The responses for 64 shards are in memory beside the bitmaps while they are decoded: about 20 MB, measured."""
 ROUNDS, ROUNDS_QUICK = 3, 1
 MILLION = 1_000_000
 
@@ -55,12 +55,12 @@ class UniverseCase:
         return World(universe=self.universe * MILLION, followers=self.followers * MILLION, celebrities=1, seed=1)
 
 
-GROWING = tuple(UniverseCase(followers=n, universe=n) for n in (10, 50, 100, 200))
+GROWING_CASES = tuple(UniverseCase(followers=n, universe=n) for n in (10, 50, 100, 200))
 """From the smallest to the largest audience: time grows with the audience, memory doesn't."""
-WIDE = tuple(UniverseCase(followers=200, universe=n) for n in (500, 1_000))
-FEW = tuple(UniverseCase(followers=1, universe=n) for n in (200, 1_000))
-CASES = (*GROWING, *WIDE, *FEW)
-CASES_QUICK = (*GROWING[:2], FEW[0])
+WIDE_CASES = tuple(UniverseCase(followers=200, universe=n) for n in (500, 1_000))
+FEW_FOLLOWERS_CASES = tuple(UniverseCase(followers=1, universe=n) for n in (200, 1_000))
+CASES = (*GROWING_CASES, *WIDE_CASES, *FEW_FOLLOWERS_CASES)
+CASES_QUICK = (*GROWING_CASES[:2], FEW_FOLLOWERS_CASES[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class UniverseResult:
     taken: Sequence[Cost]
     """Cost of all shards, from the store's bytes to audience snapshots."""
     algebra: Sequence[Cost]
-    """The part of it that isn't reading."""
+    """The part of that cost that isn't reading."""
     peak: float
     """MB of this process."""
 
@@ -134,7 +134,7 @@ def _plan(sets: MemberSets, burst: Burst) -> None:
 
 
 def _take_all_snapshots(sets: MemberSets, burst: Burst, world: World, divided: list[Cost]) -> None:
-    """Compute the snapshots as workers do, a run of shards at a time. Nothing is kept of a run when the next begins."""
+    """Compute the snapshots as workers do, 64 shards at a time. Nothing of the previous shards stays in memory."""
     reached = 0
     for first in range(0, world.shards, SHARDS_PER_WRITE):
         shards = range(first, min(first + SHARDS_PER_WRITE, world.shards))
@@ -178,9 +178,9 @@ def _growth(results: Sequence[UniverseResult], profile: str) -> Figure:
     return Figure(finding=finding, ours=Spread.of([result.peak for result in results], "MB"))
 
 
-OF_EACH = ("plan_s", "audience_algebra_s", "audience_s", "audience_mb")
+FIGURES_OF_CASE = ("plan_s", "audience_algebra_s", "audience_s", "audience_mb")
 FIGURES = (
-    *(f"{figure}{{{case.name}}}" for case in CASES for figure in OF_EACH),
+    *(f"{figure}{{{case.name}}}" for case in CASES for figure in FIGURES_OF_CASE),
     "audience_mb_independent",
 )
 PARTS: Parts = {"universe": (run, FIGURES)}

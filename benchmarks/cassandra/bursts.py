@@ -20,8 +20,8 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
 SUBJECT = Subject(Kind.MENTION, UserId("nova"))
-DIFFERENT = 8
-"""Number of different bitmaps, which the shards share."""
+BITMAP_COUNT = 8
+"""Number of different bitmaps. The shards use them in turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class SyntheticBursts:
     def rows(self, opened_at: datetime) -> list[InboxRows]:
         """Return the rows of the next burst, shard by shard."""
         key = BurstKey(SUBJECT, next(self._numbers))
-        bitmaps = [self._bits() for _ in range(min(DIFFERENT, len(self.shards)))]
+        bitmaps = [self._bits() for _ in range(min(BITMAP_COUNT, len(self.shards)))]
         return [
             cut_inbox_rows(bitmaps[shard % len(bitmaps)], burst=key, opened_at=opened_at, tier=Tier.P1, shard=shard)
             for shard in self.shards
@@ -73,13 +73,13 @@ def first(rows: Sequence[InboxRows], deliveries: int) -> list[InboxRows]:
 
 P1_S, P2_S = 8.0, 12.0
 P1_DURABLE_S, P2_DURABLE_S = 20.0, 35.0
-"""With a commit log that survives the SIGKILL of its only node."""
-WARMING, BURSTS, BURSTS_QUICK = 4, 4, 2
-"""A cold node takes twice as long: up to the fourth burst its compiler uses most of a core."""
-WITHIN = 180.0
-RESTS_FOR = 5.0
-"""Seconds after the last alert of the previous burst, so that the node can finish its flushes. In production one
-mention comes alone."""
+"""Limits with Sync.BATCH, so that acknowledged writes survive a SIGKILL of the only node."""
+WARM_UP_BURSTS, BURSTS, BURSTS_QUICK = 4, 4, 2
+"""A cold node takes twice as long: until the fourth burst its JIT compiler uses most of a core."""
+TIMEOUT_SECONDS = 180.0
+REST_SECONDS = 5.0
+"""Pause after the last alert of a burst, in which the node finishes its flushes. In production, mentions with so many
+followers do not follow each other closely."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -96,15 +96,15 @@ def _bursts(
     world = World(universe=FOLLOWERS, followers=FOLLOWERS, celebrities=1, seed=1)
     with staged(folder, world, tell=tell, profile="cluster", sync=sync, collapse="PT1S", refill="1") as stage:
         tell(f"loaded after {stage.loaded_s:.0f} s")
-        for number in range(WARMING):
-            tell(f"warm-up: mention {number + 1} of {WARMING}")
-            large_burst(stage, WITHIN)
+        for number in range(WARM_UP_BURSTS):
+            tell(f"warm-up: mention {number + 1} of {WARM_UP_BURSTS}")
+            large_burst(stage, TIMEOUT_SECONDS)
         accounts = []
         for number in range(BURSTS_QUICK if quick else BURSTS):
-            stage.await_idle(WITHIN)
-            time.sleep(RESTS_FOR)
+            stage.await_idle(TIMEOUT_SECONDS)
+            time.sleep(REST_SECONDS)
             tell(f"mention {number + 1}, {FOLLOWERS:,} followers")
-            accounts.append(large_burst(stage, WITHIN))
+            accounts.append(large_burst(stage, TIMEOUT_SECONDS))
     return [
         last_row(f"burst_200m_p1{suffix}_s", accounts, Tier.P1, limits[0]),
         last_row(f"burst_200m_p2{suffix}_s", accounts, Tier.P2, limits[1]),

@@ -18,9 +18,9 @@ GROUPS = (1_000, 200, 100, 50, 20, 4) * 5
 reaches 0.1 % of all members, and a subject of a group of 4 reaches 25 %."""
 TIERS = {Tier.P0: 0.01, Tier.P1: 0.2, Tier.P2: 0.79}
 """Shares of the members. A member's tier is the same for all subjects."""
-LEFT_OUT = 0.02
+LEFT_OUT_SHARE = 0.02
 """Share of a subject's followers that a burst does not reach. Each burst leaves out different followers."""
-MOST = 1_000
+SUBJECTS_WITH_BURSTS = 1_000
 """Number of subjects per group that have bursts: the first ones."""
 
 Members = npt.NDArray[np.int64]
@@ -52,10 +52,10 @@ class InboxHistory:
     """The number of the subject that each member follows, by group."""
     tiers: npt.NDArray[np.int64]
     """Index into TIERS of each member's tier."""
-    most: int = MOST
+    most: int = SUBJECTS_WITH_BURSTS
 
     @classmethod
-    def made(cls, people: int, *, most: int = MOST, readers: Sequence[int] = ()) -> Self:
+    def made(cls, people: int, *, most: int = SUBJECTS_WITH_BURSTS, readers: Sequence[int] = ()) -> Self:
         """Return the same history for the same numbers. Readers follow only subjects that have bursts."""
         random = np.random.default_rng(1)
         follows = np.array([random.integers(subjects, size=people) for subjects in GROUPS])
@@ -81,7 +81,7 @@ class InboxHistory:
                 subject = subjects[place]
                 sequence[subject] += 1
                 tiers = {
-                    tier: members[random.random(len(members)) >= LEFT_OUT]
+                    tier: members[random.random(len(members)) >= LEFT_OUT_SHARE]
                     for tier, members in followers[subject].items()
                 }
                 bursts.append(OpenedBurst(burst=BurstKey(subject, sequence[subject]), opened_at=opened_at, tiers=tiers))
@@ -128,7 +128,7 @@ def openings(now: datetime, windows: int, bursts: int) -> Iterator[datetime]:
 
 
 def _subject(group: int, number: int) -> Subject:
-    return Subject(Kind.MENTION, UserId(f"star{group * MOST + number}"))
+    return Subject(Kind.MENTION, UserId(f"star{group * SUBJECTS_WITH_BURSTS + number}"))
 
 
 def _rows(opened: OpenedBurst, tier: Tier, members: Members, *, width: int, first: int) -> InboxRows:

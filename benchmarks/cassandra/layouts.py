@@ -19,7 +19,7 @@ READERS = 2 * BLOCK_MEMBERS
 """Number of readers: the first members, who have rows in every layout."""
 PEOPLE = max(READERS, RANGE_MEMBERS)
 """All members of the ranges that contain the readers."""
-TOGETHER = 500
+ROWS_PER_BATCH = 500
 """Rows of one block in a batch."""
 
 _TABLE = (Path(__file__).parent / "member_rows.cql").read_text()
@@ -59,7 +59,7 @@ def fill(cluster: Cluster, history: InboxHistory, windows: int, tell: Callable[[
             inbox.write(rows)
             deliveries = sorted((delivery for delivery in values(rows) if delivery[0] < READERS), key=itemgetter(0))
             stock.write(stock.insert, grouped(deliveries, BATCH))
-            stock.write(of_member_rows, grouped([*_of_blocks(deliveries)], TOGETHER))
+            stock.write(of_member_rows, grouped([*_of_blocks(deliveries)], ROWS_PER_BATCH))
     finally:
         stock.close()
 

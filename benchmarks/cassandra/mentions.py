@@ -13,7 +13,7 @@ from pathlib import Path
 from zlib import crc32
 
 from benchmarks.cassandra.node import running_node
-from benchmarks.fanout.planning import FEW, shard_counts
+from benchmarks.fanout.planning import FEW_FOLLOWERS, shard_counts
 from benchmarks.rounds import Figure, Spread
 from notifier import topics
 from notifier.adapters.cassandra import (
@@ -47,12 +47,12 @@ HOT_PER_S, MANY_PER_S = 2_000.0, 500
 CELEBRITIES = 500
 ROUNDS, BATCHES, BATCHES_QUICK = 5, 20, 6
 """Rounds of the single celebrity, after a warm-up of the same number of batches."""
-WARMING, WARMING_QUICK = 100, 5
-"""Batches of each lane before measuring. A cold node takes five times as long for a conditional write, because its
-compiler uses a third of it."""
+WARM_UP_BATCHES, WARM_UP_BATCHES_QUICK = 100, 5
+"""Batches of each lane before measuring. On a cold node a conditional write takes five times as long, and a third of
+the CPU time goes to the JIT compiler."""
 HELD_S, HELD_QUICK_S = 60, 10
-BEHIND_S = 1.0
-"""Records that have waited for longer than this at the end are not counted."""
+MAX_BEHIND_S = 1.0
+"""Records that have waited longer than this at the end are not counted as processed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class LaneRecords:
                 protected=False,
                 verdict=Verdict.ALL,
                 lane=self.lane,
-                followers=FEW if subject.kind is Kind.MENTION else 1,
+                followers=FEW_FOLLOWERS if subject.kind is Kind.MENTION else 1,
                 happened_at=now,
                 accepted_at=now,
             )
@@ -111,13 +111,13 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         figures = [_hot(coordinator(node.cluster), BATCHES_QUICK if quick else BATCHES)]
         seconds = HELD_QUICK_S if quick else HELD_S
         tell(f"{MANY_PER_S} mentions per second of {CELEBRITIES} celebrities, for {seconds} s")
-        return [*figures, _many(node.cluster, names, seconds, WARMING_QUICK if quick else WARMING)]
+        return [*figures, _many(node.cluster, names, seconds, WARM_UP_BATCHES_QUICK if quick else WARM_UP_BATCHES)]
 
 
 def _enrol(cluster: Cluster, names: Sequence[UserId]) -> None:
-    sets, counts = CassandraMemberSets(cluster), shard_counts(FEW)
+    sets, counts = CassandraMemberSets(cluster), shard_counts(FEW_FOLLOWERS)
     for name in names:
-        sets.put_follower_counts({Subject(Kind.MENTION, name): FollowerCounts(total=FEW, by_shard=counts)})
+        sets.put_follower_counts({Subject(Kind.MENTION, name): FollowerCounts(total=FEW_FOLLOWERS, by_shard=counts)})
     CassandraDirectory(cluster).enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(names)])
 
 
@@ -203,7 +203,7 @@ def hold(
             sleep(1 / MANY_PER_S)
             continue
         stage(arrivals.batch(size))
-        if (passed := now() - began) > seconds + BEHIND_S:
+        if (passed := now() - began) > seconds + MAX_BEHIND_S:
             break
         lags.append(passed - done / MANY_PER_S)
         done += size

@@ -13,13 +13,13 @@ from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine import Engine, free_port
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 from notifier.domain.errors import UnusableEnvironment
 
 POLL_INTERVAL_SECONDS = 0.1
 IDLE = 0.1
 """Share of one core. A node that flushes, compacts or compiles uses more."""
-SETTLES_WITHIN = 20.0
+SETTLE_TIMEOUT_SECONDS = 20.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class BenchNode:
 
     def await_idle(self) -> None:
         """Wait until the node has finished the work of earlier writes. Return anyway if it never becomes idle."""
-        deadline = time.monotonic() + SETTLES_WITHIN
+        deadline = time.monotonic() + SETTLE_TIMEOUT_SECONDS
         before, quiet = self.processor(), False
         while not quiet and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_SECONDS)
@@ -57,7 +57,7 @@ def running_node(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[BenchNode
     """
     engine = node(folder.absolute() / "cassandra", Settings.read().jars.expanduser(), port=free_port(), sync=sync)
     cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port))
-    with watched(folder):
+    with reaping(folder):
         try:
             engine.start()
             engine.wait_until_ready()

@@ -26,10 +26,10 @@ WINDOWS, WINDOWS_QUICK = 30, 3
 READS, READS_QUICK = 2_000, 400
 """Reads per layout and round, of random members."""
 ROUNDS, ROUNDS_QUICK = 5, 3
-WARMING = 2
+WARM_UP_ROUNDS = 2
 """Rounds that are not counted."""
-AT_ONCE = 16
-"""Concurrent reads while CPU time is measured: the node's background work is then a small part of it."""
+CONCURRENT_READS = 16
+"""Concurrent reads while CPU time is measured. With fewer, the node's background work would be a larger part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +62,11 @@ async def _measure(
     """Measure the layouts in turns."""
     rounds: dict[str, list[PageRound]] = {}
     random, reads = np.random.default_rng(2), READS_QUICK if quick else READS
-    for number in range((ROUNDS_QUICK if quick else ROUNDS) + WARMING):
+    for number in range((ROUNDS_QUICK if quick else ROUNDS) + WARM_UP_ROUNDS):
         for layout in layouts:
             members = [Member(place) for place in random.integers(READERS, size=reads).tolist()]
             round_ = await _round(node, layout.read, members)
-            if number >= WARMING:
+            if number >= WARM_UP_ROUNDS:
                 rounds.setdefault(layout.name, []).append(round_)
     return rounds
 
@@ -75,8 +75,8 @@ async def _round(node: BenchNode, read: Read, members: Sequence[Member]) -> Page
     await asyncio.to_thread(node.await_idle)
     seconds, busy = [await _timed(read, member) for member in members], node.processor()
     row_counts: list[int] = []
-    for at in range(0, len(members), AT_ONCE):
-        pages = await asyncio.gather(*map(read, members[at : at + AT_ONCE]))
+    for at in range(0, len(members), CONCURRENT_READS):
+        pages = await asyncio.gather(*map(read, members[at : at + CONCURRENT_READS]))
         row_counts += map(len, pages)
     return PageRound(cost=(node.processor() - busy) / len(members) * 1e6, seconds=seconds, rows=mean(row_counts))
 
@@ -99,7 +99,7 @@ def _figures(name: str, rounds: Sequence[PageRound], windows: int) -> list[Figur
 
 
 def _ratio(ours: Sequence[PageRound], baseline: Sequence[PageRound]) -> Figure:
-    """Judge the node's CPU time for a page of ours, divided by that for a page of member rows."""
+    """Judge the node's CPU time for a page of inbox rows, divided by that for a page of member rows."""
     mine, theirs = [round_.cost for round_ in ours], [round_.cost for round_ in baseline]
     ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
     detail = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds; CPU time of the node per page"

@@ -16,7 +16,7 @@ VERSION, STREAMS = 4, 1 << 15
 ERROR, STARTUP, READY, BATCH = 0x00, 0x01, 0x02, 0x0D
 UNLOGGED = 1
 LOCAL_QUORUM = 6
-WITHIN = 30.0
+TIMEOUT_SECONDS = 30.0
 CHUNK = 16
 """Frames written to the socket in one call."""
 
@@ -33,7 +33,7 @@ class FrameConnection:
     _incomplete: bytes = b""
 
     def __post_init__(self) -> None:
-        self._socket = socket.create_connection((self.host, self.port), timeout=WITHIN)
+        self._socket = socket.create_connection((self.host, self.port), timeout=TIMEOUT_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         options = b"\x00\x01" + _string("CQL_VERSION") + _string("3.0.0")
         self._socket.sendall(HEADER.pack(VERSION, 0, 0, STARTUP, len(options)) + options)

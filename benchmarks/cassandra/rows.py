@@ -30,12 +30,12 @@ STOCK: Mapping[float, Mapping[str, float]] = {
     5: {"single": 10.0, "batch": 2.5},
     25: {"single": 15.0, "batch": 4.0},
 }
-"""Densities at which the driver's own statements and batches are measured, and how many times as many users ours must
-reach."""
+"""Densities at which the stock driver is measured. The values are the required ratios of users reached per second, ours
+to those of its single statements and of its batches."""
 WINDOW = 128
 """Messages of the leanest writer in flight: with 32 the node waits for the writer, with 512 it isn't faster."""
-APART = timedelta(hours=12)
-"""Interval between the bursts that the inboxes already hold: six per inbox window."""
+BURST_INTERVAL = timedelta(hours=12)
+"""Interval of the bursts that are in the inboxes before the measurement: six per inbox window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class RowBench:
         """Write bursts of every density in turns, so that the inboxes are not empty."""
         bursts = [self.bursts(percent) for percent in DENSITIES]
         for number in range(self.size.filled, 0, -1):
-            self.inbox.write(bursts[number % len(bursts)].rows(self.clock.now() - number * APART))
+            self.inbox.write(bursts[number % len(bursts)].rows(self.clock.now() - number * BURST_INTERVAL))
 
     def bursts(self, percent: float) -> SyntheticBursts:
         return SyntheticBursts(shards=range(self.size.shards), share=percent / 100)

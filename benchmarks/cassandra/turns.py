@@ -11,7 +11,7 @@ from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.finding import Finding, at_least
 from notifier.domain.audience.inbox_rows import InboxRows
 
-WARMING = 2
+WARM_UP_ROUNDS = 2
 """Rounds that are not counted: a JVM that has just started takes twice as long."""
 
 
@@ -48,12 +48,12 @@ def turns(node: BenchNode, sides: Mapping[str, tuple[Writer, Rounds]], rounds: i
     """Run each writer once per round. Each goes first equally often."""
     by_writer: dict[str, list[Turn]] = {name: [] for name in sides}
     names = [*sides]
-    for number in range(rounds + WARMING):
+    for number in range(rounds + WARM_UP_ROUNDS):
         for place in range(len(names)):
             at = (number + place) % len(names)
             writer, rows = sides[names[at]]
             turn = _turn(node, writer, rows(number * len(names) + at))
-            if number >= WARMING:
+            if number >= WARM_UP_ROUNDS:
                 by_writer[names[at]].append(turn)
     return by_writer
 

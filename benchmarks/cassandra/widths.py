@@ -24,16 +24,16 @@ from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.ids import Member
 
 PEOPLE = SHARD_MEMBERS
-"""The number that the product cuts at once, because it decides how many rows share a message."""
-MOST = 32
+"""A whole shard, because the product cuts the rows of a shard together, and these share messages."""
+SUBJECTS_WITH_BURSTS = 32
 """Subjects per group that have bursts. With all of them the benchmark would take hours."""
-SOME = 128
+READER_COUNT = 128
 """Readers: members who follow only subjects that have bursts."""
 WINDOWS, WINDOWS_QUICK = 30, 4
-UNCOUNTED = 2
+WARM_UP_WINDOWS = 2
 """Windows that are written while the node is cold."""
 READS, READS_QUICK = 2_000, 300
-FROM_DISK, FROM_DISK_QUICK = 60, 15
+DISK_READS, DISK_READS_QUICK = 60, 15
 LIMIT = 20
 THREADS = 8
 
@@ -47,7 +47,7 @@ class RangeWidth:
     """Number of its first range."""
     write_us: list[float] = field(default_factory=list)
     rows: list[float] = field(default_factory=list)
-    """Rows per 1,000 users reached, as for the times."""
+    """Rows per 1,000 users reached."""
     newest_us: list[float] = field(default_factory=list)
     whole_us: list[float] = field(default_factory=list)
     disk_ms: list[float] = field(default_factory=list)
@@ -65,8 +65,8 @@ FIGURES = tuple(
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     windows = WINDOWS_QUICK if quick else WINDOWS
-    readers = range(0, PEOPLE, PEOPLE // SOME)
-    history = InboxHistory.made(PEOPLE, most=MOST, readers=readers)
+    readers = range(0, PEOPLE, PEOPLE // READER_COUNT)
+    history = InboxHistory.made(PEOPLE, most=SUBJECTS_WITH_BURSTS, readers=readers)
     widths = [RangeWidth(members=members, first=number * PEOPLE) for number, members in enumerate(WIDTHS)]
     with running_node(folder) as node:
         _fill(node, history, widths, windows, tell)
@@ -78,7 +78,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
             history=history,
             members=_sample(readers, READS_QUICK if quick else READS),
             windows=range(newest, newest - windows, -1),
-            from_disk=FROM_DISK_QUICK if quick else FROM_DISK,
+            from_disk=DISK_READS_QUICK if quick else DISK_READS,
         )
         for number in range(3):
             tell(f"reading pages, round {number + 1} of 3")
@@ -168,7 +168,7 @@ def _fill(
     for number, opened in enumerate(history.windows(SystemClock().now(), windows)):
         tell(f"writing inbox window {number + 1} of {windows}")
         for width in widths:
-            _write(node, inbox, opened, width, counted=number >= UNCOUNTED)
+            _write(node, inbox, opened, width, counted=number >= WARM_UP_WINDOWS)
 
 
 def _write(

@@ -19,7 +19,7 @@ from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.bursts.burst import RETENTION
 
-LIFE = int(RETENTION.total_seconds())
+ROW_TTL_SECONDS = int(RETENTION.total_seconds())
 BATCH = 50
 """Rows per batch of the stock driver, a usual size. With 500 it writes as many rows per second."""
 SINGLES_AT_ONCE, BATCHES_AT_ONCE = 128, 32
@@ -53,7 +53,7 @@ class LeanestWriter:
 
     def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
         made: list[RowMessage] = [
-            message for group in rows for message in divide_into_messages(group, LIFE, self.query_id)
+            message for group in rows for message in divide_into_messages(group, ROW_TTL_SECONDS, self.query_id)
         ]
         return partial(self.frames.send, batches(made), len(made))
 
@@ -111,7 +111,7 @@ def values(rows: Sequence[InboxRows]) -> Iterator[Delivery]:
         )
         for member_range, row in zip(group.ranges, single(group), strict=True):
             for place in row.offsets().tolist():
-                yield (member_range * RANGE_MEMBERS + place, *tail, LIFE)
+                yield (member_range * RANGE_MEMBERS + place, *tail, ROW_TTL_SECONDS)
 
 
 def grouped(items: Sequence[Values], size: int) -> list[Sequence[Values]]:

@@ -1,4 +1,4 @@
-"""An archive that reads all rows at once, because a query per burst is slow."""
+"""An archive that reads all rows at once: queries per burst are slow."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -10,14 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.chaos.stage import Stage
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.traffic import Tweet, request_body
 
 NAME = "log_down_503"
-AWAY = 10.0
-ANSWERED_WITHIN = 4.0
+OUTAGE_SECONDS = 10.0
+ANSWER_LIMIT_SECONDS = 4.0
 """Seconds: 3 for the log's timeout, and one for a busy machine."""
-BACK_WITHIN = 60.0
+RECOVERY_TIMEOUT_SECONDS = 60.0
 EVENTS = 6
 
 
@@ -33,7 +33,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     """Send each event while the log is down, and again with the same id when it is back."""
     stage.send(3)  # connects the API, as in normal operation
     written = stage.written(EVENTS)
-    striking = Thread(target=lambda: stage.engines.kill("kafka", AWAY))
+    striking = Thread(target=lambda: stage.engines.kill("kafka", OUTAGE_SECONDS))
     striking.start()
     while stage.engines.fleet.is_running("kafka"):
         time.sleep(0.05)
@@ -43,7 +43,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     striking.join()
     for tweet in written:
         wrong += _taken(stage, tweet)
-    return agreement(NAME, wrong + stage.wrong(), n=len(written))
+    return no_errors(NAME, wrong + stage.wrong(), n=len(written))
 
 
 def wrong_refusal(response: EventResponse) -> list[str]:
@@ -53,14 +53,14 @@ def wrong_refusal(response: EventResponse) -> list[str]:
         wrong.append(f"answered with {response.status} {response.body}")
     elif not response.headers.get("retry-after", "").isdigit():
         wrong.append("the rejection has no valid Retry-After header")
-    if response.seconds > ANSWERED_WITHIN:
+    if response.seconds > ANSWER_LIMIT_SECONDS:
         wrong.append(f"rejected after {response.seconds:.1f} s")
     return wrong
 
 
 def _taken(stage: Stage, tweet: Tweet) -> list[str]:
     """Send the event until it is accepted. A claim left behind by the failed attempt would reject it as a duplicate."""
-    deadline = time.monotonic() + BACK_WITHIN
+    deadline = time.monotonic() + RECOVERY_TIMEOUT_SECONDS
     while (response := post(stage, tweet)).status != 202:
         if time.monotonic() > deadline:
             return [f"{tweet.id} is not accepted after the outage: {response.status} {response.body}"]

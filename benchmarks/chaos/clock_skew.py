@@ -8,12 +8,12 @@ from datetime import timedelta
 
 from benchmarks.chaos.consumer_groups import await_members
 from benchmarks.chaos.stage import Stage
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.delivery.slice import Pool
 
 NAME = "clock_off"
-OFF = (timedelta(seconds=3), timedelta(seconds=-3))
-MENTIONS, LASTING = 60, 12.0
+CLOCK_OFFSETS = (timedelta(seconds=3), timedelta(seconds=-3))
+MENTIONS, STORM_SECONDS = 60, 12.0
 POOLS = tuple(Pool)
 
 
@@ -23,14 +23,14 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     It is restarted, so subjects move between the clocks in both directions.
     """
     wrong: list[str] = []
-    for number, off in enumerate(OFF):
+    for number, off in enumerate(CLOCK_OFFSETS):
         with ExitStack() as askew_roles:
             askew_roles.enter_context(stage.another("pump", name=f"askew-{number}", clock=off))
             for pool in POOLS:
                 askew_roles.enter_context(stage.another("worker", pool, name=f"askew-{number}-{pool}", clock=off))
             await_members(stage, 2)
-            with stage.storming(MENTIONS, LASTING):
-                time.sleep(LASTING / 3)
+            with stage.storming(MENTIONS, STORM_SECONDS):
+                time.sleep(STORM_SECONDS / 3)
                 os.kill(stage.role("pump"), signal.SIGKILL)
             wrong += [f"{off.total_seconds():+g} s: {text}" for text in stage.wrong()]
-    return agreement(NAME, wrong, n=len(OFF) * MENTIONS)
+    return no_errors(NAME, wrong, n=len(CLOCK_OFFSETS) * MENTIONS)

@@ -11,7 +11,7 @@ from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles.cluster_connections import kafka_access
 from notifier.topics import GROUPS
 
-JOINS_WITHIN = 60.0
+JOIN_TIMEOUT_SECONDS = 60.0
 """Seconds that a process started at the same time may take to join."""
 POLL_INTERVAL_SECONDS = 0.5
 
@@ -21,7 +21,7 @@ Commits = Mapping[tuple[str, int], int]
 
 def await_members(stage: Stage, count: int) -> None:
     """Wait until each group is stable with this many members. Raises NotRunning."""
-    deadline, members = time.monotonic() + JOINS_WITHIN, dict[str, tuple[str, int]]()
+    deadline, members = time.monotonic() + JOIN_TIMEOUT_SECONDS, dict[str, tuple[str, int]]()
     while set(members.values()) != {("Stable", count)}:
         if time.monotonic() > deadline:
             raise NotRunning(f"the consumer groups are not stable: {members}")

@@ -1,4 +1,4 @@
-"""`disk_full`: Cassandra's files cannot grow during a storm. Then there is space, and it restarts."""
+"""`disk_full`: Cassandra's files cannot grow during a storm. Afterwards they can, and the node restarts."""
 
 import resource
 import time
@@ -8,28 +8,27 @@ from dataclasses import replace
 
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Cluster
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.errors import StoreUnavailable
 from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "disk_full"
-MENTIONS, LASTING = 40, 16.0
-FULL_FOR = 6.0
-"""Seconds."""
+MENTIONS, STORM_SECONDS = 40, 16.0
+FULL_SECONDS = 6.0
 CHUNK, CHUNKS = 64 * 1024, 2_000
-"""Size and number of rows of another tenant that fill the preallocated space. Commit log files have 32 MiB."""
+"""Bytes and number of rows that fill the preallocated commit log files, which have 32 MiB each."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    with stage.storming(MENTIONS, LASTING) as storm:
-        time.sleep(LASTING / 8)
+    with stage.storming(MENTIONS, STORM_SECONDS) as storm:
+        time.sleep(STORM_SECONDS / 8)
         with _full(stage):
             wrong = [] if _fill(stage) else ["every write succeeded: the disk was never full"]
-            time.sleep(FULL_FOR)
+            time.sleep(FULL_SECONDS)
         stage.engines.kill("cassandra")
     if storm.sent.retries:
         wrong.append(f"the tweet service retried {storm.sent.retries} requests")
-    return agreement(NAME, wrong + stage.wrong(), n=MENTIONS)
+    return no_errors(NAME, wrong + stage.wrong(), n=MENTIONS)
 
 
 @contextmanager

@@ -5,32 +5,32 @@ from dataclasses import replace
 from threading import Thread
 
 from benchmarks.chaos.stage import Stage
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 
 NAME = "cas_unknown_resolved"
-MENTIONS, LASTING = 60, 14.0
-LOST_FOR = 0.5
-"""Seconds in which all responses of the store are lost."""
+MENTIONS, STORM_SECONDS = 60, 14.0
+LOSS_SECONDS = 0.5
+"""Time in which all responses of the store are lost."""
 SUBJECT, ANOTHER = (Subject(Kind.MENTION, UserId(name)) for name in ("nobody", "nobody-else"))
-ANSWERED_WITHIN = 30.0
+ANSWER_LIMIT_SECONDS = 30.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
     """Lose the response of a single swap, whose result can be checked, and then responses in a storm."""
     wrong, proxy = _swapped_once(stage), stage.engines.proxies["cassandra"]
-    with stage.storming(MENTIONS, LASTING) as storm:
+    with stage.storming(MENTIONS, STORM_SECONDS) as storm:
         for _ in range(3 if quick else 6):
             time.sleep(1.5)
             proxy.drops_responses = True
-            time.sleep(LOST_FOR)
+            time.sleep(LOSS_SECONDS)
             proxy.drops_responses = False
             proxy.reset_all()
     if not proxy.dropped_bytes:
         wrong.append("no response was lost")
-    return agreement(NAME, wrong + stage.wrong(), n=1 + len(storm.sent.accepted))
+    return no_errors(NAME, wrong + stage.wrong(), n=1 + len(storm.sent.accepted))
 
 
 def _swapped_once(stage: Stage) -> list[str]:
@@ -44,10 +44,10 @@ def _swapped_once(stage: Stage) -> list[str]:
     swapping = Thread(target=_swap, args=(stage, next_one))
     proxy.drops_responses, before = True, proxy.dropped_bytes
     swapping.start()
-    deadline = time.monotonic() + ANSWERED_WITHIN
+    deadline = time.monotonic() + ANSWER_LIMIT_SECONDS
     while proxy.dropped_bytes == before and time.monotonic() < deadline:
         time.sleep(0.01)
-    time.sleep(LOST_FOR)
+    time.sleep(LOSS_SECONDS)
     proxy.drops_responses = False
     proxy.reset_all()
     swapping.join()
@@ -62,7 +62,7 @@ def _first(stage: Stage, subject: Subject) -> Head:
 
 
 def _swap(stage: Stage, head: Head) -> bool:
-    deadline = time.monotonic() + ANSWERED_WITHIN
+    deadline = time.monotonic() + ANSWER_LIMIT_SECONDS
     while True:
         try:
             return list(stage.ports.heads.compare_and_set([head])) == [True]

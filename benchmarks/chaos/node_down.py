@@ -11,20 +11,20 @@ from benchmarks.chaos.stage import WORLD, Stage, running_stage
 from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.run import Report
 from notifier.devkit.engines.cassandra import Sync, nodes
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.kafka import broker
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.engines.valkey import server
 from notifier.devkit.fixture import users as people
 from notifier.domain.errors import UnusableEnvironment
 
 NAME = "one_node_down"
-MENTIONS, LASTING = 60, 20.0
-TOKENS_LAST = timedelta(hours=1)
+MENTIONS, STORM_SECONDS = 60, 20.0
+TOKEN_LIFETIME = timedelta(hours=1)
 POLL_INTERVAL_SECONDS = 0.25
 TRIES = 8
 
@@ -33,21 +33,21 @@ def run(folder: Path, *, quick: bool, tell: Report, seed: int) -> Finding:
     with _ring(folder, tell, seed) as (stage, victims):
         wrong = _storm_problems(stage, victims[-1])
         tell("comparing everything with the expected result")
-        return agreement(NAME, wrong + stage.wrong(), n=len(stage.accepted))
+        return no_errors(NAME, wrong + stage.wrong(), n=len(stage.accepted))
 
 
 def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
     """Run the storm and kill the node. Return all wrong responses; no event may be rejected, not even once."""
     keys, wrong = installation_keys(stage.settings), list[str]()
     viewers, now = people.sample(WORLD, 1), stage.ports.clock.now()
-    with stage.storming(MENTIONS, LASTING) as storm:
+    with stage.storming(MENTIONS, STORM_SECONDS) as storm:
         began, requests, killed = time.monotonic(), 0, False
-        while time.monotonic() < began + LASTING:
-            if not killed and time.monotonic() > began + LASTING / 4:
+        while time.monotonic() < began + STORM_SECONDS:
+            if not killed and time.monotonic() > began + STORM_SECONDS / 4:
                 victim.kill()
                 killed = True
             person = viewers[requests % len(viewers)]
-            wire = HttpClient(url=stage.instance.url, bearer=issue_token(keys, person.user, now, TOKENS_LAST))
+            wire = HttpClient(url=stage.instance.url, bearer=issue_token(keys, person.user, now, TOKEN_LIFETIME))
             answer = wire.get("/v1/inbox")
             wire.close()
             requests += 1
@@ -82,7 +82,7 @@ def _ring(folder: Path, tell: Report, seed: int) -> Iterator[tuple[Stage, list[E
     log = broker(data / "services" / "kafka", cache, port=free_port())
     redis = server(data / "services" / "valkey", port=free_port(), password=password)
     with ExitStack() as closing:
-        closing.enter_context(watched(data / "services"))
+        closing.enter_context(reaping(data / "services"))
         for engine in (*ring, log, redis):
             tell(f"starting {engine.name}")
             closing.callback(engine.stop)

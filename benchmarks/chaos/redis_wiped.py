@@ -4,24 +4,24 @@ import time
 
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.redis.connect import connect
-from notifier.devkit.check.finding import Finding, agreement, at_most
+from notifier.devkit.check.finding import Finding, at_most, no_errors
 from notifier.domain.errors import CacheUnavailable
 
 NAME = "redis_wiped_recovers"
 LIMIT = 30.0
 """Seconds, for a hundred bursts or so. `redis_rebuild_s` measures the rebuild with many."""
-MENTIONS, LASTING = 60, 12.0
+MENTIONS, STORM_SECONDS = 60, 12.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    with stage.storming(MENTIONS, LASTING):
-        time.sleep(LASTING / 3)
+    with stage.storming(MENTIONS, STORM_SECONDS):
+        time.sleep(STORM_SECONDS / 3)
         client = connect(stage.profile.redis_url())
         client.flushall()
         client.close()
         took = _whole(stage)
     if wrong := stage.wrong():
-        return agreement(NAME, wrong, n=MENTIONS)
+        return no_errors(NAME, wrong, n=MENTIONS)
     return at_most(NAME, took, LIMIT, unit="s", n=MENTIONS)
 
 

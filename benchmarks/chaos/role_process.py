@@ -10,8 +10,7 @@ from pathlib import Path
 from notifier.config import environment_with
 from notifier.devkit.check.instance import end_with_parent
 
-ENDS_WITHIN = 15.0
-"""Seconds."""
+END_TIMEOUT_SECONDS = 15.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class Role:
             return
         self.process.terminate()
         try:
-            self.process.wait(ENDS_WITHIN)
+            self.process.wait(END_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

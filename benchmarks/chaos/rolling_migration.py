@@ -10,11 +10,11 @@ from pathlib import Path
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "migrate_with_old_code_running"
-MENTIONS, LASTING = 60, 14.0
+MENTIONS, STORM_SECONDS = 60, 14.0
 ADDED = """\
 -- Trial migration.
 ALTER TABLE bursts ADD IF NOT EXISTS trial text;
@@ -28,18 +28,18 @@ _FORGET = "DELETE FROM migrations WHERE list_name = 'schema' AND phase = 'pre' A
 def run(stage: Stage, *, quick: bool) -> Finding:
     """Kill roles meanwhile. The old code restarts them, and another role of the old code starts separately."""
     folder = newer(stage.data.parent / "newer", ADDED)
-    with closing(Cluster(cassandra_access(stage.settings))) as cluster, stage.storming(MENTIONS, LASTING):
-        time.sleep(LASTING / 4)
+    with closing(Cluster(cassandra_access(stage.settings))) as cluster, stage.storming(MENTIONS, STORM_SECONDS):
+        time.sleep(STORM_SECONDS / 4)
         migrate(cluster, Phase.PRE, folder)
         for role in ("pump", "p0"):
             os.kill(stage.role(role), signal.SIGKILL)
         with stage.another("worker", "p1", name="late") as late:
-            time.sleep(LASTING / 2)
+            time.sleep(STORM_SECONDS / 2)
             wrong = [f"a separately started role ended: {late.output()[-300:]}"] if late.ended(0.1) is not None else []
     wrong += stage.wrong()
     with closing(Cluster(cassandra_access(stage.settings))) as cluster:
         cluster.execute(_FORGET)  # otherwise a notifier started from this repository refuses to migrate
-    return agreement(NAME, wrong, n=MENTIONS)
+    return no_errors(NAME, wrong, n=MENTIONS)
 
 
 def newer(folder: Path, added: str, phase: Phase = Phase.PRE) -> Path:

@@ -8,14 +8,14 @@ from pathlib import Path
 from benchmarks.chaos.rolling_migration import newer
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "schema_ahead_and_behind"
 ADDED = "CREATE TABLE IF NOT EXISTS trial (id text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;\n"
-LIVES_FOR = 20.0
-"""Seconds in which a role that refuses to start has ended."""
-ENVIRONMENT = 3
+EXIT_TIMEOUT_SECONDS = 20.0
+"""Time in which a role that refuses to start must have ended."""
+ENVIRONMENT_EXIT_CODE = 3
 """Exit code for a problem of the machine or its stores."""
 
 
@@ -29,7 +29,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
         *_role(stage, "ahead", added, (Phase.PRE,), None),
         *_role(stage, "taken", taken, (Phase.PRE, Phase.POST), "Unknown migration in the store"),
     ]
-    return agreement(NAME, wrong, n=3)
+    return no_errors(NAME, wrong, n=3)
 
 
 def _role(stage: Stage, name: str, folder: Path, phases: tuple[Phase, ...], refusal: str | None) -> list[str]:
@@ -37,11 +37,11 @@ def _role(stage: Stage, name: str, folder: Path, phases: tuple[Phase, ...], refu
     _made(access, folder, phases)
     environment = {"NOTIFIER_CASSANDRA_KEYSPACE": access.keyspace}
     with stage.another("worker", "p2", name=name, environment=environment) as role:
-        code = role.ended(LIVES_FOR)
+        code = role.ended(EXIT_TIMEOUT_SECONDS)
         output = role.output()
     if refusal is None:
         return [] if code is None else [f"{name}: role ended with {code}: {output[-300:]}"]
-    right = code == ENVIRONMENT and refusal in output and "Traceback" not in output
+    right = code == ENVIRONMENT_EXIT_CODE and refusal in output and "Traceback" not in output
     return [] if right else [f"{name}: role ended with {code}: {output[-300:]}"]
 
 

@@ -35,22 +35,22 @@ from notifier.profiles import Profile, choose
 
 # Check of what users see after a scenario: some users of every class open their inboxes, page by page.
 
-TOKENS_LAST = timedelta(hours=1)
-ONE_IN = 4
-"""Take one user in four of the sample: a scenario's world is small, and there are many scenarios."""
+TOKEN_LIFETIME = timedelta(hours=1)
+SAMPLE_DIVISOR = 4
+"""Check every fourth user of the sample: worlds of scenarios are small, and there are many scenarios."""
 
 
 def wrong_inboxes(url: str, settings: Settings, clock: Clock, world: World, truth: ExpectedResult) -> list[str]:
     """Return inboxes that differ from the expected ones, badges that differ from their lists, and duplicates."""
     keys, now = installation_keys(settings), clock.now()
-    viewers = people.sample(world, 1)[::ONE_IN]
-    inboxes = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKENS_LAST), users=viewers)
+    viewers = people.sample(world, 1)[::SAMPLE_DIVISOR]
+    inboxes = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKEN_LIFETIME), users=viewers)
     inboxes.open_all()
-    return [*inboxes.differences(truth, {}), *inboxes.badges(), *inboxes.duplicates()]
+    return [*inboxes.differences(truth, {}), *inboxes.wrong_badges(), *inboxes.duplicates()]
 
 
 WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)
-"""No user follows so many accounts that bursts collapse, so any duplicated work is an extra row."""
+"""Its accounts have so few followers that mentions need not collapse, so duplicated work is visible as an extra row."""
 THRESHOLD = 1_000
 ENVIRONMENT = {
     **NO_ROLL_UP,
@@ -59,10 +59,10 @@ ENVIRONMENT = {
     "NOTIFIER_THRESHOLD": str(THRESHOLD),
     "NOTIFIER_COLLAPSE": "0",
 }
-SETTLES_WITHIN = 300.0
-"""Seconds. A slice that was lost with its worker is reissued within a minute."""
+SETTLE_TIMEOUT_SECONDS = 300.0
+"""Time limit until everything is delivered. A slice that was lost with its worker is reissued within a minute."""
 POLL_INTERVAL_SECONDS = 0.1
-LETTERS_SHOWN = 1_000
+MAX_DEAD_LETTERS = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class Stage:
         self.accepted += storm.sent.accepted
         self.refused += storm.sent.refused
 
-    def sequenced(self, sent: Sequence[Tweet], within: float = SETTLES_WITHIN) -> float:
+    def sequenced(self, sent: Sequence[Tweet], within: float = SETTLE_TIMEOUT_SECONDS) -> float:
         """Return the seconds until all tweets have their bursts. Raises NotRunning when it takes too long."""
         began, waiting = time.monotonic(), {tweet.id: tweet for tweet in sent}
         while not _sequenced(self.ports, waiting):
@@ -132,7 +132,7 @@ class Stage:
 
         Then return all differences from the expected result, for all storms so far.
         """
-        waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
+        waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLE_TIMEOUT_SECONDS
         while not is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
             if time.monotonic() > deadline:
                 unfinished = self.ports.ledger.unfinished_bursts()
@@ -166,7 +166,7 @@ class Stage:
         )
 
     def _letters(self) -> list[str]:
-        letters = self.ports.dead_letters.list(LETTERS_SHOWN)
+        letters = self.ports.dead_letters.list(MAX_DEAD_LETTERS)
         return [
             f"unexpected dead letter of {letter.stage}: {letter.cause}"
             for letter in letters
@@ -246,8 +246,8 @@ def stage(folder: Path, tell: Report, seed: int) -> Iterator[Stage]:
     tell("starting engines and a notifier")
     try:
         with (
-            engines(data, "cluster", Sync.BATCH, proxied=["cassandra"]) as struck,
-            running_stage(data, struck, tell, seed) as running,
+            engines(data, "cluster", Sync.BATCH, proxied=["cassandra"]) as fault_engines,
+            running_stage(data, fault_engines, tell, seed) as running,
         ):
             yield running
     finally:
@@ -255,7 +255,7 @@ def stage(folder: Path, tell: Report, seed: int) -> Iterator[Stage]:
 
 
 @contextmanager
-def running_stage(data: Path, struck: Engines | None, tell: Report, seed: int) -> Iterator[Stage]:
+def running_stage(data: Path, fault_engines: Engines | None, tell: Report, seed: int) -> Iterator[Stage]:
     """Yield a stage on running engines, which the folder's settings name."""
     settings = Settings.read(data=data, profile="cluster", threshold=THRESHOLD)
     instance = Instance(data=data, environment=ENVIRONMENT)
@@ -267,7 +267,7 @@ def running_stage(data: Path, struck: Engines | None, tell: Report, seed: int) -
         with instance:
             yield Stage(
                 data=data,
-                fault_engines=struck,
+                fault_engines=fault_engines,
                 profile=profile,
                 ports=ports,
                 instance=instance,

@@ -5,7 +5,7 @@ import signal
 
 from benchmarks.chaos.consumer_groups import await_members
 from benchmarks.chaos.stage import Stage
-from notifier.devkit.check.finding import Finding, agreement, at_most
+from notifier.devkit.check.finding import Finding, at_most, no_errors
 
 NAME = "takeover_s"
 LIMIT = 10.0
@@ -23,5 +23,5 @@ def run(stage: Stage, *, quick: bool) -> Finding:
             took = stage.sequenced(stage.send(EVENTS))
         wrong = stage.wrong()
     if wrong:
-        return agreement(NAME, wrong, n=EVENTS)
+        return no_errors(NAME, wrong, n=EVENTS)
     return at_most(NAME, took, LIMIT, unit="s", n=EVENTS)

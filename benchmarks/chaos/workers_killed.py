@@ -7,38 +7,38 @@ from contextlib import ExitStack, suppress
 from itertools import cycle, islice
 
 from benchmarks.chaos.stage import Stage
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Unavailable
 
 NAME = "workers_killed_mid_slice"
-KILLS, QUICK_KILLS = 20, 4
+KILLS, KILLS_QUICK = 20, 4
 POOLS = tuple(Pool)
-MENTIONS_A_KILL, SECONDS_A_KILL = 27, 9.0
-WITHIN = 30.0
-"""Seconds until a worker holds a slice. During a storm some worker does most of the time."""
-ARRIVES_AFTER = 0.2
-"""Seconds until requests that a suspended worker had sent are processed."""
+MENTIONS_PER_KILL, SECONDS_PER_KILL = 27, 9.0
+TIMEOUT_SECONDS = 30.0
+"""Time limit until a worker has claimed a slice. During a storm that is true most of the time."""
+ARRIVAL_SECONDS = 0.2
+"""Time until the requests that a suspended worker had sent are processed."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    kills = QUICK_KILLS if quick else KILLS
-    with stage.storming(kills * MENTIONS_A_KILL, kills * SECONDS_A_KILL):
+    kills = KILLS_QUICK if quick else KILLS
+    with stage.storming(kills * MENTIONS_PER_KILL, kills * SECONDS_PER_KILL):
         caught = [_kill(stage, pool) for pool in islice(cycle(POOLS), kills)]
     wrong = [] if all(caught) else [f"only {sum(caught)} of {kills} killed workers held a slice"]
-    return agreement(NAME, [*wrong, *stage.wrong()], n=kills)
+    return no_errors(NAME, [*wrong, *stage.wrong()], n=kills)
 
 
 def _kill(stage: Stage, pool: Pool) -> bool:
-    """Suspend all workers of the pool first, so that the killed worker still holds the slice that was found."""
-    deadline = time.monotonic() + WITHIN
+    """Kill a worker of the pool that has claimed a slice. All are suspended first, so that none finishes its slice."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         time.sleep(stage.random.uniform(0.05, 0.3))
         with ExitStack() as stopped, suppress(ProcessLookupError):
             workers = stage.instance.workers(str(pool))
             for pid in workers.values():
                 stopped.enter_context(stage.stopped(pid))
-            time.sleep(ARRIVES_AFTER)
+            time.sleep(ARRIVAL_SECONDS)
             for role, pid in workers.items():
                 if _holding(stage, f"{role}-{pid}-"):
                     os.kill(pid, signal.SIGKILL)

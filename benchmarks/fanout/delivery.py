@@ -80,9 +80,9 @@ def _values(rows: InboxRows) -> list[Values]:
 
 
 SNAPSHOT_SHARD_MS = 2.0
-SNAPSHOTS_WITHIN = timedelta(hours=1)
+SNAPSHOT_LEASE = timedelta(hours=1)
 RATIO = 0.8
-WARMING = 2
+WARM_UP_ROUNDS = 2
 """Rounds that are not counted: the first one lengthens the write-ahead logs."""
 
 
@@ -170,9 +170,7 @@ class DeliveryBed:
         for slice_ in slices:
             now = self.clock.now()
             # A claim outside the ledger that is too long to need renewal: the slice's first claim is still to come.
-            claim = Claim(
-                slice=slice_, attempt=1, owner="snapshot-writer", claimed_at=now, until=now + SNAPSHOTS_WITHIN
-            )
+            claim = Claim(slice=slice_, attempt=1, owner="snapshot-writer", claimed_at=now, until=now + SNAPSHOT_LEASE)
             hold = SliceLease(claim, self.work.claims, self.clock)
             took += cost(partial(deque, self.delivery.read_snapshots(burst, slice_.shards, slice_.tier, hold), 0))
         return took
@@ -271,9 +269,9 @@ def _measure(bed: DeliveryBed, lean: Files, case: DensityCase) -> Timings:
     """
     timings = Timings()
     with SettledFiles.of(bed.files) as ours, SettledFiles.of(lean) as theirs:
-        for number in range(case.rounds + WARMING):
+        for number in range(case.rounds + WARM_UP_ROUNDS):
             snapshot_costs, mine, theirs_ = _round(bed, ours, theirs, number, timings)
-            if number >= WARMING:
+            if number >= WARM_UP_ROUNDS:
                 timings.snapshot_costs.append(snapshot_costs)
                 timings.ours.append(mine)
                 timings.lean.append(theirs_)

@@ -39,9 +39,9 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Slice
 
 ROUNDS, ROUNDS_QUICK = 6, 3
-WARMING = 2
+WARM_UP_ROUNDS = 2
 UNIT = "deliveries/s"
-LEAN = 0.8
+LEAN_RATIO = 0.8
 PEER_PEOPLE = 60_000
 """Maximum number of users that the peer reaches in a round, which takes it a second."""
 ZADD = next(peer for peer in PEERS if peer.name == "pipelined_zadd")
@@ -141,8 +141,12 @@ def _measure(folder: Path, density: BurstDensity, peer: DensityPeer, *, quick: b
     with _beds(folder, density, quick=quick) as (bed, lean, before):
         held = _bytes(lean.files)
         delivered = 0
-        for number in range(rounds + WARMING):
-            tell(f"{density.name}: round {number - WARMING + 1} of {rounds}" if number >= WARMING else "warm-up")
+        for number in range(rounds + WARM_UP_ROUNDS):
+            tell(
+                f"{density.name}: round {number - WARM_UP_ROUNDS + 1} of {rounds}"
+                if number >= WARM_UP_ROUNDS
+                else "warm-up"
+            )
             burst, slices = bed.burst(number + 1)
             bed.write_snapshots(burst, slices)
             reached = _reached(bed, burst, slices)
@@ -163,7 +167,7 @@ def _measure(folder: Path, density: BurstDensity, peer: DensityPeer, *, quick: b
             delivered += people
         rates.bytes = (_bytes(lean.files) - held) / delivered
     for rates_of_writer in (rates.ours, rates.lean, rates.before, rates.peer):
-        del rates_of_writer[:WARMING]
+        del rates_of_writer[:WARM_UP_ROUNDS]
     return rates
 
 
@@ -179,7 +183,7 @@ def _beds(
     before.migrate()
     for inbox in before.inboxes:
         with inbox.write() as c:
-            c.execute(FORMER)
+            c.execute(FORMER_TABLE)
     try:
         with SettledFiles.of(lean) as leanest, SettledFiles.of(before) as former:
             yield bed, leanest, former
@@ -208,9 +212,9 @@ def _pages(inbox: Database) -> int:
         return int(pages * size)
 
 
-FORMER_FROM = 32
+FORMER_MIN_SHARED = 32
 """Members of a block of 1,024 from which on they shared a row."""
-FORMER = """
+FORMER_TABLE = """
 CREATE TABLE former_inbox (
     block INTEGER NOT NULL, inbox_window INTEGER NOT NULL, slot INTEGER NOT NULL, opened_at INTEGER NOT NULL,
     subject TEXT NOT NULL, seq INTEGER NOT NULL, tier TEXT NOT NULL, members BLOB,
@@ -247,9 +251,9 @@ def _former(burst: Burst, shard: int, bits: Bits) -> Iterator[Values]:
     tail = (at, str(burst.key.subject), burst.key.seq, str(Tier.P1))
     by_block = bits.reshape(SHARD_BLOCKS, -1)
     reached = np.bitwise_count(by_block).sum(axis=1, dtype=np.int64)
-    for block in np.flatnonzero(reached >= FORMER_FROM).tolist():
+    for block in np.flatnonzero(reached >= FORMER_MIN_SHARED).tolist():
         yield shard * SHARD_BLOCKS + block, window, WHOLE_BLOCK_SLOT, *tail, by_block[block].tobytes()
-    few = np.flatnonzero((reached > 0) & (reached < FORMER_FROM))
+    few = np.flatnonzero((reached > 0) & (reached < FORMER_MIN_SHARED))
     number, slot = np.divmod(offsets(by_block[few].reshape(-1)), BLOCK_MEMBERS)
     for block, place in zip((few[number] + shard * SHARD_BLOCKS).tolist(), slot.tolist(), strict=True):
         yield block, window, place, *tail, None
@@ -260,7 +264,7 @@ def _figures(density: BurstDensity, rates: DensityRates) -> list[Figure]:
     of = f"{rates.people:,} users per round"
     return [
         _ratio(f"density_gain{case}", rates.ours, rates.before, density.gain, f"{of}; the previous row layout"),
-        _ratio(f"density_lean{case}", rates.ours, rates.lean, LEAN, f"{of}; the leanest writer of the same rows"),
+        _ratio(f"density_lean{case}", rates.ours, rates.lean, LEAN_RATIO, f"{of}; the leanest writer of the same rows"),
         _ratio(f"density_zadd{case}", rates.ours, rates.peer, density.peer, f"{of}; a pipelined ZADD per user"),
         Figure(finding=_size(f"density_bytes{case}", density, rates)),
     ]

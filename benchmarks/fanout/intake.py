@@ -20,34 +20,34 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.mention import Event, EventId, Mention
 from notifier.domain.ids import Subject, UserId
 
-LARGEST_USUAL = 10_000_000
+P0_FOLLOWERS = 10_000_000
 P0_P95_LIMIT_SECONDS, ACCEPT_MS, ROUTER_MS, MENTIONS_PER_S, STORM_FANOUTS = 1.0, 10.0, 10.0, 500.0, 3
 
 BURSTS = 5
-STEADY, STEADY_QUICK, STEADY_EVERY = 2_500, 1_500, 0.02
-"""Single events at a constant pace, after earlier deliveries are done. They take a minute, which is the collapse window
-of such a celebrity.
+STEADY_EVENTS, STEADY_EVENTS_QUICK, STEADY_INTERVAL_SECONDS = 2_500, 1_500, 0.02
+"""Single events at a constant rate, after earlier deliveries are done. They take about a minute, the collapse window of
+such a celebrity.
 
 The first event opens a burst, as one event of every minute does. During the 0.3 s of its fan-out each event waits
 longer. With only a few hundred events the 99th percentile would measure nothing else.
 """
-STORM = 10_000
-BATCH = 100
+STORM_MENTIONS = 10_000
+EVENTS_PER_BATCH = 100
 CELEBRITIES = 500
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 
 _RECORDS = "SELECT appended_at, value FROM records WHERE partition LIKE ?"
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    world = World(universe=LARGEST_USUAL, followers=LARGEST_USUAL, celebrities=1, seed=1)
+    world = World(universe=P0_FOLLOWERS, followers=P0_FOLLOWERS, celebrities=1, seed=1)
     with staged(folder / "usual", world, tell=tell, collapse="PT1S") as stage:
         tell("one mention with 10,000,000 followers")
         figures = [_p0(stage)]
         tell("events at a constant pace")
-        figures += _steady(stage, folder / "usual", STEADY_QUICK if quick else STEADY)
+        figures += _steady(stage, folder / "usual", STEADY_EVENTS_QUICK if quick else STEADY_EVENTS)
     with staged(folder / "storm", world, tell=tell) as stage:
-        tell(f"{STORM:,} mentions of one celebrity")
+        tell(f"{STORM_MENTIONS:,} mentions of one celebrity")
         figures.append(_storm(stage))
     small = World(universe=200_000, followers=2_000, celebrities=CELEBRITIES, seed=1)
     with staged(folder / "many", small, tell=tell, threshold=1) as stage:
@@ -59,7 +59,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _p0(stage: FanoutStage) -> Figure:
     all_waits, rounds = [], []
     for _ in range(BURSTS):
-        account = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, WITHIN)
+        account = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, TIMEOUT_SECONDS)
         waits = latency.slice_latencies([account], [Tier.P0])
         all_waits += waits
         rounds.append(latency.p95(waits))
@@ -71,12 +71,12 @@ def _p0(stage: FanoutStage) -> Figure:
 
 
 def _steady(stage: FanoutStage, folder: Path, events: int) -> list[Figure]:
-    stage.await_idle(WITHIN)
+    stage.await_idle(TIMEOUT_SECONDS)
     seconds = []
     for number in range(events):
         body, kind = request_body([_tweet(f"steady-{number}", number, stage.world.names[0])])
         seconds.append(stage.wire.post("/v1/events", body, kind).seconds)
-        time.sleep(STEADY_EVERY)
+        time.sleep(STEADY_INTERVAL_SECONDS)
     time.sleep(1.0)  # time to route the last event
     routed = _routed(folder)
     return [_p99("accept_p99_ms", seconds, ACCEPT_MS), _p99("router_p99_ms", routed, ROUTER_MS)]
@@ -105,15 +105,15 @@ def _routed(folder: Path) -> list[float]:
 
 def _storm(stage: FanoutStage) -> Figure:
     began = time.monotonic()
-    tweets = [_tweet(f"storm-{i}", i, stage.world.names[0]) for i in range(STORM)]
+    tweets = [_tweet(f"storm-{i}", i, stage.world.names[0]) for i in range(STORM_MENTIONS)]
     _send(stage, tweets, threads=2)
     _numbered(stage, tweets)
     took = time.monotonic() - began
     bursts = list(stage.ports.archive.bursts())
-    assert sum(b.count for b in bursts if b.key.subject == Subject.parse("mention:nova")) == STORM
-    detail = f"{STORM:,} mentions of one celebrity with {stage.world.followers:,} followers in {took:.0f} s"
+    assert sum(b.count for b in bursts if b.key.subject == Subject.parse("mention:nova")) == STORM_MENTIONS
+    detail = f"{STORM_MENTIONS:,} mentions of one celebrity with {stage.world.followers:,} followers in {took:.0f} s"
     finding = at_most(
-        "storm_fanouts", max_fanouts_per_minute(bursts), STORM_FANOUTS, unit="fan-outs", n=STORM, detail=detail
+        "storm_fanouts", max_fanouts_per_minute(bursts), STORM_FANOUTS, unit="fan-outs", n=STORM_MENTIONS, detail=detail
     )
     return Figure(finding=finding, ours=Spread.of([took]))
 
@@ -140,17 +140,17 @@ def _send(stage: FanoutStage, tweets: Sequence[Tweet], *, threads: int) -> None:
         wire.close()
         assert answer.status == 202, answer
 
-    bundles = [tweets[at : at + BATCH] for at in range(0, len(tweets), BATCH)]
+    bundles = [tweets[at : at + EVENTS_PER_BATCH] for at in range(0, len(tweets), EVENTS_PER_BATCH)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(send, bundles))
 
 
 def _numbered(stage: FanoutStage, tweets: Sequence[Tweet]) -> None:
     """Wait until every mention has a burst for the account's followers and one for the account itself."""
-    deadline, waiting = time.monotonic() + WITHIN, list(tweets)
+    deadline, waiting = time.monotonic() + TIMEOUT_SECONDS, list(tweets)
     while waiting:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(waiting)} mentions have no burst after {WITHIN:g} s")
+            raise TimeoutError(f"{len(waiting)} mentions have no burst after {TIMEOUT_SECONDS:g} s")
         while waiting and len(stage.ports.bursts.outcomes(SOURCE, waiting[-1].id)) == 2:
             waiting.pop()
         time.sleep(0.05)

@@ -24,14 +24,14 @@ from notifier.ports.directory import DirectoryEntry as Enrolled
 
 FOLLOWERS = 200_000_000
 P1_S, P2_S, P0_P95_LIMIT_SECONDS = 8.0, 20.0, 4.0
-ISOLATION, ISOLATION_FLOOR_S = 1.5, 0.3
+ISOLATION_RATIO, ISOLATION_FLOOR_S = 1.5, 0.3
 REISSUED_S = {Tier.P0: 3.0, Tier.P1: 5.0}
 
 BURSTS = 2
-"""Bursts per start of the world: two in a quick run, four in a full one. The worst is judged."""
-FLOOD = 3
+"""Bursts per start of the notifier. A full run starts it twice. The worst burst is judged."""
+FLOOD_BURSTS = 3
 """Number of concurrent bursts."""
-BETWEEN = 1.2
+BURST_PAUSE_SECONDS = 1.2
 """Seconds between two bursts of a subject: its collapse window here is one second, and its budget gains one fan-out per
 second."""
 KILLS = 3
@@ -39,9 +39,9 @@ KILLS = 3
 VIPS = tuple(UserId(f"spica{i}") for i in range(10))
 """Small subjects whose followers are all VIPs."""
 VIP_SHARDS = 8
-PROBES, PROBE_EVERY = 40, 0.15
-WITHIN = 90.0
-CLAIMED_WITHIN = 30.0
+PROBES, PROBE_INTERVAL_SECONDS = 40, 0.15
+TIMEOUT_SECONDS = 90.0
+CLAIM_TIMEOUT_SECONDS = 30.0
 """Far beyond any limit: a slice without a claim for so long has failed."""
 
 
@@ -63,14 +63,14 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     return [*_times(accounts), _isolated(isolation), *_lost(lost)]
 
 
-def large_burst(stage: FanoutStage, within: float = WITHIN) -> BurstProgress:
+def large_burst(stage: FanoutStage, within: float = TIMEOUT_SECONDS) -> BurstProgress:
     """Send one mention of the first celebrity and wait for all rows of its burst.
 
     The next mention may open another burst.
     """
     event, _ = stage.mention(stage.world.names[0])
     account = stage.wait(stage.burst_of(event), TIERS, within)
-    time.sleep(BETWEEN)
+    time.sleep(BURST_PAUSE_SECONDS)
     return account
 
 
@@ -116,13 +116,13 @@ def _isolation(stage: FanoutStage) -> tuple[float, float, int]:
     """Return P0's p95 of the small subjects when idle, P0's p95 under load, and the number of bursts under load."""
     idle = latency.p95(_p0(stage, _probe(stage, lambda: False)))
     flood = []
-    for _ in range(FLOOD):
+    for _ in range(FLOOD_BURSTS):
         flood.append(stage.burst_of(stage.mention(stage.world.names[0])[0]))
-        time.sleep(BETWEEN)
+        time.sleep(BURST_PAUSE_SECONDS)
     for burst in flood:
-        stage.wait(burst, [Tier.P0], WITHIN)
+        stage.wait(burst, [Tier.P0], TIMEOUT_SECONDS)
     probes = _probe(stage, lambda: not _busy(stage, flood))
-    ended = _ended(stage.wait(flood[-1], TIERS, WITHIN))
+    ended = _ended(stage.wait(flood[-1], TIERS, TIMEOUT_SECONDS))
     under = _p0(stage, [key for key in probes if _opened(stage, key) < ended])
     return idle, latency.p95(under), len(under)
 
@@ -131,12 +131,12 @@ def _probe(stage: FanoutStage, enough: Callable[[], bool]) -> list[BurstKey]:
     events = []
     for number in range(PROBES):
         events.append(stage.mention(VIPS[number % len(VIPS)])[0])
-        time.sleep(PROBE_EVERY)
+        time.sleep(PROBE_INTERVAL_SECONDS)
         if enough():
             break
     bursts = dict.fromkeys(stage.burst_of(event) for event in events)
     for burst in bursts:
-        stage.wait(burst, [Tier.P0], WITHIN)
+        stage.wait(burst, [Tier.P0], TIMEOUT_SECONDS)
     return list(bursts)
 
 
@@ -160,7 +160,7 @@ def _opened(stage: FanoutStage, burst: BurstKey) -> datetime:
 def _isolated(rounds: Sequence[tuple[float, float, int]]) -> Figure:
     """Judge the worst round."""
     idle, flooded, n = max(rounds, key=lambda round_: round_[1])
-    limit = max(ISOLATION * idle, ISOLATION_FLOOR_S)
+    limit = max(ISOLATION_RATIO * idle, ISOLATION_FLOOR_S)
     finding = at_most(
         "p0_isolation", flooded, limit, unit="s", n=n, detail=f"p95 idle {idle:.3f} s, under P2 {flooded:.3f} s"
     )
@@ -182,8 +182,8 @@ def _kills(stage: FanoutStage, tier: Tier) -> Iterator[float]:
     for _ in range(KILLS):
         if (seconds := _kill(stage, burst, tier)) is not None:
             yield seconds
-    stage.wait(burst, TIERS, WITHIN)
-    time.sleep(BETWEEN)
+    stage.wait(burst, TIERS, TIMEOUT_SECONDS)
+    time.sleep(BURST_PAUSE_SECONDS)
 
 
 def _kill(stage: FanoutStage, burst: BurstKey, tier: Tier) -> float | None:
@@ -205,7 +205,7 @@ def _kill(stage: FanoutStage, burst: BurstKey, tier: Tier) -> float | None:
 
 
 def _claimed_again(stage: FanoutStage, first: int, tier: Tier, burst: BurstKey, killed: datetime) -> float | None:
-    deadline = time.monotonic() + CLAIMED_WITHIN
+    deadline = time.monotonic() + CLAIM_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         account = stage.account(burst)
         for slice_state in rows_of(account, [tier]) if account else []:
@@ -214,7 +214,7 @@ def _claimed_again(stage: FanoutStage, first: int, tier: Tier, burst: BurstKey, 
             if slice_state.slice.first == first and slice_state.final_entry:
                 return None  # it ended before the signal arrived
         time.sleep(0.01)
-    return CLAIMED_WITHIN
+    return CLAIM_TIMEOUT_SECONDS
 
 
 def _lost(seconds_by_tier: dict[Tier, list[float]]) -> list[Figure]:

@@ -9,14 +9,14 @@ from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.finding import at_most
 from notifier.devkit.fixture.world import World
 
-SIZES = (1_000_000, 10_000_000, 200_000_000)
+FOLLOWER_COUNTS = (1_000_000, 10_000_000, 200_000_000)
 BURSTS = 3
 """Bursts per size: the first ones fill the caches."""
 
 WORKER_MB = 150.0
 GROWTH_MB = 40.0
-"""A small world does not fill the caches, however large they are in a large one. A connection keeps 2 MB of pages of
-each of the eight inbox files, and a slice's snapshots are 8 MB.
+"""Limit of the growth from the smallest to the largest audience. Only the caches may grow, which a small world does not
+fill. A connection keeps 2 MB of pages of each of the eight inbox files, and a slice's snapshots are 8 MB.
 
 Anything kept for each shard would be more: 25 MB per bitmap.
 """
@@ -26,7 +26,7 @@ Peaks = Mapping[int, Mapping[str, float]]
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    peaks = {followers: _peaks(folder / f"memory{followers}", followers, tell) for followers in SIZES}
+    peaks = {followers: _peaks(folder / f"memory{followers}", followers, tell) for followers in FOLLOWER_COUNTS}
     return [most(peaks), growth(peaks)]
 
 

@@ -18,7 +18,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.delivery.plan import FollowerCounts, make_plan
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
-FEW, MANY = 1_000_000, 200_000_000
+FEW_FOLLOWERS, MANY_FOLLOWERS = 1_000_000, 200_000_000
 """Numbers of followers."""
 PLAN_S = 1.0
 PLAN_MB = 20.0
@@ -33,7 +33,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     (folder / "planning").mkdir()
     files.migrate()
     before = resident_mb()
-    few, many = _planned(files, "orion", FEW), _planned(files, "nova", MANY)
+    few, many = _planned(files, "orion", FEW_FOLLOWERS), _planned(files, "nova", MANY_FOLLOWERS)
     files.close()
     return [
         worst_at_most("plan_200m_s", many.took, PLAN_S),

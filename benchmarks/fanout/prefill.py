@@ -14,7 +14,7 @@ ROWS = 96
 WINDOWS = 10
 """Number of inbox windows that the old rows are in. The last one is today's."""
 SUBJECTS = ("mention:atlas", "mention:juno", "mention:pallas", "mention:vesta")
-"""New rows sort before, between and after theirs."""
+"""Subjects of the old rows. New rows sort before, between and after them."""
 LENGTHS = (8, 40, 82, 164, RANGE_BYTES)
 """Bytes of members, in turns: from 0.1 % of a range to enough for a bitmap."""
 

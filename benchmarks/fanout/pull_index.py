@@ -23,7 +23,7 @@ SUBJECTS = 2_000
 BURSTS, BURSTS_QUICK = 60_000, 10_000
 """Bursts of the three days in the index: ten a day for each subject, a third of what the budgets allow."""
 ROUNDS, ROUNDS_QUICK = 5, 3
-AT_ONCE = 5_000
+BURSTS_PER_WRITE = 5_000
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -59,7 +59,7 @@ def measured(
 
 def _fill(bursts: Bursts, count: int, now: datetime) -> None:
     made = _made(count, now)
-    while bursts_batch := list(islice(made, AT_ONCE)):
+    while bursts_batch := list(islice(made, BURSTS_PER_WRITE)):
         bursts.write(bursts_batch, [])
 
 

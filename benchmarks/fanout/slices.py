@@ -19,7 +19,7 @@ from notifier.domain.ids import BurstKey
 
 SLICES, SLICES_QUICK = 10_000, 2_000
 SHARDS = 64
-LOOKS, FILLED = 20, 2
+SAMPLES, FIRST_FULL_SAMPLE = 20, 2
 """Number of samples, and the index of the first sample with full caches."""
 RSS_MB = 150.0
 GROWTH_MB = 5.0
@@ -36,9 +36,9 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 def figures(samples: Sequence[float], slice_count: int) -> list[Figure]:
     spread = Spread.of(samples, "MB")
-    grown = max(samples) - samples[FILLED]
-    filled = slice_count // LOOKS * (FILLED + 1)
-    detail = f"{samples[FILLED]:.1f} MB after {filled:,} slices, {samples[-1]:.1f} MB after {slice_count:,}"
+    grown = max(samples) - samples[FIRST_FULL_SAMPLE]
+    filled = slice_count // SAMPLES * (FIRST_FULL_SAMPLE + 1)
+    detail = f"{samples[FIRST_FULL_SAMPLE]:.1f} MB after {filled:,} slices, {samples[-1]:.1f} MB after {slice_count:,}"
     most = at_most("slices_rss_mb", max(samples), RSS_MB, unit="MB", n=len(samples), detail=f"{slice_count:,} slices")
     flat = at_most("slices_rss_flat_mb", grown, GROWTH_MB, unit="MB", n=len(samples), detail=detail)
     return [Figure(finding=most, ours=spread), Figure(finding=flat)]
@@ -54,7 +54,7 @@ def held(folder: Path, slice_count: int) -> list[float]:
         if not shard:
             bed.work.bursts.write([burst], [])
         bed.deliver([Slice(burst.key, Step.ROWS, Tier.P1, shard, shard)])
-        if not (number + 1) % (slice_count // LOOKS):
+        if not (number + 1) % (slice_count // SAMPLES):
             samples.append(resident_mb())
     bed.files.close()
     return samples

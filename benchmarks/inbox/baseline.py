@@ -1,7 +1,7 @@
 """Serves the baselines: a bare handler, and a typical inbox in Redis.
 
-`python -m benchmarks.inbox.baseline WORDS` runs on the API's own server. WORDS are the Stored pages as JSON. Writes its
-port once it answers.
+`python -m benchmarks.inbox.baseline FILES` runs on the API's own server. FILES are the BaselineFiles as JSON. It writes
+its port once it answers.
 """
 
 import sys

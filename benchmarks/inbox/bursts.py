@@ -19,11 +19,11 @@ from notifier.domain.ids import Lane, Subject, UserId
 from notifier.ports.all_ports import Ports
 
 COLLAPSE = timedelta(minutes=1)
-APART = timedelta(hours=10)
-"""Period in which the bursts of one place opened. The bursts of the previous place opened in the period before it."""
-SETTLED = timedelta(minutes=5)
-"""Age of the youngest burst: every reader has seen it settle."""
-AT_ONCE = 100
+PLACE_PERIOD = timedelta(hours=10)
+"""Period in which the bursts of one place opened, the next place in the period before it. Place 1 has the latest."""
+MIN_AGE = timedelta(minutes=5)
+"""Age of the youngest burst. It no longer changes for any reader."""
+SUBJECTS_PER_WRITE = 100
 """Subjects per write."""
 PARTITION = "bench-0"
 MOST_MENTIONS = 4
@@ -43,16 +43,16 @@ class BurstHistory:
         offsets, turns = count(), max(bursts.values())
         for turn in range(turns):
             opened = self._opened([subject for subject in bursts if turn < bursts[subject]], turns - turn)
-            for first in range(0, len(opened), AT_ONCE):
-                batch = opened[first : first + AT_ONCE]
+            for first in range(0, len(opened), SUBJECTS_PER_WRITE):
+                batch = opened[first : first + SUBJECTS_PER_WRITE]
                 decided = [self._decided(heads[subject], at, offsets) for subject, at in batch]
                 heads |= {head.subject: head for head in self._publish(decided)}
         return sum(bursts.values())
 
     def _opened(self, subjects: Sequence[Subject], place: int) -> Sequence[tuple[Subject, datetime]]:
         """Return when each subject's burst opened. The bursts at place 1 are the youngest."""
-        newest = self.ports.clock.now() - SETTLED - APART * (place - 1)
-        longest = APART // timedelta(milliseconds=1)  # stores keep milliseconds
+        newest = self.ports.clock.now() - MIN_AGE - PLACE_PERIOD * (place - 1)
+        longest = PLACE_PERIOD // timedelta(milliseconds=1)  # stores keep milliseconds
         ages = np.random.default_rng([self.seed, place]).integers(0, longest, size=len(subjects))
         return [
             (subject, newest - timedelta(milliseconds=age))

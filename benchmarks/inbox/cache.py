@@ -14,9 +14,9 @@ import redis
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.valkey import HOST, server
 
-GARBLED_EVERY = 0.02
+GARBLE_INTERVAL_SECONDS = 0.02
 """Seconds between two overwritten keys."""
-BYTES = 24
+GARBAGE_BYTES = 24
 """Bytes of garbage per write."""
 
 
@@ -71,7 +71,7 @@ class BenchCache:
 
     def _garble(self, is_over: Event, random_: random.Random) -> None:
         with redis.Redis.from_url(self.url) as client:
-            while not is_over.wait(GARBLED_EVERY):
+            while not is_over.wait(GARBLE_INTERVAL_SECONDS):
                 if isinstance(key := client.randomkey(), bytes):
                     with suppress(redis.RedisError):
                         spoil(client, key, random_)
@@ -79,7 +79,7 @@ class BenchCache:
 
 def spoil(client: "redis.Redis", key: bytes, random_: random.Random) -> None:
     """Put garbage into a field of a hash, into a member of a sorted set, or in place of the whole value."""
-    garbage = random_.randbytes(BYTES)
+    garbage = random_.randbytes(GARBAGE_BYTES)
     match client.type(key):
         case b"hash":
             fields = client.hkeys(key)

@@ -9,7 +9,7 @@ CONNECTIONS = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     name: str
-    """Name in the names of figures."""
+    """Name of the case, as part of the names of its figures."""
     requests: str
     """Name of the file of requests."""
     server: str = "product"

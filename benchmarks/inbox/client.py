@@ -18,7 +18,7 @@ from benchmarks.inbox.figures import due_times, percentiles
 from benchmarks.inbox.loops import Answer, LoadLoop, Request, Tally, closed_loop, open_loop
 
 HOST = "127.0.0.1"
-UNBOUNDED = 600.0
+UNBOUNDED_SECONDS = 600.0
 """Seconds of a closed loop that ends with its requests."""
 LENGTH = struct.Struct("<I")
 
@@ -30,7 +30,7 @@ class Job:
     """File of the requests. They are sent in turn, beginning with `first`, and repeat after the last."""
     connections: int
     first: int = 0
-    seconds: float = UNBOUNDED
+    seconds: float = UNBOUNDED_SECONDS
     count: int | None = None
     """Maximum number of requests in a closed loop."""
     rate: float | None = None

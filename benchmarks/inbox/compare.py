@@ -16,7 +16,7 @@ from benchmarks.inbox.stage import InboxStage
 from benchmarks.peers.valkey import peers_valkey
 from notifier.devkit.check.run import Report
 
-WARMED_WITHIN = 120.0
+WARM_UP_TIMEOUT_SECONDS = 120.0
 """Seconds for the first opens of all users. Users who are not warm by then are left out of cases that need their
 pages."""
 INBOX_ITEMS = 60
@@ -55,7 +55,7 @@ def warm_up(stage: InboxStage, count: int | None = None) -> Sequence[Answered]:
     """Open the inbox of every warm user once, or of this many of them. Return the responses."""
     place = stage.folder / "warm-answers"
     count = count or stage.population.group(WARM.requests).users
-    stage.load(WARM, connections=16, first=0, count=count, seconds=WARMED_WITHIN, answers=str(place))
+    stage.load(WARM, connections=16, first=0, count=count, seconds=WARM_UP_TIMEOUT_SECONDS, answers=str(place))
     return read_answers(place)
 
 

@@ -17,17 +17,17 @@ from notifier.devkit.check.finding import Finding, at_most
 
 HERD = Case(name="herd", requests="gala")
 EVERYBODY = Case(name="everybody", requests="everybody")
-AT_ONCE = 1_000
-LOADS_OF_ONE = 1
+CONCURRENT_OPENS = 1_000
+MAX_LOADS = 1
 HERDS, HERDS_QUICK = 3, 1
-OTHERS = 200
+OTHER_USERS = 200
 """Users who open before the herd, so that the new process has run its code. They don't follow `gala`."""
-HERD_WITHIN = 60.0
-FILLED_S, FILLED_QUICK_S = 120.0, 20.0
+HERD_TIMEOUT_SECONDS = 60.0
+FILLING_S, FILLING_QUICK_S = 120.0, 20.0
 MEMORY_MB = 300.0
 GROWTH_MB = 10.0
 """Growth over the last third of the samples: noise of the allocator is allowed, a cache without a limit isn't."""
-SAMPLED_EVERY = 1.0
+SAMPLE_INTERVAL_SECONDS = 1.0
 
 
 def herd_names(profile: str) -> tuple[str, ...]:
@@ -49,12 +49,17 @@ def memory_names(profile: str) -> tuple[str, ...]:
 def herd(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, herd_slices = shared.stage(tell), list[LoadSlice]()
     for number in range(HERDS_QUICK if quick else HERDS):
-        tell(f"herd {number + 1}: {AT_ONCE:,} users open concurrently in a new process")
+        tell(f"herd {number + 1}: {CONCURRENT_OPENS:,} users open concurrently in a new process")
         stage.restart_api()
-        stage.load(WARM, connections=16, first=0, count=OTHERS, seconds=HERD_WITHIN)
-        herd_slices.append(stage.measure(HERD, connections=AT_ONCE, count=AT_ONCE, seconds=HERD_WITHIN))
+        stage.load(WARM, connections=16, first=0, count=OTHER_USERS, seconds=HERD_TIMEOUT_SECONDS)
+        herd_slices.append(
+            stage.measure(HERD, connections=CONCURRENT_OPENS, count=CONCURRENT_OPENS, seconds=HERD_TIMEOUT_SECONDS)
+        )
     worst = unjudged(
-        f"inbox_herd_ms{{{shared.profile}}}", in_ms(herd_slices, "p99"), AT_ONCE * len(herd_slices), "p99 of a herd"
+        f"inbox_herd_ms{{{shared.profile}}}",
+        in_ms(herd_slices, "p99"),
+        CONCURRENT_OPENS * len(herd_slices),
+        "p99 of a herd",
     )
     right = right_answers(f"inbox_right_answers{{{shared.profile},herd}}", [HERD], {HERD.name: herd_slices})
     return [loads(f"inbox_herd_one_load{{{shared.profile}}}", herd_slices), worst, right]
@@ -65,15 +70,15 @@ def loads(name: str, herds: list[LoadSlice]) -> Figure:
     counted = [herd_slice.counters[LOADS] for herd_slice in herds if LOADS in herd_slice.counters]
     if not counted:
         detail = f"/metrics has no {LOADS}"
-        return Figure(finding=Finding(name=name, ok=False, value="-", limit=LOADS_OF_ONE, n=0, detail=detail))
-    detail = f"maximum of {len(counted)} herds of {AT_ONCE:,}; 0 would mean that the burst was never read"
-    finding = at_most(name, max(counted), LOADS_OF_ONE, unit="loads", n=len(counted), detail=detail)
+        return Figure(finding=Finding(name=name, ok=False, value="-", limit=MAX_LOADS, n=0, detail=detail))
+    detail = f"maximum of {len(counted)} herds of {CONCURRENT_OPENS:,}; 0 would mean that the burst was never read"
+    finding = at_most(name, max(counted), MAX_LOADS, unit="loads", n=len(counted), detail=detail)
     return Figure(finding=finding, ours=Spread.of(counted, "loads"))
 
 
 def memory(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
-    seconds = FILLED_QUICK_S if quick else FILLED_S
+    seconds = FILLING_QUICK_S if quick else FILLING_S
     tell(f"{stage.files.count(EVERYBODY.requests):,} users open for {seconds:.0f} s")
     with sampled(stage) as samples:
         measured = stage.measure(EVERYBODY, seconds=seconds)
@@ -111,7 +116,7 @@ def sampled(stage: InboxStage) -> Iterator[Samples]:
     def sample() -> None:
         while not over.is_set():
             samples.mb.append(resident_mb(pid))
-            over.wait(SAMPLED_EVERY)
+            over.wait(SAMPLE_INTERVAL_SECONDS)
 
     thread = Thread(target=sample, name="memory", daemon=True)
     thread.start()

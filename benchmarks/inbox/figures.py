@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 from benchmarks.inbox.cases import Case
 from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.devkit.check.finding import Finding, agreement, at_least, at_most
+from notifier.devkit.check.finding import Finding, at_least, at_most, no_errors
 
 # Arithmetic of a load without any I/O: due times of requests, percentiles of latencies, ratios of the same round.
 
@@ -156,7 +156,7 @@ def calls(name: str, slices: Sequence[LoadSlice], counter: str, limit: float | N
 def right_answers(name: str, cases: Sequence[Case], slices: Slices) -> Figure:
     """Check that every response has its case's status, and that the load generator wasn't the limit."""
     opens = sum(slice_.reading.opens for case_slices in slices.values() for slice_ in case_slices)
-    return Figure(finding=agreement(name, _wrong(cases, slices), n=opens))
+    return Figure(finding=no_errors(name, _wrong(cases, slices), n=opens))
 
 
 def rates(slices: Sequence[LoadSlice]) -> Spread:
@@ -198,12 +198,12 @@ STORE, REDIS, LOADS = (
 )
 """Round trips of the read path to the store and to Redis, and bursts that it loaded."""
 SAMPLE = re.compile(r"^(notifier_inbox_\w+_total)(?:\{[^}]*\})? (\S+)", re.MULTILINE)
-WITHIN = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 def read_counters(url: str) -> Mapping[str, float]:
     """Return the read path's counters by name. Counters with labels are summed."""
-    with urlopen(f"{url}/metrics", timeout=WITHIN) as answer:
+    with urlopen(f"{url}/metrics", timeout=TIMEOUT_SECONDS) as answer:
         return parsed(answer.read().decode())
 
 

@@ -16,11 +16,11 @@ from notifier.flow.inbox.subject_positions import CLOCK_SKEW
 ROUNDS, ROUNDS_QUICK = 4, 2
 USERS, USERS_QUICK = 400, 200
 """VIPs per round. No VIP is measured in two rounds."""
-OTHERS = 2_000
+OTHER_USERS = 2_000
 """Users who open before. A process that has served other users knows most of the accounts that a new user follows."""
-WITHIN = 60.0
-"""Seconds for the opens of a round that are not measured."""
-FOLLOWS_FOR = CLOCK_SKEW.total_seconds() + 1
+TIMEOUT_SECONDS = 60.0
+"""Time limit for the opens of a round."""
+FOLLOW_SECONDS = CLOCK_SKEW.total_seconds() + 1
 STORE_CALLS = 3.0
 """Round trips to the store per first open."""
 LIMITS = {"redis": {"embedded": None, "cluster": 0.15}, "store": {"embedded": None, "cluster": 0.05}}
@@ -52,19 +52,21 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
         _renew(stage)
         with stage.second_api() as port:
             # A process trusts data from others once it has followed changes for longer than clocks may differ.
-            time.sleep(FOLLOWS_FOR)
-            stage.client.run(stage.files.path(FIRST.requests), port, connections=16, seconds=WITHIN, **user_range)
-        slices["redis"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
+            time.sleep(FOLLOW_SECONDS)
+            stage.client.run(
+                stage.files.path(FIRST.requests), port, connections=16, seconds=TIMEOUT_SECONDS, **user_range
+            )
+        slices["redis"].append(stage.measure(FIRST, seconds=TIMEOUT_SECONDS, **user_range))
         empty_cache(stage, tell)
         _renew(stage)
-        slices["store"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
+        slices["store"].append(stage.measure(FIRST, seconds=TIMEOUT_SECONDS, **user_range))
         slices[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
     return [figure for way in LIMITS for figure in _figures(shared.profile, way, slices)]
 
 
 def _renew(stage: InboxStage) -> None:
     stage.restart_api()
-    warm_up(stage, OTHERS)
+    warm_up(stage, OTHER_USERS)
 
 
 def empty_cache(stage: InboxStage, tell: Report) -> None:

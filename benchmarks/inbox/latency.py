@@ -13,11 +13,11 @@ from notifier.devkit.check.finding import at_most
 
 SHARES = (10, 25, 50, 75, 90)
 """Percentages of the maximum."""
-JUDGED = 50
+JUDGED_SHARE = 50
 ROUNDS, ROUNDS_QUICK = 3, 2
 """Rounds at the judged share. The others are measured once."""
-SECONDS, SECONDS_QUICK = 8.0, 4.0
-MAXIMA, MAXIMUM_S = 3, 2.0
+LOAD_SECONDS, LOAD_SECONDS_QUICK = 8.0, 4.0
+MAXIMUM_ROUNDS, MAXIMUM_S = 3, 2.0
 CONNECTIONS = 64
 P99_MS = {"embedded": 15.0, "cluster": 25.0}
 PERCENTILES = ("p50", "p99", "p999")
@@ -40,19 +40,19 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
     stage, profile = shared.warm_stage(tell), shared.profile
     most, bare_most = maximum(stage, WARM), maximum(stage, BARE_PAGE)
     tell(f"maximum {most:,.0f} opens/s, bare handler {bare_most:,.0f}")
-    rounds, seconds = (ROUNDS_QUICK, SECONDS_QUICK) if quick else (ROUNDS, SECONDS)
+    rounds, seconds = (ROUNDS_QUICK, LOAD_SECONDS_QUICK) if quick else (ROUNDS, LOAD_SECONDS)
     by_share: dict[int, list[LoadSlice]] = {}
     bare: list[LoadSlice] = []
-    for share in [JUDGED] if quick else SHARES:
+    for share in [JUDGED_SHARE] if quick else SHARES:
         tell(f"{share} % of the maximum: {most * share / 100:,.0f} opens/s")
         by_share[share] = []
-        for number in range(rounds if share == JUDGED else 1):
+        for number in range(rounds if share == JUDGED_SHARE else 1):
             by_share[share].append(opened(stage, WARM, most * share / 100, seconds, number))
-            if share == JUDGED:
+            if share == JUDGED_SHARE:
                 bare.append(opened(stage, BARE_PAGE, bare_most * share / 100, seconds, number))
     all_slices = {WARM.name: [slice_ for slices in by_share.values() for slice_ in slices], BARE_PAGE.name: bare}
     return [
-        judged(profile, by_share[JUDGED], bare, most),
+        judged(profile, by_share[JUDGED_SHARE], bare, most),
         *(
             _at_share(_name(profile, share, percentile), slices, percentile, most * share / 100)
             for share, slices in by_share.items()
@@ -64,7 +64,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
 
 def maximum(stage: InboxStage, case: Case) -> float:
     """Return the median rate of a few closed loops."""
-    return median(stage.measure(case, seconds=MAXIMUM_S).per_s for _ in range(MAXIMA))
+    return median(stage.measure(case, seconds=MAXIMUM_S).per_s for _ in range(MAXIMUM_ROUNDS))
 
 
 def opened(stage: InboxStage, case: Case, rate: float, seconds: float, seed: int) -> LoadSlice:
@@ -74,7 +74,9 @@ def opened(stage: InboxStage, case: Case, rate: float, seconds: float, seed: int
 def judged(profile: str, slices: Sequence[LoadSlice], bare: Sequence[LoadSlice], most: float) -> Figure:
     """Judge the median of the rounds' p99 at half of the maximum."""
     mine, its = in_ms(slices, "p99"), in_ms(bare, "p99")
-    detail = f"at {most * JUDGED / 100:,.0f} opens/s; bare handler at half of its own maximum: {its.median:,.1f} ms"
+    detail = (
+        f"at {most * JUDGED_SHARE / 100:,.0f} opens/s; bare handler at half of its own maximum: {its.median:,.1f} ms"
+    )
     n = sum(slice_.reading.opens for slice_ in slices)
     finding = at_most(f"inbox_p99_ms{{{profile}}}", mine.median, P99_MS[profile], unit="ms", n=n, detail=detail)
     return Figure(finding=finding, ours=mine, baseline=its)

@@ -24,20 +24,20 @@ from notifier.devkit.check.finding import Finding
 from notifier.devkit.check.traffic import BATCH_CONTENT_TYPE, Tweet
 from notifier.devkit.fixture.world import user
 
-MENTIONS_PER_S, IN_A_BATCH = 500, 25
-OF_THE_AWARD = 0.2
+MENTIONS_PER_S, MENTIONS_PER_BATCH = 500, 25
+AWARD_SHARE = 0.2
 """Share of the mentions that name the award show."""
-BEGINS = 2.0
-"""Seconds of mentions before the measurement begins."""
-PIECE = 2.0
-"""Seconds of one job of the sender, which therefore ends soon after the measurement."""
-LONGEST = 200.0
-"""Seconds of mentions before the sender's events repeat."""
+LEAD_SECONDS = 2.0
+"""Time for which mentions are sent before the measurement begins."""
+JOB_SECONDS = 2.0
+"""Duration of one job of the sender. A short one lets the sender end soon after the measurement."""
+MAX_SENDING_SECONDS = 200.0
+"""Time for which the sender has events. Afterwards it sends the same ones again."""
 SENDERS = 16
 LATENCY_S, LATENCY_QUICK_S = 8.0, 4.0
 REDIS_CALLS = 0.2
 """Limit of round trips to Redis per open."""
-SHARE = 0.5
+LATENCY_SHARE = 0.5
 """Share of the maximum rate under load at which latency is measured."""
 
 
@@ -59,7 +59,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
     tell(f"starting {MENTIONS_PER_S} mentions per second")
     with mentioned(stage, folder) as mentions:
         slices = dict(played(stage, [BARE_PAGE, WARM], quick=quick, tell=tell))
-        rate = SHARE * median(slice_.per_s for slice_ in slices[WARM.name])
+        rate = LATENCY_SHARE * median(slice_.per_s for slice_ in slices[WARM.name])
         tell(f"half of the maximum under load: {rate:,.0f} opens/s")
         timed = stage.measure(WARM, connections=CONNECTIONS, rate=rate, seconds=lasting)
     mine, bare = slices[WARM.name], slices[BARE_PAGE.name]
@@ -89,15 +89,15 @@ class Mentions:
 @contextmanager
 def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
     """Send mentions in an open loop, from a separate process, during the block."""
-    place, rate = folder / "mentions", MENTIONS_PER_S / IN_A_BATCH
-    write_requests(place, batches(stage.population, stage.instance.service_key, int(rate * LONGEST)))
+    place, rate = folder / "mentions", MENTIONS_PER_S / MENTIONS_PER_BATCH
+    write_requests(place, batches(stage.population, stage.instance.service_key, int(rate * MAX_SENDING_SECONDS)))
     mentions, over = Mentions(), Event()
 
     def send() -> None:
         try:
             while not over.is_set():
                 sent = sum(reading.opens for reading in mentions.readings)
-                job = {"connections": SENDERS, "rate": rate, "seconds": PIECE, "first": sent, "seed": sent}
+                job = {"connections": SENDERS, "rate": rate, "seconds": JOB_SECONDS, "first": sent, "seed": sent}
                 mentions.readings.append(sender.run(place, stage.port(WARM), **job))
         except HelperFailed as error:  # reported in the figure: it ends the mentions and nothing else
             mentions.failure = str(error)
@@ -107,7 +107,7 @@ def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
         thread = Thread(target=send, name="mentions", daemon=True)
         thread.start()
         try:
-            time.sleep(BEGINS)
+            time.sleep(LEAD_SECONDS)
             yield mentions
         finally:
             over.set()
@@ -118,13 +118,13 @@ def batches(population: Population, key: str, count: int) -> Iterator[bytes]:
     """Yield requests with a batch of mentions each, every mention with its own event."""
     random_source = np.random.default_rng(population.seed)
     weights = zipf(population.subjects)
-    picked = random_source.choice(population.subjects, size=(count, IN_A_BATCH), p=weights)
-    picked[random_source.random(picked.shape) < OF_THE_AWARD] = 0
+    picked = random_source.choice(population.subjects, size=(count, MENTIONS_PER_BATCH), p=weights)
+    picked[random_source.random(picked.shape) < AWARD_SHARE] = 0
     for number, subjects in enumerate(picked.tolist()):
         tweets = [
             Tweet(
                 id=f"load-{number}-{place}",
-                author=user((number * IN_A_BATCH + place) % population.end),
+                author=user((number * MENTIONS_PER_BATCH + place) % population.end),
                 mentioned=(population.names[subject],),
                 protected=False,
             )
@@ -138,6 +138,6 @@ def _accepted(name: str, mentions: Mentions) -> Finding:
     wrong = sum(reading.unexpected(202) for reading in mentions.readings)
     if mentions.failure or not sent:
         return Finding(name=name, ok=False, n=sent, detail=mentions.failure or "no batch was answered")
-    value = sent * IN_A_BATCH / sum(reading.seconds for reading in mentions.readings)
+    value = sent * MENTIONS_PER_BATCH / sum(reading.seconds for reading in mentions.readings)
     detail = f"{wrong} of {sent} batches rejected; target {MENTIONS_PER_S} per second"
     return Finding(name=name, ok=not wrong, value=round(value, 1), unit="mentions/s", n=sent, detail=detail)

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 CHUNK = 262_144
-TIMEOUT = 10.0
+TIMEOUT_SECONDS = 10.0
 """Seconds without a response, or after the end of an open loop. Requests that are still open then have failed."""
 WITHOUT_BODY = {204, 304}
 LENGTH = b"content-length: "
@@ -42,7 +42,7 @@ class Connection:
 
     @classmethod
     def to(cls, host: str, port: int) -> "Connection":
-        link = socket.create_connection((host, port), timeout=TIMEOUT)
+        link = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(link)
 
@@ -163,8 +163,8 @@ def closed_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int
             request = next(requests, None) if now < ends else None
             if request is not None:
                 loop.send(connection, request, now)
-        free = loop.idle(TIMEOUT) if (left := loop.under_way()) else []
-        if left and not free and perf_counter() - max(pending.due for pending in left) > TIMEOUT:
+        free = loop.idle(TIMEOUT_SECONDS) if (left := loop.under_way()) else []
+        if left and not free and perf_counter() - max(pending.due for pending in left) > TIMEOUT_SECONDS:
             loop.tally.failed += len(left)
             break
     return perf_counter() - began
@@ -186,7 +186,7 @@ def open_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int, 
             last, upcoming = upcoming, next(times, None)
         while late and free:
             loop.send(free.pop(), next(requests), late.popleft())
-        if (wait := (upcoming or last + TIMEOUT) - perf_counter()) <= 0 and upcoming is None:
+        if (wait := (upcoming or last + TIMEOUT_SECONDS) - perf_counter()) <= 0 and upcoming is None:
             break
         free += loop.idle(max(0.0, wait))
     _give_up(loop, late)

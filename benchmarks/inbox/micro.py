@@ -28,7 +28,7 @@ from notifier.metrics import Metrics
 
 PAGE, FOLLOWS = 20, 30
 ROUNDS, ROUNDS_QUICK = 7, 3
-TIMES = 300
+PAGES_PER_ROUND = 300
 """Pages per round."""
 VIEWER = UserId("u42")
 
@@ -139,11 +139,11 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _cost_us(work: Callable[[], object]) -> float:
     """Return the microseconds of CPU time per page."""
     began = process_time()
-    for _ in range(TIMES):
+    for _ in range(PAGES_PER_ROUND):
         work()
-    return (process_time() - began) / TIMES * 1e6
+    return (process_time() - began) / PAGES_PER_ROUND * 1e6
 
 
 def _figure(part: str, costs: list[float]) -> Figure:
     name, detail = f"inbox_part_us{{{part}}}", f"CPU time for a page of {PAGE}, {FOLLOWS} followed subjects"
-    return unjudged(name, Spread.of(costs, "us"), len(costs) * TIMES, detail, round(median(costs), 1))
+    return unjudged(name, Spread.of(costs, "us"), len(costs) * PAGES_PER_ROUND, detail, round(median(costs), 1))

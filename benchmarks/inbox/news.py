@@ -12,7 +12,7 @@ from benchmarks.inbox.shared_stage import ROUNDS, ROUNDS_QUICK, SLICE_QUICK_S, S
 from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
 
-A_PASS = 500
+USERS_PER_PASS = 500
 """Users who open after each growth, so that no user opens an unchanged page."""
 
 
@@ -29,7 +29,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
     rounds, seconds = (ROUNDS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, SLICE_S)
     slices: dict[str, list[LoadSlice]] = {BARE_PAGE.name: [], NEWS.name: []}
     for number in range(rounds):
-        tell(f"round {number + 1} of {rounds}: a burst grows and {A_PASS} users open, repeatedly")
+        tell(f"round {number + 1} of {rounds}: a burst grows and {USERS_PER_PASS} users open, repeatedly")
         slices[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
         slices[NEWS.name].append(opens_after_growth(stage, seconds))
     mine, bare = slices[NEWS.name], slices[BARE_PAGE.name]
@@ -46,7 +46,7 @@ def opens_after_growth(stage: InboxStage, seconds: float) -> LoadSlice:
     ends = time.monotonic() + seconds
     while not passes or time.monotonic() < ends:
         stage.grow_award()
-        passes.append(stage.measure(NEWS, count=A_PASS, seconds=seconds))
+        passes.append(stage.measure(NEWS, count=USERS_PER_PASS, seconds=seconds))
     return merged(passes)
 
 

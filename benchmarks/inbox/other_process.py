@@ -13,9 +13,9 @@ from typing import Any, Self
 from benchmarks.inbox.figures import LoadReading
 from notifier.devkit.check.instance import end_with_parent
 
-ANSWERS_WITHIN = 400.0
-"""Seconds. The longest load takes 150, and is stopped ten seconds later."""
-STOPS_WITHIN = 5.0
+ANSWER_TIMEOUT_SECONDS = 400.0
+"""The longest load takes 150 s, and is stopped ten seconds later."""
+STOP_TIMEOUT_SECONDS = 5.0
 LAST_LINES = 3
 CLIENT = ("-m", "benchmarks.inbox.client")
 
@@ -78,7 +78,7 @@ class HelperProcess:
     def receive(self) -> Any:
         assert self.process is not None
         assert self.process.stdout is not None
-        ready, _, _ = select([self.process.stdout], [], [], ANSWERS_WITHIN)
+        ready, _, _ = select([self.process.stdout], [], [], ANSWER_TIMEOUT_SECONDS)
         line = self.process.stdout.readline() if ready else b""
         if not line:
             raise HelperFailed(f"{self._name} gave no response: {self._last_log_lines()}")
@@ -93,7 +93,7 @@ class HelperProcess:
             self.process.stdin.close()
         self.process.terminate()
         try:
-            self.process.wait(STOPS_WITHIN)
+            self.process.wait(STOP_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

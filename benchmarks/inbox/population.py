@@ -26,8 +26,8 @@ SUBJECTS = 3_000
 """Number of subjects. The first is the award show, which every user follows except those of `gala`."""
 GALA = UserId("gala")
 """An account with one burst, for a thousand users who follow nothing else."""
-WRITTEN_AT_ONCE = 256
-PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+ROWS_PER_WRITE = 256
+RETRY_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Seconds between tries: a store that has just started is slow. Loaded data may be written twice."""
 ACTIVE = (SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D)
 
@@ -135,7 +135,7 @@ def zipf_picks(random_source: np.random.Generator, *, lines: int, subjects: int,
 
 def patiently(write: Callable[[], T]) -> T:
     """Retry a write while the store is unavailable. Raises StoreUnavailable after the last try."""
-    for pause in PAUSES:
+    for pause in RETRY_PAUSES:
         try:
             return write()
         except StoreUnavailable:
@@ -201,7 +201,7 @@ class Loader:
                 Follow(subject=mention_of(name), member=Member(first + line), visible_from=SINCE, sequence=1)
                 for name in self._names(group, subjects)
             ]
-            if len(batch) >= WRITTEN_AT_ONCE or line == len(picks) - 1:
+            if len(batch) >= ROWS_PER_WRITE or line == len(picks) - 1:
                 patiently(partial(self.ports.follows.write, batch))
                 batch = []
 

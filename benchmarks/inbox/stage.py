@@ -23,11 +23,11 @@ from benchmarks.process_stats import allow_files, processor_s
 from notifier.adapters.valkey.server import free_port
 from notifier.config import Settings, environment_with
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.instance import UNLIMITED, Engines, Instance, end_with_parent, engines
+from notifier.devkit.check.instance import NO_REQUEST_LIMITS, Engines, Instance, end_with_parent, engines
 from notifier.devkit.check.run import Report
 from notifier.devkit.check.traffic import Tweet, request_body
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.fixture.load import NO_ROLL_UP
 from notifier.devkit.fixture.world import user
 from notifier.domain.errors import CacheUnavailable
@@ -36,8 +36,8 @@ from notifier.profiles import Profile, choose
 
 ENVIRONMENT = NO_ROLL_UP | {"NOTIFIER_COLLAPSE": "3600"}
 """With this collapse window all mentions of a subject in the benchmark join one burst."""
-WITHIN = 60.0
-"""Seconds until a role is back, or a mention is on a page."""
+TIMEOUT_SECONDS = 60.0
+"""Time limit until a role is back, or a mention is on a page."""
 POLL_INTERVAL_SECONDS = 0.02
 FILES = 3_000
 """Open files: a thousand connections in the API, and as many in the client."""
@@ -93,16 +93,16 @@ class InboxStage:
 
     def api(self) -> int:
         """Return the API's process id, waiting while it starts. Raises TimeoutError."""
-        deadline = time.monotonic() + WITHIN
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while (pid := self.instance.pid("api")) is None or not Path(f"/proc/{pid}").exists():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no API process after {WITHIN:g} s")
+                raise TimeoutError(f"no API process after {TIMEOUT_SECONDS:g} s")
             time.sleep(POLL_INTERVAL_SECONDS)
         return pid
 
     def indexed(self) -> bool:
         """Wait until the pull index in Redis is complete. Return False if it isn't after a minute."""
-        deadline = time.monotonic() + WITHIN
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not (whole := asyncio.run(self._pulled())) and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_SECONDS)
         return whole
@@ -133,7 +133,7 @@ class InboxStage:
                 stdin=subprocess.DEVNULL,
                 stdout=log_file,
                 stderr=log_file,
-                env=environment_with({**UNLIMITED, **self.environment}),
+                env=environment_with({**NO_REQUEST_LIMITS, **self.environment}),
                 preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call without a lock
             )
         try:
@@ -141,11 +141,11 @@ class InboxStage:
             yield port
         finally:
             process.terminate()
-            process.wait(WITHIN)
+            process.wait(TIMEOUT_SECONDS)
 
     def _answers(self, url: str, process: "subprocess.Popen[bytes]") -> None:
         """Wait until the process answers. Raises TimeoutError."""
-        deadline = time.monotonic() + WITHIN
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         with closing(HttpClient(url=url, bearer=self.instance.service_key)) as wire:
             while process.poll() is None and time.monotonic() < deadline:
                 if wire.get("/healthz").status == 200:
@@ -157,11 +157,11 @@ class InboxStage:
         """Replace the API's process. Return when the new one answers, which has served no user yet."""
         old = self.api()
         os.kill(old, signal.SIGKILL)
-        deadline = time.monotonic() + WITHIN
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         with closing(HttpClient(url=self.instance.url, bearer=self.instance.service_key)) as wire:
             while self.instance.pid("api") in (None, old) or wire.get("/healthz").status != 200:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"the API is not back after {WITHIN:g} s")
+                    raise TimeoutError(f"the API is not back after {TIMEOUT_SECONDS:g} s")
                 time.sleep(POLL_INTERVAL_SECONDS)
 
     def grow_award(self) -> None:
@@ -170,7 +170,7 @@ class InboxStage:
         name = self.population.award
         tweet = Tweet(id=f"grown-{self.grown}", author=user(self.grown), mentioned=(name,), protected=False)
         body, content_type = request_body([tweet])
-        deadline = time.monotonic() + WITHIN
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         with (
             closing(HttpClient(url=self.instance.url, bearer=self.instance.service_key)) as wire,
             closing(HttpClient(url=self.instance.url, bearer=self.files.token("one", 0))) as reader,
@@ -180,7 +180,7 @@ class InboxStage:
             assert answer.status == 202, answer
             while _count(reader) == before:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"the mention is on no page after {WITHIN:g} s")
+                    raise TimeoutError(f"the mention is on no page after {TIMEOUT_SECONDS:g} s")
                 time.sleep(POLL_INTERVAL_SECONDS)
 
 
@@ -200,8 +200,8 @@ def staged(folder: Path, profile: str, population: Population, tell: Report) -> 
     with ExitStack() as stack:
         if profile == "cluster":
             tell("starting engines")
-        struck = stack.enter_context(engines(data, profile, Sync.PERIODIC))
-        stack.enter_context(watched(folder / "cache"))
+        fault_engines = stack.enter_context(engines(data, profile, Sync.PERIODIC))
+        stack.enter_context(reaping(folder / "cache"))
         cache = BenchCache.started(folder / "cache")
         stack.callback(cache.engine.kill)
         settings = Settings.read(data=data, profile=profile, redis_url=cache.url)
@@ -220,7 +220,7 @@ def staged(folder: Path, profile: str, population: Population, tell: Report) -> 
             chosen=chosen,
             ports=ports,
             environment=environment,
-            engines=struck,
+            engines=fault_engines,
             cache=cache,
             instance=stack.enter_context(Instance(data=data, environment=environment)),
             client=LoadClient(stack.enter_context(LoadClient.new(folder).process)),

@@ -13,7 +13,7 @@ from benchmarks.inbox.latency import in_ms, opened
 from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
 from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure, unjudged
-from notifier.devkit.tcp_proxy import Proxy
+from notifier.devkit.tcp_proxy import TcpProxy
 
 ROUNDS, ROUNDS_QUICK = 3, 2
 LATENCY_S = 0.02
@@ -25,8 +25,8 @@ RATE, OPEN_S, OPEN_QUICK_S = 50.0, 6.0, 3.0
 """Opens per second, and seconds, of the open loop."""
 FIRST_USERS = 100
 """Users per round."""
-WITHIN = 60.0
-HOSTS, PORT = "NOTIFIER_CASSANDRA_HOSTS", "NOTIFIER_CASSANDRA_PORT"
+TIMEOUT_SECONDS = 60.0
+HOSTS_VARIABLE, PORT_VARIABLE = "NOTIFIER_CASSANDRA_HOSTS", "NOTIFIER_CASSANDRA_PORT"
 
 
 def names(profile: str) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
             with strike():
                 slices["warm"].append(stage.measure(WARM, seconds=seconds))
                 user_range = {"first": number * FIRST_USERS, "count": FIRST_USERS}
-                slices["first"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
+                slices["first"].append(stage.measure(FIRST, seconds=TIMEOUT_SECONDS, **user_range))
                 lasting = OPEN_QUICK_S if quick else OPEN_S
                 slices["timed"].append(opened(stage, WARM, RATE, lasting, number))
     timed, opens = in_ms(slices["timed"], "p99"), sum(slice_.reading.opens for slice_ in slices["timed"])
@@ -81,8 +81,8 @@ def slow(stage: InboxStage) -> Iterator[Strike]:
         return
     # The proxy is used in this part only: it costs CPU time even without latency.
     node = stage.engines.fleet.records()["cassandra"]
-    proxy = Proxy(upstream=(node.host, node.port))
-    stage.restart(**{HOSTS: "127.0.0.1", PORT: str(proxy.port)})
+    proxy = TcpProxy(upstream=(node.host, node.port))
+    stage.restart(**{HOSTS_VARIABLE: "127.0.0.1", PORT_VARIABLE: str(proxy.port)})
     try:
         warm_up(stage)
         yield lambda: delayed(proxy)
@@ -92,7 +92,7 @@ def slow(stage: InboxStage) -> Iterator[Strike]:
 
 
 @contextmanager
-def delayed(proxy: Proxy) -> Iterator[None]:
+def delayed(proxy: TcpProxy) -> Iterator[None]:
     proxy.latency = LATENCY_S
     try:
         yield
@@ -114,7 +114,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def _hold(path: Path, over: Event) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=WITHIN)) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=TIMEOUT_SECONDS)) as connection:
         while not over.wait(FREE_S):
             connection.execute("BEGIN IMMEDIATE")
             over.wait(HELD_S)

@@ -11,12 +11,12 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from notifier.adapters.kafka import Access, KafkaLog
 from notifier.ports.event_log import Record
 
-APPENDED = 1_000
+RECORDS_PER_APPEND = 1_000
 """Records per append of our client."""
-READ = 500
+RECORDS_PER_POLL = 500
 """Records per poll."""
-BATCH = 131_072
-PATIENCE = timedelta(seconds=1)
+BATCH_BYTES = 131_072
+POLL_TIMEOUT = timedelta(seconds=1)
 
 
 class LogClient(Protocol):
@@ -41,13 +41,13 @@ class PortClient:
     name: str = "ours"
 
     def write(self, records: Sequence[Record]) -> None:
-        for at in range(0, len(records), APPENDED):
-            self.log.append(records[at : at + APPENDED])
+        for at in range(0, len(records), RECORDS_PER_APPEND):
+            self.log.append(records[at : at + RECORDS_PER_APPEND])
 
     def read(self, stream: str, group: str) -> Generator[int, None, None]:
         with closing(self.log.subscribe(stream, group, group)) as consumer:
             while True:
-                records = consumer.poll(READ, PATIENCE)
+                records = consumer.poll(RECORDS_PER_POLL, POLL_TIMEOUT)
                 if records:
                     consumer.commit({logged.partition: logged.offset for logged in records})
                 yield len(records)
@@ -61,7 +61,7 @@ class LeanestClient:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._producer = KafkaProducer(
-            bootstrap_servers=access.servers, acks="all", enable_idempotence=False, batch_size=BATCH, linger_ms=1
+            bootstrap_servers=access.servers, acks="all", enable_idempotence=False, batch_size=BATCH_BYTES, linger_ms=1
         )
 
     def write(self, records: Sequence[Record]) -> None:
@@ -77,7 +77,7 @@ class LeanestClient:
             consumer.assign(places)
             consumer.seek_to_beginning(*places)
             while True:
-                yield sum(map(len, consumer.poll(timeout_ms=1_000, max_records=READ).values()))
+                yield sum(map(len, consumer.poll(timeout_ms=1_000, max_records=RECORDS_PER_POLL).values()))
 
     def close(self) -> None:
         self._producer.close()

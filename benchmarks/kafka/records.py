@@ -18,7 +18,7 @@ from notifier.config import Settings
 from notifier.devkit.check.finding import quantile
 from notifier.devkit.engines.engine import free_port
 from notifier.devkit.engines.kafka import broker
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 from notifier.ports.event_log import Record
 
 VALUE = b"x" * 300
@@ -27,7 +27,7 @@ ROUNDS, ROUNDS_QUICK = 6, 2
 RECORDS, RECORDS_QUICK = 40_000, 10_000
 """Records per turn."""
 APPENDS, APPENDS_QUICK = 2_000, 300
-WARMING = 1
+WARM_UP_ROUNDS = 1
 """Rounds that are not counted."""
 
 
@@ -52,7 +52,7 @@ def _access(folder: Path) -> Iterator[Access]:
     Raises UnusableEnvironment if Java is missing, or Maven is needed and missing.
     """
     engine = broker(folder.absolute() / "kafka", Settings.read().jars.expanduser(), port=free_port())
-    with watched(folder):
+    with reaping(folder):
         try:
             engine.start()
             engine.wait_until_ready()
@@ -72,11 +72,11 @@ def _turns(
 ) -> Mapping[str, Sequence[Cost]]:
     """Return the cost of each client's turns. The clients take turns, so that a busy machine slows them alike."""
     costs: dict[str, list[Cost]] = {client.name: [] for client in clients}
-    for number in range(rounds + WARMING):
+    for number in range(rounds + WARM_UP_ROUNDS):
         for place in range(len(clients)):
             client = clients[(number + place) % len(clients)]
             took = work(client, number)
-            if number >= WARMING:
+            if number >= WARM_UP_ROUNDS:
                 costs[client.name].append(took)
     return costs
 

@@ -14,10 +14,10 @@ from typing import Any
 from notifier.devkit.check.instance import end_with_parent
 
 SERVE = Path(__file__).parent / "inside" / "serve.py"
-ANSWERS_WITHIN = 90.0
-"""Seconds. A round takes one or two."""
-STOPS_WITHIN = 8.0
-"""More than the process gives its own children."""
+ANSWER_TIMEOUT_SECONDS = 90.0
+"""A round takes one or two seconds."""
+STOP_TIMEOUT_SECONDS = 8.0
+"""Longer than the process waits for its own children."""
 
 
 class PeerFailed(RuntimeError):
@@ -73,14 +73,14 @@ class PeerProcess:
         return self._answer()
 
     def stop(self) -> None:
-        """Stop it. Nothing of it runs afterwards: when its input ends, it ends its own children first."""
+        """Stop the process and its children: when its input ends, it ends its children first."""
         if self.process is None:
             return
         with suppress(OSError):
             assert self.process.stdin is not None
             self.process.stdin.close()
         try:
-            self.process.wait(STOPS_WITHIN)
+            self.process.wait(STOP_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -117,9 +117,9 @@ class PeerProcess:
         """Return the response: one line, written at once."""
         assert self.process is not None
         assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], ANSWERS_WITHIN)
+        ready, _, _ = select.select([self.process.stdout], [], [], ANSWER_TIMEOUT_SECONDS)
         if not ready:
-            raise PeerFailed(f"no response within {ANSWERS_WITHIN:g} s")
+            raise PeerFailed(f"no response within {ANSWER_TIMEOUT_SECONDS:g} s")
         if not (line := self.process.stdout.readline()):
             raise PeerFailed(f"it ended: {self._last_words()}")
         answer: dict[str, Any] = json.loads(line)

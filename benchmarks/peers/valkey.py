@@ -13,9 +13,8 @@ from notifier.adapters.valkey.server import valkey_binary
 from notifier.devkit.check.instance import end_with_parent
 from notifier.domain.errors import CacheUnavailable
 
-STARTS_WITHIN = 10.0
+START_TIMEOUT_SECONDS = 10.0
 POLL_INTERVAL_SECONDS = 0.02
-"""Seconds."""
 # No port: only processes that may enter the folder reach it, so no password slows a peer.
 CONFIG = ("--port", "0", "--save", "", "--appendonly", "no", "--unixsocketperm", "700")
 
@@ -52,7 +51,7 @@ def peers_valkey(folder: Path) -> Iterator[PeersValkey]:
 
 
 def _wait(process: "subprocess.Popen[bytes]", socket: Path) -> None:
-    deadline = time.monotonic() + STARTS_WITHIN
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while not socket.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             raise CacheUnavailable("the peers' Valkey did not start")

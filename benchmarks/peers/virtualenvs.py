@@ -21,8 +21,8 @@ PIP = (
     "-r",
 )
 STAMP = "made-from"
-MADE_WITHIN = 300.0
-"""Seconds for one environment. Ten are usual."""
+CREATE_TIMEOUT_SECONDS = 300.0
+"""Time limit for one environment. Ten seconds are usual."""
 
 
 class NotPrepared(RuntimeError):
@@ -60,7 +60,12 @@ def _digest(name: str) -> str:
 
 def _install(python: Path, pins: Path) -> None:
     done = subprocess.run(
-        [python, *PIP, pins], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=MADE_WITHIN, check=False
+        [python, *PIP, pins],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=CREATE_TIMEOUT_SECONDS,
+        check=False,
     )
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["pip printed nothing"]

@@ -16,7 +16,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.push.alert import burst_alert
 
 POLL_INTERVAL_SECONDS = 0.02
-"""Seconds. Short enough to find a worker during its alerts."""
+"""Short enough to find a worker during its alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

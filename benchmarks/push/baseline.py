@@ -7,9 +7,9 @@ from notifier.adapters.http2 import frames
 from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, encode_fields
 from notifier.ports.push import Post
 
-AT_ONCE = 1_000
-BATCH = 64
-WIDE = 1 << 30
+MAX_IN_FLIGHT = 1_000
+REQUESTS_PER_WRITE = 64
+WINDOW_BYTES = 1 << 30
 
 
 class LeanestSender:
@@ -23,7 +23,7 @@ class LeanestSender:
         self._next, self._open = 1, 0
         own = [(":method", "POST"), (":scheme", place.scheme), (":authority", place.netloc), (":path", post.path)]
         self._block, self._body = encode_fields([*own, *post.headers]), post.body
-        begin = frames.settings([(frames.TABLE_SIZE, 0)]) + frames.window_update(0, WIDE)
+        begin = frames.settings([(frames.TABLE_SIZE, 0)]) + frames.window_update(0, WINDOW_BYTES)
         self._link.sendall(frames.PREFACE + begin + frames.frame(frames.SETTINGS, frames.ACK, 0))
         self._send(1, first=True)
         while self._open:
@@ -32,11 +32,11 @@ class LeanestSender:
     def send(self, many: int) -> None:
         """Send the requests and return when all are answered."""
         while many or self._open:
-            size = min(BATCH, many, AT_ONCE - self._open)
+            size = min(REQUESTS_PER_WRITE, many, MAX_IN_FLIGHT - self._open)
             if size:
                 self._send(size)
                 many -= size
-            if self._open >= AT_ONCE or not many:
+            if self._open >= MAX_IN_FLIGHT or not many:
                 self._read()
 
     def close(self) -> None:

@@ -8,10 +8,15 @@ from itertools import count, islice
 import numpy as np
 
 from benchmarks.fanout.stage import FanoutStage
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.fake_providers.behavior import ProviderScript
-from notifier.devkit.fake_providers.devices import PATH, TOPIC, fixture_apns_token, fixture_fcm_token
+from notifier.devkit.fake_providers.devices import (
+    APNS_TOPIC,
+    ENDPOINT_PATH_PREFIX,
+    fixture_apns_token,
+    fixture_fcm_token,
+)
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import ACTIVE_24H, user
 from notifier.domain.ids import Member, Platform
@@ -20,8 +25,8 @@ from notifier.domain.push.device import AppleToken, Device, DeviceId
 NAME = "drop_token_respects_registration"
 PEOPLE = 40
 """Users who have two additional iPhones each. Apple reports that these were removed a day ago."""
-LONG_AGO = timedelta(days=2)
-STRANGE = 1 << 255
+REGISTRATION_AGE = timedelta(days=2)
+FIRST_FOREIGN_TOKEN = 1 << 255
 """Tokens from this number on belong to no device of the fixture."""
 
 
@@ -32,7 +37,7 @@ class _GoneDevices(ProviderScript):
         names = {
             Platform.APNS: fixture_apns_token(m),
             Platform.FCM: fixture_fcm_token(m),
-            Platform.WEB: f"{PATH}{m}",
+            Platform.WEB: f"{ENDPOINT_PATH_PREFIX}{m}",
         }
         return self.is_gone(names[platform(m)])
 
@@ -49,11 +54,11 @@ class DroppedDevices:
     """Registered before the removal, and again after it."""
 
     def register(self) -> None:
-        numbers = (n for n in count(STRANGE) if is_gone.is_gone(f"{n:064x}"))
-        since = self.stage.ports.clock.now() - LONG_AGO
+        numbers = (n for n in count(FIRST_FOREIGN_TOKEN) if is_gone.is_gone(f"{n:064x}"))
+        since = self.stage.ports.clock.now() - REGISTRATION_AGE
         for m in islice(self._active(), PEOPLE):
             for kind in (self.old, self.again):
-                address = AppleToken(token=f"{next(numbers):064x}", topic=TOPIC)
+                address = AppleToken(token=f"{next(numbers):064x}", topic=APNS_TOPIC)
                 kind.append(Device(member=Member(m), address=address, registered_at=since))
         self.stage.ports.devices.write([*self.old, *self.again])
         for device in self.again:
@@ -89,7 +94,7 @@ class DroppedDevices:
             stands, stays = bool(self._fixture_devices(m)), platform(m) is Platform.APNS
             if stands != stays:
                 wrong.append(f"device of u{m} at {platform(m)} was {'kept' if stands else 'dropped'}")
-        return agreement(NAME, wrong, n=len(self.old) + len(self.again) + sum(map(is_gone, alerted)))
+        return no_errors(NAME, wrong, n=len(self.old) + len(self.again) + sum(map(is_gone, alerted)))
 
     def _still_registered(self, devices: Sequence[Device]) -> list[Device]:
         ids = self._ids({device.member for device in devices})

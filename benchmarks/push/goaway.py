@@ -9,7 +9,7 @@ from datetime import timedelta
 from benchmarks.push.requests import accepts, posts
 from benchmarks.rounds import Figure
 from notifier.adapters.http2 import Http2Transport
-from notifier.devkit.check.finding import agreement
+from notifier.devkit.check.finding import no_errors
 from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Post, Reply
@@ -35,7 +35,7 @@ def parting(*, cuts: bool) -> Figure:
     with serving(arrived, conduct) as server, closing(Http2Transport(allow_plaintext=True)) as transport:
         answers = {post.path: answer for post, answer in transport.exchange(posts(server.origin, DEVICES))}
     name = "goaway_cut" if cuts else "goaway_graceful"
-    finding = agreement(name, wrong(answers, arrived.paths, cuts=cuts), n=len(answers))
+    finding = no_errors(name, wrong(answers, arrived.paths, cuts=cuts), n=len(answers))
     accepted = sum(isinstance(answer, Reply) for answer in answers.values())
     came = f"{accepted:,} of {DEVICES:,} accepted, {len(answers) - accepted:,} unknown"
     detail = f"{came}, on {server.counts.connections} connections"

@@ -15,7 +15,7 @@ from benchmarks.fanout.stage import staged
 from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
 from notifier.devkit.check.check_alerts import ArrivedAlert
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.tiers import TIERS
 
@@ -24,13 +24,13 @@ SEEDS, SEEDS_QUICK = 20, 2
 ROLES = ("push.fcm", "fakes", "push.apns", "push.web", "push.fcm", "push.apns", "push.web")
 """Roles in turns. `fakes` are all providers at once, which workers probe again half a minute later."""
 WORLD = World(universe=8_000, followers=8_000, celebrities=1, seed=1)
-SLOWLY = "latency=200ms,streams=20"
+SLOW_SCRIPT = "latency=200ms,streams=20"
 """Slow responses, so that a burst takes its provider seconds and a worker is killed during it."""
-LATER = 0.5
-"""Seconds in which the role is killed, counted from the burst's first alert there."""
-AMID = 0.5
+MAX_KILL_DELAY_SECONDS = 0.5
+"""The role is killed within this time after its first alert of the burst."""
+MIN_SHARE_AMID_BURST = 0.5
 """Share of the kills that must hit an unfinished burst. Other kills prove nothing."""
-RINGS_WITHIN, BACK_WITHIN, DONE_WITHIN = 90.0, 30.0, 180.0
+PROBE_TIMEOUT_SECONDS, RECOVERY_TIMEOUT_SECONDS, DONE_TIMEOUT_SECONDS = 90.0, 30.0, 180.0
 """Seconds until a provider behind an open breaker is probed, until a role is back, and until all alerts are sent."""
 
 
@@ -46,12 +46,12 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     seeds = SEEDS_QUICK if quick else SEEDS
     settings: dict[str, Any] = {"push_tiers": ",".join(TIERS), "push_hourly": 0, "push_daily": 0}
     with staged(
-        folder, WORLD, tell=tell, collapse="PT0S", push_fakes="on", push_fake_script=SLOWLY, **settings
+        folder, WORLD, tell=tell, collapse="PT0S", push_fakes="on", push_fake_script=SLOW_SCRIPT, **settings
     ) as stage:
         arrived = ArrivedAlerts(stage=stage, tiers=TIERS)
         kills = [_kill(arrived, seed, tell) for seed in range(seeds)]
         tell("waiting until all alerts are sent")
-        stage.await_idle(DONE_WITHIN)
+        stage.await_idle(DONE_TIMEOUT_SECONDS)
         return [Figure(finding=finding(kills, arrived.lines()))]
 
 
@@ -59,15 +59,19 @@ def _kill(arrived: ArrivedAlerts, seed: int, tell: Callable[[str], None]) -> Kil
     """Kill the role at a time that the seed chooses, and wait until it is back."""
     role, chance = ROLES[seed % len(ROLES)], Random(f"{NAME} {seed}")
     expected = arrived.mention(WORLD.names[0])
-    arrived.wait(lambda: bool(_there(role, arrived.of(expected))), RINGS_WITHIN, f"first alert of {expected.burst.key}")
-    time.sleep(chance.uniform(0, LATER))
+    arrived.wait(
+        lambda: bool(_there(role, arrived.of(expected))), PROBE_TIMEOUT_SECONDS, f"first alert of {expected.burst.key}"
+    )
+    time.sleep(chance.uniform(0, MAX_KILL_DELAY_SECONDS))
     pid = arrived.stage.instance.pid(role)
     assert pid is not None, f"role {role} is not running"
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     kill = Kill(role=role, expected=expected, before=len(_there(role, arrived.of(expected))))
     tell(f"seed {seed}: killed {role} after {kill.before} alerts of the burst")
-    arrived.wait(lambda: arrived.stage.instance.pid(role) not in (None, pid), BACK_WITHIN, f"restart of {role}")
+    arrived.wait(
+        lambda: arrived.stage.instance.pid(role) not in (None, pid), RECOVERY_TIMEOUT_SECONDS, f"restart of {role}"
+    )
     return kill
 
 
@@ -85,14 +89,12 @@ def finding(kills: Collection[Kill], lines: Sequence[ArrivedAlert]) -> Finding:
         if line.collapse_id not in places
     ]
     amid = sum(len(_there(kill.role, _of(kill.expected, lines))) > kill.before for kill in kills)
-    if amid < AMID * len(kills):
+    if amid < MIN_SHARE_AMID_BURST * len(kills):
         wrong.append(f"only {amid} of {len(kills)} kills hit an unfinished burst")
-    agreement_ = agreement(NAME, wrong, n=sum(len(kill.expected.due) for kill in kills))
+    result = no_errors(NAME, wrong, n=sum(len(kill.expected.due) for kill in kills))
     again = sum(line.is_repeat for line in lines)
-    detail = (
-        f"{len(kills)} seeds, {amid} of them during sending: {agreement_.n:,} phones alerted, {again} alerts repeated"
-    )
-    return replace(agreement_, detail=detail) if agreement_.ok else agreement_
+    detail = f"{len(kills)} seeds, {amid} of them during sending: {result.n:,} phones alerted, {again} alerts repeated"
+    return replace(result, detail=detail) if result.ok else result
 
 
 def differences(expected: ExpectedAlerts, lines: Sequence[ArrivedAlert]) -> Iterator[str]:

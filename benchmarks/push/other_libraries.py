@@ -14,8 +14,8 @@ from notifier.domain.push.device import Address
 from notifier.ports.push import Post, Provider, Reply, Transport
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem, service_account
 
-READ = 16
-"""Our messages to browsers that pywebpush's libraries decrypt before anything is measured."""
+DECRYPTED_MESSAGES = 16
+"""Number of our messages that pywebpush's libraries decrypt before the measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class _Kept:
 def letters(place: Place, alert: Alert) -> Sequence[Mapping[str, str]]:
     """Return our messages to the first browsers, each with the key that decrypts it."""
     kept = _Kept()
-    ours.sent(ours.web(place, kept), alert, ours.devices(ours.browser, place, READ))
+    ours.sent(ours.web(place, kept), alert, ours.devices(ours.browser, place, DECRYPTED_MESSAGES))
     return [
         {
             "body": _base64(post.body),

@@ -22,12 +22,12 @@ from notifier.domain.push.receipt import Accepted
 from notifier.ports.push import Post, Provider, Reply, Transport
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem, service_account
 
-AGO = timedelta(days=30)
+REGISTRATION_AGE = timedelta(days=30)
 """Age of the devices' registrations."""
 TOPIC, SUBJECT = "com.example.app", "mailto:ops@example.org"
 BROWSERS = 64
-"""Pairs of keys that the subscriptions share in turns. No sender caches parsed keys, and each takes time to
-generate."""
+"""Number of key pairs, which the subscriptions use in turns because generating them takes time. No sender caches parsed
+keys."""
 LIMITS = Http2Limits(max_connections=6)
 
 clock = SystemClock()
@@ -110,7 +110,7 @@ def private(browser: int) -> EllipticCurvePrivateKey:
 
 
 def devices(address: Callable[[int, Place], Address], place: Place, many: int) -> Sequence[Device]:
-    at = clock.now() - AGO
+    at = clock.now() - REGISTRATION_AGE
     return [Device(member=Member(n), address=address(n, place), registered_at=at) for n in range(many)]
 
 

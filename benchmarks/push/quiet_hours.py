@@ -10,7 +10,7 @@ from benchmarks.rounds import Figure
 from notifier import topics
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.traffic import Tweet
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
@@ -33,10 +33,10 @@ NOVA = Subject(Kind.MENTION, UserId("nova"))
 QUIET_USER, AWAKE = UserId("kim"), UserId("roy")
 """VIPs of the simulation with a phone each. Noon in UTC is nine in the evening for the first."""
 NIGHT = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-LASTS = timedelta(hours=8)
-LATE = timedelta(minutes=16)
+NIGHT_LENGTH = timedelta(hours=8)
+LATENESS = timedelta(minutes=16)
 BURSTS = 3
-APART = timedelta(seconds=61)
+BURST_INTERVAL = timedelta(seconds=61)
 ROUNDS = 120
 SECOND = timedelta(seconds=1)
 BY_HAND = "on the flow, with a simulated clock"
@@ -48,7 +48,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def _finding(name: str, wrong: Iterator[str]) -> Finding:
-    finding = agreement(name, wrong, n=BURSTS)
+    finding = no_errors(name, wrong, n=BURSTS)
     return replace(finding, detail=f"{BURSTS} bursts, {BY_HAND}") if finding.ok else finding
 
 
@@ -56,7 +56,7 @@ def quiet() -> Iterator[str]:
     """Bursts at night make one alert in the morning. Users without quiet hours get each alert at once."""
     evening = SimulatedEvening()
     evening.state.people.arrange(QUIET_USER, NIGHT)
-    morning = evening.state.clock.now() + LASTS
+    morning = evening.state.clock.now() + NIGHT_LENGTH
     evening.mentions()
     yield from evening.differences(AWAKE, [1] * BURSTS)
     evening.state.clock.advance(morning - SECOND * 10 - evening.state.clock.now())
@@ -73,7 +73,7 @@ def stale() -> Iterator[str]:
     evening.pause()
     evening.mentions()
     yield from evening.differences(AWAKE, [])
-    evening.state.clock.advance(LATE)
+    evening.state.clock.advance(LATENESS)
     evening.work(ROUNDS)
     for who in (QUIET_USER, AWAKE):
         yield from evening.differences(who, [BURSTS])
@@ -101,7 +101,7 @@ class SimulatedEvening:
             assert receipt.status is IntakeStatus.ACCEPTED, receipt
             self._sequence()
             self.work(5)
-            self.state.clock.advance(APART)
+            self.state.clock.advance(BURST_INTERVAL)
 
     def _sequence(self) -> None:
         """Route, number and publish everything in the log."""
@@ -127,7 +127,7 @@ class SimulatedEvening:
         """Pause the slices of VIPs until they are late."""
         now = self.state.clock.now()
         pause = Throttle(
-            id="t1", tier=Tier.P0, rate=None, reason="late", operator="amy", starts_at=now, ends_at=now + LATE
+            id="t1", tier=Tier.P0, rate=None, reason="late", operator="amy", starts_at=now, ends_at=now + LATENESS
         )
         self.state.throttles.put(pause)
 

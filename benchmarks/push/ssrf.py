@@ -12,9 +12,9 @@ from notifier.adapters.http2 import Http2Transport
 from notifier.adapters.push import fakes as development
 from notifier.adapters.push.webpush import Resolver, WebPushSender, guarded
 from notifier.adapters.system_clock import SystemClock
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.fake_providers.devices import ORIGIN, PATH, fixture_subscription
+from notifier.devkit.fake_providers.devices import ENDPOINT_PATH_PREFIX, PUSH_SERVICE_ORIGIN, fixture_subscription
 from notifier.devkit.fixture.world import user
 from notifier.devkit.http2.server import serving
 from notifier.domain.bursts.burst import Burst
@@ -26,8 +26,8 @@ from notifier.domain.push.receipt import Accepted
 from notifier.ports.push import Post, Reply
 
 NAME = "ssrf_blocked"
-WHO = Member(1)
-FORGED = (
+MEMBER = Member(1)
+FORGED_ENDPOINTS = (
     *(
         "http://127.0.0.1:{port}/x",
         "https://127.0.0.1:{port}/x",
@@ -41,12 +41,12 @@ FORGED = (
     ),
     *("https://updates.push.services.mozilla.com.example/x", "http://updates.push.services.mozilla.com/x"),
 )
-PRIVATE: Sequence[Sequence[str]] = (
+PRIVATE_ADDRESSES: Sequence[Sequence[str]] = (
     *(["127.0.0.1"], ["::1"], ["::ffff:127.0.0.1"], ["10.0.0.1"], ["192.168.1.1"], ["169.254.169.254"], ["fd00::1"]),
     ["142.250.74.10", "10.0.0.1"],
 )
 """Addresses to which the name of a push service resolves."""
-PUBLIC = "142.250.74.10"
+PUBLIC_ADDRESS = "142.250.74.10"
 
 
 @dataclass(slots=True)
@@ -80,18 +80,18 @@ def blocked(stage: FanoutStage, burst: Burst) -> Finding:
         ]
         if caught := trap.caught():
             wrong.append(f"{caught} connections reached our own network")
-    return agreement(NAME, wrong, n=len(FORGED) + len(PRIVATE) + 2)
+    return no_errors(NAME, wrong, n=len(FORGED_ENDPOINTS) + len(PRIVATE_ADDRESSES) + 2)
 
 
 def _registered(stage: FanoutStage, port: int) -> Iterator[str]:
-    wire = HttpClient(url=stage.instance.url, bearer=stage.token(user(WHO)))
-    keys = fixture_subscription(ORIGIN, WHO)
+    wire = HttpClient(url=stage.instance.url, bearer=stage.token(user(MEMBER)))
+    keys = fixture_subscription(PUSH_SERVICE_ORIGIN, MEMBER)
     keys_body = {"p256dh": _base64(keys.key), "auth": _base64(keys.secret)}
-    for endpoint in [forged.format(port=port) for forged in FORGED]:
+    for endpoint in [forged.format(port=port) for forged in FORGED_ENDPOINTS]:
         answer = wire.put("/v1/devices", {"platform": "web", "subscription": {"endpoint": endpoint, "keys": keys_body}})
         if not 400 <= answer.status < 500:
             yield f"{endpoint} was answered with {answer.status}"
-    good = {"endpoint": f"{ORIGIN}{PATH}{WHO}", "keys": keys_body}
+    good = {"endpoint": f"{PUSH_SERVICE_ORIGIN}{ENDPOINT_PATH_PREFIX}{MEMBER}", "keys": keys_body}
     answer = wire.put("/v1/devices", {"platform": "web", "subscription": good})
     if answer.status != 200:  # otherwise the rejections prove nothing
         yield f"a browser's own endpoint was answered with {answer.status}"
@@ -101,13 +101,13 @@ def _registered(stage: FanoutStage, port: int) -> Iterator[str]:
 def rebound(alert_: Alert) -> Iterator[str]:
     """Check that a private address gets no request, however the name resolves and whatever it resolved to before."""
     services = PushServices()
-    for leads_to in PRIVATE:
-        moves, passed = iter([[PUBLIC], leads_to]), list[Sequence[str]]()
+    for leads_to in PRIVATE_ADDRESSES:
+        moves, passed = iter([[PUBLIC_ADDRESS], leads_to]), list[Sequence[str]]()
         resolve = guarded(lambda host, port, m=moves: next(m), services)  # type: ignore[misc] # bound now
-        if list(resolve("updates.push.services.mozilla.com", 443)) != [PUBLIC]:
-            yield f"{PUBLIC} is not public"
+        if list(resolve("updates.push.services.mozilla.com", 443)) != [PUBLIC_ADDRESS]:
+            yield f"{PUBLIC_ADDRESS} is not public"
         with closing(Http2Transport(resolver=_recording(resolve, passed))) as transport:
-            [(_, receipt)] = _sender(transport, services).send(alert_, [_device(ORIGIN)])
+            [(_, receipt)] = _sender(transport, services).send(alert_, [_device(PUSH_SERVICE_ORIGIN)])
         if passed or isinstance(receipt, Accepted):
             yield f"a name that resolves to {leads_to} got {receipt}"
 
@@ -142,8 +142,8 @@ def _sender(transport: Http2Transport, services: PushServices) -> WebPushSender:
 
 
 def _device(origin: str) -> Device:
-    address: WebSubscription = fixture_subscription(origin, WHO)
-    return Device(member=WHO, address=address, registered_at=SystemClock().now())
+    address: WebSubscription = fixture_subscription(origin, MEMBER)
+    return Device(member=MEMBER, address=address, registered_at=SystemClock().now())
 
 
 def _base64(raw: bytes) -> str:

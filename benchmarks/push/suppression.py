@@ -14,10 +14,10 @@ from benchmarks.fanout.stage import staged
 from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.push.dropped_tokens import NAME as DROP
 from benchmarks.push.dropped_tokens import DroppedDevices, is_gone
-from benchmarks.push.ssrf import NAME as FORGED
+from benchmarks.push.ssrf import NAME as SSRF
 from benchmarks.push.ssrf import blocked
 from benchmarks.rounds import Figure
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.traffic import EVENT_CONTENT_TYPE, SOURCE
 from notifier.devkit.fixture.world import World, user
@@ -27,7 +27,7 @@ from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
 
 TOMBSTONE, SEEN, CAP = "never_after_tombstone", "never_to_seen", "cap_respected"
-NAMES = (TOMBSTONE, SEEN, DROP, CAP, FORGED)
+NAMES = (TOMBSTONE, SEEN, DROP, CAP, SSRF)
 WORLD = World(universe=60_000, followers=60_000, celebrities=1, seed=1)
 TIERS = (Tier.P0, Tier.P1)
 HOURLY = 5
@@ -36,7 +36,7 @@ MORE = 6
 """Bursts after the first one with alerts: two more than the cap for an hour."""
 SEEING = 3
 """Every third user opens the inbox before alerts are sent."""
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -54,11 +54,11 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
             _rows(arrived, seen, back)
             saw = _see(arrived, sorted(seen.due)[::SEEING])
             _take_back(arrived, back)
-        stage.await_idle(WITHIN)
+        stage.await_idle(TIMEOUT_SECONDS)
         first = arrived.of(seen), arrived.of(back)
         tell(f"{MORE} more bursts")
         more = [arrived.mention(WORLD.names[0]) for _ in range(MORE)]
-        stage.await_idle(WITHIN)
+        stage.await_idle(TIMEOUT_SECONDS)
         findings = [
             _tombstone(back, len(first[1])),
             _seen(seen, saw, arrived.people(seen)),
@@ -88,7 +88,7 @@ def _all(leaders: Collection[int], number: signal.Signals) -> None:
 
 def _rows(arrived: ArrivedAlerts, *every: ExpectedAlerts) -> None:
     for expected in every:
-        arrived.stage.wait(expected.burst.key, TIERS, WITHIN)
+        arrived.stage.wait(expected.burst.key, TIERS, TIMEOUT_SECONDS)
 
 
 def _see(arrived: ArrivedAlerts, members: Sequence[Member]) -> frozenset[Member]:
@@ -108,7 +108,7 @@ def _take_back(arrived: ArrivedAlerts, expected: ExpectedAlerts) -> None:
     answer = arrived.stage.wire.post("/v1/events", json.dumps(body).encode(), EVENT_CONTENT_TYPE)
     assert answer.status == 202, answer
     bursts, key = arrived.stage.ports.bursts, expected.burst.key
-    arrived.wait(lambda: bursts.read([key])[key].silent, WITHIN, f"retraction of {key}")
+    arrived.wait(lambda: bursts.read([key])[key].silent, TIMEOUT_SECONDS, f"retraction of {key}")
 
 
 def event(tweet: str, author: str) -> Mapping[str, object]:
@@ -117,7 +117,7 @@ def event(tweet: str, author: str) -> Mapping[str, object]:
 
 
 def _tombstone(back: ExpectedAlerts, rang: int) -> Finding:
-    return agreement(TOMBSTONE, [f"{rang} phones got an alert for {back.burst.key}"] if rang else [], n=len(back.due))
+    return no_errors(TOMBSTONE, [f"{rang} phones got an alert for {back.burst.key}"] if rang else [], n=len(back.due))
 
 
 def _seen(seen: ExpectedAlerts, saw: Collection[Member], rang: Collection[Member]) -> Finding:
@@ -125,7 +125,7 @@ def _seen(seen: ExpectedAlerts, saw: Collection[Member], rang: Collection[Member
     wrong = [f"u{member} had seen it, but got an alert" for member in rang if member in saw]
     due = [member for member in seen.due if member not in saw and not is_gone(member)]
     wrong += [f"u{member} had not seen it, but got no alert" for member in due if member not in rang]
-    return agreement(SEEN, wrong, n=len(saw))
+    return no_errors(SEEN, wrong, n=len(saw))
 
 
 def _cap(every: Sequence[ExpectedAlerts], saw: Collection[Member], arrived: ArrivedAlerts) -> Finding:
@@ -138,4 +138,4 @@ def _cap(every: Sequence[ExpectedAlerts], saw: Collection[Member], arrived: Arri
         for member, wanted in due.items()
         if times[member] != min(wanted, HOURLY)
     ]
-    return agreement(CAP, wrong, n=sum(wanted > HOURLY for wanted in due.values()))
+    return no_errors(CAP, wrong, n=sum(wanted > HOURLY for wanted in due.values()))

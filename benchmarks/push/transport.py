@@ -23,17 +23,17 @@ from tests.support.test_ca import Authority
 
 SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3
-WARM = 10_000
+WARM_UP_SENDS = 10_000
 """Sends that are not counted, which open the connections."""
 CONNECTIONS = Http2Limits(max_connections=6)
-"""50,000 sends a second at 50 ms are 2,500 in flight, and a connection takes 1,000."""
-AWAY = timedelta(milliseconds=50)
-AWAY_RATIO = 0.8
+"""50,000 sends per second with a latency of 50 ms are 2,500 in flight. One connection carries 1,000."""
+DISTANT_LATENCY = timedelta(milliseconds=50)
+DISTANT_RATIO = 0.8
 CPU_US = 100.0
 """A fifth of the 544 us that aioapns 4.0 took for one request. Another part measures aioapns."""
-LONG, LONG_QUICK = 1_000_000, 200_000
-SETTLED = 100_000
-"""Sends after which a process has filled its caches."""
+LONG_RUN_SENDS, LONG_RUN_SENDS_QUICK = 1_000_000, 200_000
+CACHE_FILLING_SENDS = 100_000
+"""Number of sends that fill the caches of a process."""
 GROWTH_MB = 4.0
 
 
@@ -45,8 +45,8 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     ):
         tell(f"{rounds} rounds of {many:,} sends: ours, the leanest sender, and ours with latency, in turns")
         costs = _costs(server, transport, many, rounds)
-        tell(f"{LONG_QUICK if quick else LONG:,} sends in sequence")
-        grown = _growth(server, transport, LONG_QUICK if quick else LONG)
+        tell(f"{LONG_RUN_SENDS_QUICK if quick else LONG_RUN_SENDS:,} sends in sequence")
+        grown = _growth(server, transport, LONG_RUN_SENDS_QUICK if quick else LONG_RUN_SENDS)
     tell("the same over TLS")
     secure = _secure(folder, many, rounds)
     tell(f"{DEVICES:,} devices, and a GOAWAY at every {GOAWAY_AFTER:,}th request")
@@ -64,11 +64,11 @@ def _costs(server: ServerProcess, transport: Http2Transport, many: int, rounds: 
     costs = Costs()
     floor = LeanestSender(next(iter(posts(server.origin, 1))))
     with closing(floor):
-        _sent(transport, posts(server.origin, WARM))
+        _sent(transport, posts(server.origin, WARM_UP_SENDS))
         for _ in range(rounds):
             costs.ours.append(cost(lambda: _sent(transport, posts(server.origin, many))))
             costs.floor.append(cost(lambda: floor.send(many)))
-            server.behave(Http2Behavior(latency=AWAY))
+            server.behave(Http2Behavior(latency=DISTANT_LATENCY))
             costs.away.append(cost(lambda: _sent(transport, posts(server.origin, many))))
             server.behave(Http2Behavior())
     return costs
@@ -80,7 +80,7 @@ def _secure(folder: Path, many: int, rounds: int) -> Figure:
         server_process(accepts, certificate=authority.server()) as server,
         closing(Http2Transport(ca_file=authority.file)) as transport,
     ):
-        _sent(transport, posts(server.origin, WARM))
+        _sent(transport, posts(server.origin, WARM_UP_SENDS))
         costs = [cost(lambda: _sent(transport, posts(server.origin, many))) for _ in range(rounds)]
     spread = Spread.of([cost_.processor / many * 1e6 for cost_ in costs], "us")
     speed = median(many / cost_.seconds for cost_ in costs)
@@ -100,7 +100,8 @@ def _figures(costs: Costs, many: int) -> list[Figure]:
     ratios = [far / close for close, far in zip(near, away, strict=True)]
     spread, against = Spread.of(ours, "us"), Spread.of(floor, "us")
     detail = f"CPU time of the sender; leanest sender {against.median:.1f} us, without reading responses"
-    far = f"{median(away):,.0f} sends/s at {AWAY.microseconds // 1000} ms against {median(near):,.0f} without delay"
+    distance = f"at {DISTANT_LATENCY.microseconds // 1000} ms"
+    far = f"{median(away):,.0f} sends/s {distance} against {median(near):,.0f} without delay"
     return [
         Figure(
             finding=at_most("transport_cpu_us_per_send", spread.median, CPU_US, unit="us", n=len(ours), detail=detail),
@@ -109,7 +110,9 @@ def _figures(costs: Costs, many: int) -> list[Figure]:
         ),
         unjudged("transport_sends_per_s", Spread.of(near, "1/s"), len(near), f"leanest sender: {median(lean):,.0f}"),
         Figure(
-            finding=at_least("latency_50ms_ratio", median(ratios), AWAY_RATIO, unit="ratio", n=len(ratios), detail=far),
+            finding=at_least(
+                "latency_50ms_ratio", median(ratios), DISTANT_RATIO, unit="ratio", n=len(ratios), detail=far
+            ),
             ours=Spread.of(away, "1/s"),
             baseline=Spread.of(near, "1/s"),
         ),
@@ -117,7 +120,7 @@ def _figures(costs: Costs, many: int) -> list[Figure]:
 
 
 def _growth(server: ServerProcess, transport: Http2Transport, many: int) -> Figure:
-    _sent(transport, posts(server.origin, SETTLED))
+    _sent(transport, posts(server.origin, CACHE_FILLING_SENDS))
     before = resident_mb(getpid())
     _sent(transport, posts(server.origin, many))
     after = resident_mb(getpid())
@@ -125,7 +128,7 @@ def _growth(server: ServerProcess, transport: Http2Transport, many: int) -> Figu
     return Figure(finding=at_most("memory_flat", after - before, GROWTH_MB, unit="MB", n=many, detail=detail))
 
 
-BRINGS = (
+FIGURES = (
     "transport_cpu_us_per_send",
     "transport_cpu_us_per_send{tls}",
     "transport_sends_per_s",
@@ -134,4 +137,4 @@ BRINGS = (
     "goaway_graceful",
     "goaway_cut",
 )
-PARTS: Parts = {"transport": (run, BRINGS)}
+PARTS: Parts = {"transport": (run, FIGURES)}

@@ -24,10 +24,10 @@ from notifier.ports.audience import ShardBitmap
 
 NAME = "vip_push_p95_s"
 PEOPLE, PEOPLE_QUICK = 1_000_000, 200_000
-MENTIONS, LASTING, BATCH = 240, 12.0, 5
+MENTIONS, STORM_SECONDS, BATCH = 240, 12.0, 5
 """The storm of the demo without a page."""
 CELEBRITIES = 12
-WITHIN = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -35,9 +35,9 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     world = World(universe=people, followers=people, celebrities=CELEBRITIES, seed=1)
     with staged(folder, world, tell=tell, threshold=people, push_hourly=0, push_daily=0, push_fakes="on") as stage:
         _honour(stage)
-        tell(f"storm: {MENTIONS} mentions in {LASTING:.0f} s")
-        Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), duration=LASTING, batch=BATCH)()
-        stage.await_idle(WITHIN)
+        tell(f"storm: {MENTIONS} mentions in {STORM_SECONDS:.0f} s")
+        Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), duration=STORM_SECONDS, batch_size=BATCH)()
+        stage.await_idle(TIMEOUT_SECONDS)
         bursts = [burst for burst in stage.ports.archive.bursts() if burst.key.subject.kind is Kind.MENTION]
         return [figure(world, bursts, ArrivedAlerts(stage=stage, tiers=()).lines())]
 

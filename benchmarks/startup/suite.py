@@ -33,10 +33,10 @@ DETAILS: Mapping[str, str] = {
 ROUNDS, ROUNDS_QUICK = 9, 3
 RESTARTS = 3
 """Restarts per start. Their median counts."""
-KILLED = "p2"
+KILLED_ROLE = "p2"
 SETTLES = 3.0
 """Seconds between readiness and the measurement of memory, in which the roles open their connections."""
-WITHIN = 120.0
+TIMEOUT_SECONDS = 120.0
 POLL_INTERVAL_SECONDS = 0.002
 
 
@@ -72,7 +72,7 @@ class Service:
         return (self.folder / "data/run/up" / role).read_text() != str(killed)
 
     def wait(self, true: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + WITHIN
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not true():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((self.folder / "up.log").read_text()[-2_000:] or "(empty log)")
@@ -123,7 +123,7 @@ def service(folder: Path, way: str) -> Iterator[Service]:
     finally:
         process.terminate()
         try:
-            process.wait(WITHIN)
+            process.wait(TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -144,12 +144,12 @@ def measure(started: Service) -> Start:
 
 
 def restart(started: Service) -> float:
-    killed = started.pid(KILLED)
+    killed = started.pid(KILLED_ROLE)
     began = time.monotonic()
     os.kill(killed, signal.SIGKILL)
-    started.wait(lambda: started.works(KILLED, killed))
+    started.wait(lambda: started.works(KILLED_ROLE, killed))
     seconds = time.monotonic() - began
-    started.wait(lambda: started.pid(KILLED) != killed)
+    started.wait(lambda: started.pid(KILLED_ROLE) != killed)
     return seconds
 
 

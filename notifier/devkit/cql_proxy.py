@@ -1,7 +1,7 @@
-"""CQL proxy that injects errors into every second statement.
+"""CQL proxy that can make statements to Cassandra fail.
 
-Half of the errors are Overloaded, and the statement never reaches the node. The other half are write timeouts of
-statements that take effect.
+Of four statements it fails one as Overloaded: that statement does not reach the node. Another one takes effect; if it
+is a plain write, the proxy replaces its response with a write timeout.
 """
 
 import struct
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from notifier.devkit.tcp_proxy import ConnectionHook, Proxy
+from notifier.devkit.tcp_proxy import ConnectionHook, TcpProxy
 
 HEADER = struct.Struct(">BBhBI")
 """Frame header of protocol 4: version, flags, stream, opcode, length."""
@@ -20,32 +20,34 @@ VOID = struct.pack(">i", 1)
 """Start of the result of a plain write. Reads and conditional writes return rows."""
 OVERLOADED, WRITE_TIMEOUT = 0x1001, 0x1100
 LOCAL_QUORUM = 6
-FIRST_STATEMENT_TIMEOUT_SECONDS = 20.0
-"""Time limit of the wait for the first statement."""
+FIRST_ERROR_TIMEOUT_SECONDS = 20.0
+"""Time limit of the wait for the first injected error."""
 
 
 @dataclass(slots=True, kw_only=True)
-class CqlProxy(Proxy):
+class CqlProxy(TcpProxy):
     """Proxy in front of Cassandra that can inject errors."""
 
     is_refusing: bool = False
-    refused_count: int = 0
+    """Whether errors are injected now."""
+    error_count: int = 0
+    """Number of injected errors."""
     statement_numbers: Iterator[int] = field(default_factory=count)
 
     def refuse(self, seconds: float) -> bool:
-        """Inject errors for the given seconds after the first one. Return False if no statement was refused.
+        """Inject a first error, and more for the given seconds after it. Return False if there was no error.
 
         The time starts at the first error, because a client that has lost the node may still be reconnecting.
         """
-        refused_earlier, deadline = self.refused_count, time.monotonic() + FIRST_STATEMENT_TIMEOUT_SECONDS
+        earlier_count, deadline = self.error_count, time.monotonic() + FIRST_ERROR_TIMEOUT_SECONDS
         self.is_refusing = True
         try:
-            while self.refused_count == refused_earlier and time.monotonic() < deadline:
+            while self.error_count == earlier_count and time.monotonic() < deadline:
                 time.sleep(0.05)
             time.sleep(seconds)
         finally:
             self.is_refusing = False
-        return self.refused_count > refused_earlier
+        return self.error_count > earlier_count
 
     def new_hook(self) -> "RefusalHook":
         return RefusalHook(self)
@@ -53,13 +55,13 @@ class CqlProxy(Proxy):
 
 @dataclass(slots=True)
 class RefusalHook(ConnectionHook):
-    """Error injection on one connection. Each direction has its own thread."""
+    """Error injection on one connection. Requests and responses are changed in different threads."""
 
     proxy: CqlProxy
     request_buffer: bytearray = field(default_factory=bytearray)
     response_buffer: bytearray = field(default_factory=bytearray)
     injected_errors: dict[int, int] = field(default_factory=dict)
-    """Error code to inject, by stream."""
+    """Codes of the errors to inject into responses, by stream."""
 
     def change_request(self, chunk: bytes) -> bytes:
         return b"".join(map(self._change_request_frame, _frames(self.request_buffer, chunk)))
@@ -74,7 +76,7 @@ class RefusalHook(ConnectionHook):
         statement_number = next(self.proxy.statement_numbers) % 4
         if statement_number == 1:
             self.injected_errors[stream] = OVERLOADED
-            # Send a request without effect instead, so that the response still depends on the node.
+            # Replace it with a request without effect, so that a response comes only if the node answers.
             return HEADER.pack(REQUEST_VERSION, 0, stream, OPTIONS, 0)
         if statement_number == 3:
             self.injected_errors[stream] = WRITE_TIMEOUT
@@ -90,7 +92,7 @@ class RefusalHook(ConnectionHook):
         return frame
 
     def _error(self, stream: int, code: int, details: bytes) -> bytes:
-        self.proxy.refused_count += 1
+        self.proxy.error_count += 1
         body = struct.pack(">i", code) + _string(b"refused by the test proxy") + details
         return HEADER.pack(RESPONSE_VERSION, 0, stream, ERROR, len(body)) + body
 

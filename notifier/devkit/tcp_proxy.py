@@ -25,8 +25,8 @@ class ConnectionHook:
 
 
 @dataclass(slots=True, kw_only=True)
-class Proxy:
-    """Listens at once, on a fixed port, and forwards connections once `upstream` is set."""
+class TcpProxy:
+    """Listens from its creation on. It forwards connections once `upstream` is set, and resets them before."""
 
     upstream: tuple[str, int] | None = None
     latency: float = 0.0
@@ -38,7 +38,7 @@ class Proxy:
     dropped_bytes: int = 0
     """Bytes of dropped responses."""
     _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=256))
-    _open: set[socket.socket] = field(default_factory=set)
+    _open_sockets: set[socket.socket] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -58,6 +58,7 @@ class Proxy:
             self.is_cut = False
 
     def slow(self, seconds: float, latency: float) -> None:
+        """Delay all data by `latency` seconds, for the given seconds."""
         self.latency = latency
         try:
             time.sleep(seconds)
@@ -65,9 +66,9 @@ class Proxy:
             self.latency = 0.0
 
     def reset_all(self) -> None:
-        """Reset every connection, even amid a message. New connections are accepted."""
+        """Reset every connection, even amid a message. New connections are still accepted, unless `is_cut` is set."""
         with self._lock:
-            connections, self._open = self._open, set()
+            connections, self._open_sockets = self._open_sockets, set()
         for connection in connections:
             _reset(connection)
 
@@ -100,7 +101,7 @@ class Proxy:
         for side in (client, server):
             side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
-            self._open |= {client, server}
+            self._open_sockets |= {client, server}
         if self.is_cut:  # check after registering: a connection opened during a cut must not survive it
             self.reset_all()
         hook = self.new_hook()
@@ -123,7 +124,7 @@ class Proxy:
                     target.sendall(change(chunk))
         for side in (source, target):
             with self._lock:
-                self._open.discard(side)
+                self._open_sockets.discard(side)
             _reset(side)
 
 

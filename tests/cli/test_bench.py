@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.demo_page import SMALL, starts
+from benchmarks.demo_page import SMALL_FOLLOWERS, starts
 from notifier.devkit.check.instance import Instance
 from notifier.devkit.engines.maven import missing_tools
 from tests.cli.running import is_running, until
@@ -151,7 +151,7 @@ def test_log_benchmark_stops_its_broker(tmp_path: Path) -> None:
 def test_demo_start_is_timed_on_empty_and_used_folder(tmp_path: Path) -> None:
     """The limits hold on an idle machine. Here, both starts must be measured, and the second must keep its data."""
     messages: list[str] = []
-    fresh, again = starts(tmp_path, rounds=1, tell=messages.append, arguments=("--followers", str(SMALL)))
+    fresh, again = starts(tmp_path, rounds=1, tell=messages.append, arguments=("--followers", str(SMALL_FOLLOWERS)))
     assert messages == ["start 1 of 1 on an empty folder", "start 1 of 1 on the last folder"]
     assert (fresh.finding.name, fresh.finding.limit, fresh.finding.n) == ("demo_ready_s{fresh}", 10.0, 1)
     assert (again.finding.name, again.finding.limit, again.finding.n) == ("demo_ready_s{again}", 6.0, 1)

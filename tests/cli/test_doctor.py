@@ -24,7 +24,7 @@ from notifier.cli.commands.doctor.command import (
 from notifier.cli.commands.doctor.data_folder import activity_finding, bursts_finding
 from notifier.config import PushSettings
 from notifier.config.push import ApnsSettings, WebPushSettings
-from notifier.devkit.fake_providers.hosting import hosted
+from notifier.devkit.fake_providers.hosting import host_fake
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
@@ -178,7 +178,7 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones() -> None:
 
 
 def test_configured_fake_that_is_down_is_a_warning_with_remedy() -> None:
-    with hosted(Platform.WEB) as fake:
+    with host_fake(Platform.WEB) as fake:
         finding = _push_findings(web=WebPushSettings(fake=fake.origin))["push web"]
         assert (finding.level, fake.origin in finding.detail) == (Level.OK, True)
     finding = _push_findings(web=WebPushSettings(fake=fake.origin))["push web"]

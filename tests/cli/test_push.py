@@ -11,7 +11,7 @@ import pytest
 from notifier.config import Settings
 from notifier.devkit.fake_providers.behavior import Behavior
 from notifier.devkit.fake_providers.devices import fixture_address
-from notifier.devkit.fake_providers.hosting import Hosted, hosted
+from notifier.devkit.fake_providers.hosting import HostedFake, host_fake
 from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.device import Device
 from notifier.profiles import choose
@@ -37,18 +37,20 @@ def ada(folder: Path) -> Path:
 
 
 @pytest.fixture
-def fakes() -> Iterator[Mapping[Platform, Hosted]]:
+def fakes() -> Iterator[Mapping[Platform, HostedFake]]:
     with ExitStack() as stack:
         yield {
-            platform: stack.enter_context(hosted(platform, Behavior.read(SCRIPT, platform))) for platform in Platform
+            platform: stack.enter_context(host_fake(platform, Behavior.read(SCRIPT, platform))) for platform in Platform
         }
 
 
-def fake_settings(fakes: Mapping[Platform, Hosted]) -> dict[str, str | None]:
+def fake_settings(fakes: Mapping[Platform, HostedFake]) -> dict[str, str | None]:
     return {f"NOTIFIER_PUSH_{platform.upper()}_FAKE": fake.origin for platform, fake in fakes.items()}
 
 
-def test_push_test_reports_outcome_per_device(ada: Path, fakes: Mapping[Platform, Hosted], notifier: Notifier) -> None:
+def test_push_test_reports_outcome_per_device(
+    ada: Path, fakes: Mapping[Platform, HostedFake], notifier: Notifier
+) -> None:
     arguments = ("push", "test", "--user", "@u7", "--data", str(ada))
     result = notifier(*arguments, "--text", "Is it you?", "--json", env=fake_settings(fakes))
     assert result.exit_code == 1
@@ -88,7 +90,7 @@ def test_push_test_reports_missing_devices_and_unknown_users(ada: Path, notifier
 
 
 def test_push_test_succeeds_when_all_devices_accept(ada: Path, notifier: Notifier) -> None:
-    with hosted(Platform.APNS) as apns, hosted(Platform.FCM) as fcm, hosted(Platform.WEB) as web:
+    with host_fake(Platform.APNS) as apns, host_fake(Platform.FCM) as fcm, host_fake(Platform.WEB) as web:
         fakes = {Platform.APNS: apns, Platform.FCM: fcm, Platform.WEB: web}
         result = notifier("push", "test", "--user", "u7", "--data", str(ada), env=fake_settings(fakes))
     assert (result.exit_code, result.output.count("accepted")) == (0, 3)

@@ -11,13 +11,13 @@ import pytest
 from notifier.config import Settings
 from notifier.devkit.engines.fleet import EngineRecord, Fleet
 from notifier.devkit.engines.maven import missing_tools
-from notifier.devkit.engines.reaper import watch
+from notifier.devkit.engines.reaper import start_reaper
 
 KEPT = os.environ.get("ENGINES")
 """Folder of engines that keep running for the next run, which then starts faster."""
 
-WATCHERS: list[object] = []
-"""Keeps the watchers alive: they wait for the end of this process."""
+REAPERS: list[object] = []
+"""Keeps the reapers alive: they wait for the end of this process."""
 
 
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, EngineRecord]:
@@ -30,7 +30,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, EngineReco
     base, is_xdist_worker = tmp_path_factory.getbasetemp(), "PYTEST_XDIST_WORKER" in os.environ
     folder = (base.parent if is_xdist_worker else base) / "engines"
     runner = os.getppid() if is_xdist_worker else os.getpid()
-    WATCHERS.append(watch(folder, runner))
+    REAPERS.append(start_reaper(folder, runner))
     return _up(folder)
 
 

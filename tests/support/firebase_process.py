@@ -35,7 +35,7 @@ from tests.support.push_credentials import (
 class Line:
     origin: str
     admin: FirebaseAdminTransport
-    grants: TokenEndpoint
+    token_endpoint: TokenEndpoint
     asked: Callable[[Post], Reply | NoReply]
     """Answers the server's requests; each test sets its own."""
     server: ExitStack
@@ -74,13 +74,13 @@ def new_line(**options: timedelta) -> Line:
         account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **options
     )
     # google-auth always signs for this audience, whatever the account's file says.
-    grants = TokenEndpoint(
+    token_endpoint = TokenEndpoint(
         email=GOOGLE_EMAIL, key_id=GOOGLE_KEY_ID, key=fake_google_key().public_key(), audience=TOKEN_URI
     )
     line_ = Line(
         origin=server.origin,
         admin=admin,
-        grants=grants,
+        token_endpoint=token_endpoint,
         asked=lambda post: Reply(status=500),
         server=stack,
         stall=lambda: server.behave(Http2Behavior(never_responds=True)),
@@ -92,7 +92,7 @@ def by_firebase_admin(max_concurrent: int = 1, connection: Line | None = None) -
     connection, clock = connection or line(), ManualClock(NOON)
     # The library uses the system clock for tokens, so the fake Google must, too.
     provider_clock = ManualClock(SystemClock().now())
-    fake = FakeFcm(project=GOOGLE_PROJECT, grants=connection.grants, clock=provider_clock)
+    fake = FakeFcm(project=GOOGLE_PROJECT, token_endpoint=connection.token_endpoint, clock=provider_clock)
     wire = Wire(fake.answer)
 
     def asked(post: Post) -> Reply | NoReply:

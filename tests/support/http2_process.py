@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from notifier.devkit.http2.behavior import Http2Behavior
-from notifier.devkit.http2.connection import ConnectionCounts, RequestHandler
+from notifier.devkit.http2.connection import RequestHandler, ServerCounts
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import Post, Reply
 
@@ -31,10 +31,10 @@ class ServerProcess:
         self._pipe.send(conduct)
         self._pipe.recv()
 
-    def tally(self) -> ConnectionCounts:
+    def tally(self) -> ServerCounts:
         self._pipe.send(None)
         counts = self._pipe.recv()
-        assert isinstance(counts, ConnectionCounts)
+        assert isinstance(counts, ServerCounts)
         return counts
 
 

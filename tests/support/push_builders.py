@@ -89,8 +89,10 @@ class Google:
 def apple(*, script: ProviderScript | None = None, ahead: timedelta = timedelta()) -> Apple:
     """Build an APNs sender; `ahead` is how far our clock is ahead of Apple's."""
     clock, provider_clock = ManualClock(NOON + ahead), ManualClock(NOON)
-    bearers = TokenCheck(keys={APPLE_KEY_ID: apple_key().public_key()}, team=APPLE_TEAM_ID)
-    fake = FakeApns(bearers=bearers, topics=frozenset({TOPIC}), clock=provider_clock, script=script or ProviderScript())
+    token_check = TokenCheck(keys={APPLE_KEY_ID: apple_key().public_key()}, team=APPLE_TEAM_ID)
+    fake = FakeApns(
+        token_check=token_check, topics=frozenset({TOPIC}), clock=provider_clock, script=script or ProviderScript()
+    )
     wire = Wire(fake.answer)
     key = AppleKey.read(pem(apple_key()), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID)
     sender = ApnsSender(transport=wire, tokens=ProviderTokens(key), clock=clock, chance=lambda: 0.0)
@@ -105,10 +107,12 @@ def account() -> ServiceAccount:
 
 def google(*, script: ProviderScript | None = None, ahead: timedelta = timedelta()) -> Google:
     clock, provider_clock = ManualClock(NOON + ahead), ManualClock(NOON)
-    grants = TokenEndpoint(
+    token_endpoint = TokenEndpoint(
         email=GOOGLE_EMAIL, key_id=GOOGLE_KEY_ID, key=fake_google_key().public_key(), audience=TOKEN_URI
     )
-    fake = FakeFcm(project=GOOGLE_PROJECT, grants=grants, clock=provider_clock, script=script or ProviderScript())
+    fake = FakeFcm(
+        project=GOOGLE_PROJECT, token_endpoint=token_endpoint, clock=provider_clock, script=script or ProviderScript()
+    )
     wire = Wire(fake.answer)
     sender = FcmSender(tokens=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))
     return Google(clock=clock, provider_clock=provider_clock, fake=fake, wire=wire, sender=sender)

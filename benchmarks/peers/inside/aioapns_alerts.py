@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from typing import Any
 
-TOGETHER = 500
+MAX_IN_FLIGHT = 500
 
 
 class Aioapns:
@@ -30,8 +30,8 @@ class Aioapns:
 
     async def _send_all(self, numbers: range) -> int:
         accepted = 0
-        for first in range(0, len(numbers), TOGETHER):
-            results = await asyncio.gather(*map(self._send_one, numbers[first : first + TOGETHER]))
+        for first in range(0, len(numbers), MAX_IN_FLIGHT):
+            results = await asyncio.gather(*map(self._send_one, numbers[first : first + MAX_IN_FLIGHT]))
             accepted += sum(results)
         return accepted
 

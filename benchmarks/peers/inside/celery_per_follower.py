@@ -14,8 +14,7 @@ from typing import Any
 
 BROKER_DB = 1
 POLL_INTERVAL_SECONDS = 0.002
-"""Seconds."""
-STOPS_WITHIN = 5.0
+STOP_TIMEOUT_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 WORKER = ["--pool=solo", "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=ERROR"]
 
@@ -50,7 +49,7 @@ class CeleryPerFollower:
     def close(self) -> None:
         self._worker.terminate()
         try:
-            self._worker.wait(STOPS_WITHIN)
+            self._worker.wait(STOP_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self._worker.kill()
             self._worker.wait()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-TOGETHER = 500
+MESSAGES_PER_CALL = 500
 """The library's maximum."""
 
 
@@ -22,7 +22,7 @@ class Firebase:
     def send(self, numbers: range, way: str) -> int:
         if way == "one":
             return sum(bool(self._messaging.send(self._message(number), app=self._app)) for number in numbers)
-        groups = [numbers[first : first + TOGETHER] for first in range(0, len(numbers), TOGETHER)]
+        groups = [numbers[first : first + MESSAGES_PER_CALL] for first in range(0, len(numbers), MESSAGES_PER_CALL)]
         return sum(self._together([*map(self._message, group)], way) for group in groups)
 
     def close(self) -> None:

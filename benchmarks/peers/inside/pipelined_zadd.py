@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-A_PIPELINE = 1000
-"""Commands. 200 to 5,000 are equally fast."""
+COMMANDS_PER_PIPELINE = 1000
+"""Any number from 200 to 5,000 is equally fast."""
 
 
 class PipelinedZadd:
@@ -13,9 +13,9 @@ class PipelinedZadd:
         self._redis = redis.Redis(unix_socket_path=socket)
 
     def deliver(self, people: Sequence[int], burst: int) -> None:
-        for first in range(0, len(people), A_PIPELINE):
+        for first in range(0, len(people), COMMANDS_PER_PIPELINE):
             with self._redis.pipeline(transaction=False) as pipeline:
-                for person in people[first : first + A_PIPELINE]:
+                for person in people[first : first + COMMANDS_PER_PIPELINE]:
                     pipeline.zadd(f"inbox:{person}", {f"mention:nova:{burst}": burst})
                 pipeline.execute()
 

@@ -1,6 +1,6 @@
 """Runs a peer that sends alerts: reads jobs as JSON lines, writes times and results.
 
-`python send.py FILE:NAME WORDS`, where NAME in FILE makes the peer from WORDS of JSON. Ends when its input does.
+`python send.py FILE:NAME ARGUMENTS`: NAME in FILE creates the peer from ARGUMENTS (JSON). It ends with its input.
 """
 
 import json

@@ -47,8 +47,8 @@ CREATE TABLE counters (
 
 INSERT INTO counters (name, next_number) VALUES ('members', 0);
 
--- Account flags of the platform (verified, vip, deleted), one row a flag. A flag's members of a shard are neighbors,
--- because the bitmap of the VIPs is made of exactly these rows.
+-- Account flags of the platform (verified, vip, deleted), one row per flag and member. Rows of a flag and shard are
+-- neighbors, because the bitmap of the VIPs is made from them.
 CREATE TABLE account_flags (
     flag     TEXT    NOT NULL,
     shard    INTEGER NOT NULL,
@@ -60,8 +60,8 @@ CREATE TABLE account_flags (
 
 -- Audiences ----------------------------------------------------------------------------------------------------------
 
--- Bitmaps of members, one a shard and kind. The owner is a subject, or '' for sets that concern every subject.
--- The sets of one owner in one shard are neighbors: an audience snapshot reads exactly them.
+-- Bitmaps of members, one per shard and kind. The owner is a subject, or '' for sets that concern every subject.
+-- The sets of one owner in one shard are neighbors, because an audience snapshot reads them.
 CREATE TABLE member_sets (
     owner         TEXT    NOT NULL,
     shard         INTEGER NOT NULL,
@@ -79,8 +79,8 @@ CREATE TABLE follower_counts (
     fencing_token INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- Active-set entries, each with the hour since 1970 until which its members are in the set. The order is that in which
--- the roll-up reads, shard after shard.
+-- Active-set entries, each with the hour since 1970 until which its members are in the set. The roll-up
+-- reads them in the order of the primary key.
 CREATE TABLE active_set_entries (
     kind          TEXT    NOT NULL,
     shard         INTEGER NOT NULL,
@@ -124,7 +124,8 @@ CREATE TABLE subject_preferences (
 CREATE INDEX subject_preferences_by_shard ON subject_preferences (subject, block / 128);
 
 -- Account preferences, one row for each field that the member has set: volume, the time from which silenced bursts are
--- shown again, alerts, quiet hours, time zone, digest hour. The latest change of a field wins. A shard is one range.
+-- shown again, alerts, quiet hours, time zone, digest hour, mentions. The latest change of a field wins. The rows of a
+-- shard are one range.
 CREATE TABLE account_preferences (
     member INTEGER NOT NULL,
     field  TEXT    NOT NULL,
@@ -134,8 +135,8 @@ CREATE TABLE account_preferences (
 ) WITHOUT ROWID;
 
 -- User blocks, one row for each side of a block: `blocks` for the member who blocks, `blocked_by` for the other.
--- `until` is in the year 9999 while the block stands; an unblock keeps the row, so that a late block loses to it. By
--- direction, because all rows of the member's own blocks are read, and only the first of the others.
+-- `until` is in the year 9999 while the block stands; an unblock keeps the row, so that a late block loses to it. The
+-- key has the direction, because of a viewer all rows with `blocks` are read, but only the first with `blocked_by`.
 CREATE TABLE user_blocks (
     member        INTEGER NOT NULL,
     other_account TEXT    NOT NULL,
@@ -157,7 +158,7 @@ CREATE TABLE marks (
     PRIMARY KEY (member, subject, seq)
 ) WITHOUT ROWID;
 
--- Finds the members of a shard who need no alert of this burst any more; so do the next two indexes.
+-- Finds the members of a shard who need no alert of a burst any more; so do the next two indexes.
 CREATE INDEX marks_by_burst ON marks (subject, seq, member);
 
 -- When each member last saw the inbox.
@@ -192,8 +193,8 @@ CREATE TABLE sequence_heads (
 -- Finds the work of coordinators that died.
 CREATE INDEX sequence_heads_unpublished ON sequence_heads (subject) WHERE published = 0;
 
--- Bursts. `restricted_to` is the account whose followers alone may see the burst, '' for a public one. It is a column
--- so that a page can skip what its viewer may not see.
+-- Bursts. `restricted_to` is the protected account whose followers may see the burst, '' for a public burst. It is a
+-- column, so that a page can skip bursts that its viewer may not see.
 CREATE TABLE bursts (
     subject       TEXT    NOT NULL,
     seq           INTEGER NOT NULL,
@@ -204,21 +205,21 @@ CREATE TABLE bursts (
     PRIMARY KEY (subject, seq)
 ) WITHOUT ROWID;
 
--- Read from the end. The primary key adds the seq.
+-- Pages read it from the end. SQLite adds the primary key to it, and so the seq.
 CREATE INDEX bursts_by_subject ON bursts (subject, opened_at);
 CREATE INDEX bursts_by_opening ON bursts (opened_at);
 
--- Change feed of the bursts: the transaction that writes a burst adds a row. The newest 50,000 rows or a few more are
--- kept. The newest row is never deleted, so ids have no gaps without AUTOINCREMENT, which would write one more page
--- with each commit. A row with seq 0 says that viewers must read their facts again.
+-- Change feed of the bursts: the transaction that writes a burst adds a row. At least the newest 50,000 rows are kept.
+-- The newest row is never deleted, so no id is used twice. AUTOINCREMENT would write one more page with each commit. A
+-- row with seq 0 is a lapse: all processes must read their viewer facts again.
 CREATE TABLE burst_changes (
     id      INTEGER PRIMARY KEY,
     subject TEXT    NOT NULL,
     seq     INTEGER NOT NULL
 );
 
--- Mentions of each burst. `version` is that of the burst that changed the mention last, 0 while it is unchanged; the
--- higher wins.
+-- Mentions of each burst. `version` is the version of the burst whose retraction changed the mention last, 0 while it
+-- is unchanged; the higher wins.
 CREATE TABLE mentions (
     subject TEXT    NOT NULL,
     seq     INTEGER NOT NULL,
@@ -241,9 +242,9 @@ CREATE TABLE mention_ids (
     PRIMARY KEY (id, source, account, subject)
 ) WITHOUT ROWID;
 
--- Retractions; the highest rank wins. By its key a retraction finds mentions, and is found by them:
--- `tweet/N/A/T` (tweet T of the author A, whose name has N letters), `author/A`, or `day/D/A` (what A wrote on day D,
--- which may be a lot).
+-- Retractions; the highest rank wins. The key leads from a retraction to its mentions, and from a mention to its
+-- retractions: `tweet/N/A/T` (tweet T of the author A, whose name has N letters), `author/A`, or `day/D/A` (what A
+-- wrote on day D).
 CREATE TABLE retractions (
     retraction_key TEXT    NOT NULL PRIMARY KEY,
     rank           INTEGER NOT NULL,
@@ -295,7 +296,7 @@ CREATE TABLE plans (
     PRIMARY KEY (subject, seq)
 ) WITHOUT ROWID;
 
--- Bursts with work left. The dispatcher reads all of them each second.
+-- Bursts with unfinished work that are not deferred. The dispatcher reads all of them each second.
 CREATE TABLE open_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
@@ -306,7 +307,8 @@ CREATE TABLE open_bursts (
 CREATE INDEX open_bursts_by_opening ON open_bursts (opened_at);
 
 -- Deferred bursts, which have nothing to do before `until`, because their last users have quiet hours or a provider
--- must not be asked yet. An open burst is here or in open_bursts; of this table the dispatcher reads only what is due.
+-- must not be asked yet. An unfinished burst is here or in open_bursts. The dispatcher reads only the due rows of this
+-- table.
 CREATE TABLE deferred_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
@@ -317,8 +319,8 @@ CREATE TABLE deferred_bursts (
 
 CREATE INDEX deferred_bursts_by_wake_up ON deferred_bursts (until);
 
--- Write-once facts about slices. `slice` is written `mention:nova#12/rows/p1/0-63`. In the fact that ends a slice of
--- rows, `phones` is how many of its users may be alerted; it is NULL where they were not counted.
+-- Facts about slices, each written once. `slice` is written `mention:nova#12/rows/p1/0-63`. In the fact that ends a
+-- slice of rows, `phones` is how many of its users may be alerted; it is NULL where they were not counted.
 CREATE TABLE slices (
     subject TEXT    NOT NULL,
     seq     INTEGER NOT NULL,
@@ -333,7 +335,7 @@ CREATE TABLE slices (
     PRIMARY KEY (subject, seq, slice, fact, number)
 ) WITHOUT ROWID;
 
--- Leases of workers on slices. `reached` is how far the last holder got.
+-- Leases of workers on slices. `reached` is how far the last owner got.
 CREATE TABLE claims (
     subject    TEXT    NOT NULL,
     seq        INTEGER NOT NULL,
@@ -358,11 +360,12 @@ CREATE TABLE devices (
     registration BLOB
 );
 
--- By member, so that the devices of a block are one range.
+-- Finds the devices of a block, which are one range per platform.
 CREATE INDEX devices_by_platform ON devices (platform, member) WHERE registration IS NOT NULL;
 CREATE INDEX devices_by_time ON devices (at);
 
--- Send log, one row a batch of alerts: `intent` is written before the batch is sent, `outcome` (what failed) after it.
+-- Send log, one row per batch of alerts: `intent` is written before the batch is sent, `outcome` (what failed) after
+-- it.
 -- `outcome` is NULL while the batch is being sent, and after a crash. A row is deleted eight days after its `at`, when
 -- others are written.
 CREATE TABLE send_log (
@@ -413,7 +416,7 @@ CREATE TABLE dead_letters (
 
 CREATE INDEX dead_letters_by_time ON dead_letters (at);
 
--- Dead-letter counts of each lane (a stream and its consumer group, or a pool of slices), and whether the lane is
+-- Dead-letter counts of each processing lane (a stream and its consumer group, or a pool), and whether the lane is
 -- stopped. A row is replaced only by its next version.
 CREATE TABLE lane_tallies (
     lane    TEXT    NOT NULL PRIMARY KEY,
@@ -421,7 +424,7 @@ CREATE TABLE lane_tallies (
     blob    BLOB    NOT NULL
 ) WITHOUT ROWID;
 
--- Leader election.
+-- Leases of leaders.
 CREATE TABLE leases (
     name  TEXT    NOT NULL PRIMARY KEY,
     owner TEXT    NOT NULL,

@@ -1,10 +1,10 @@
 -- inbox-NN.db: inbox rows and audience snapshots of the shards with shard % 8 = NN. Times are milliseconds
--- since 1970. A shard's snapshot and its rows share a file: its write-ahead log keeps their order, so after a power
--- cut no row stands without the snapshot from which it was written.
+-- since 1970. A shard's snapshot and its rows share a file, because its write-ahead log keeps their order: even after a
+-- power cut, each row still has the snapshot from which it was written.
 
--- A row stands for all members of a range of 4,096 that a tier of a burst reaches. `members` is a bitmap of 512 bytes
--- (lowest member in the lowest bit), or a shorter list of offsets in the range, two bytes each, low byte first.
--- A page reads the subjects that the viewer follows, from the end: newest first.
+-- Inbox rows. A row is for all members of a range of 4,096 whom a tier of a burst reaches. `members` is a bitmap of 512
+-- bytes (lowest member in the lowest bit), or a shorter list of offsets in the range, two bytes each, low byte first.
+-- A page reads the rows of the subjects that the viewer follows, newest first.
 CREATE TABLE inbox (
     member_range INTEGER NOT NULL,
     inbox_window INTEGER NOT NULL,
@@ -16,8 +16,8 @@ CREATE TABLE inbox (
     PRIMARY KEY (member_range, inbox_window, subject, opened_at, seq, tier)
 ) WITHOUT ROWID;
 
--- Audience snapshots, one for each shard of a burst. `facts` (counts) stands before `blob` (bitmaps), so that it can be
--- read without them.
+-- Audience snapshots, one for each shard of a burst. `facts` (counts) stands before `blob` (bitmaps), so that SQLite
+-- can read it without the bitmaps.
 CREATE TABLE audience_snapshots (
     subject  TEXT    NOT NULL,
     seq      INTEGER NOT NULL,

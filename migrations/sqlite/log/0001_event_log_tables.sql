@@ -11,7 +11,7 @@ CREATE TABLE records (
     PRIMARY KEY (partition, offset)
 ) WITHOUT ROWID;
 
--- The next offset of each partition. It is a table of its own, so that offsets go on after old records are deleted.
+-- The next offset of each partition. It outlives the records, so that no offset is used again after their deletion.
 CREATE TABLE next_offsets (
     partition   TEXT    NOT NULL PRIMARY KEY,
     next_offset INTEGER NOT NULL
@@ -34,8 +34,8 @@ CREATE TABLE consumers (
     PRIMARY KEY (consumer_group, stream, owner)
 ) WITHOUT ROWID;
 
--- Leases of partitions. One consumer of a group reads a partition. `epoch` grows with each change of owner and fences
--- the previous one.
+-- Leases of partitions: at any time one consumer of a group reads a partition. `epoch` grows with each change of owner
+-- and fences the previous owner.
 CREATE TABLE partition_leases (
     consumer_group TEXT    NOT NULL,
     partition      TEXT    NOT NULL,

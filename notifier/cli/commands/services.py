@@ -45,7 +45,7 @@ def up(*, periodic: bool, data: Path | None) -> None:
     started = fleet.up(
         sync, lambda engine, seconds: click.echo(f"  {engine.name:<10} {engine.address:<18} {seconds:.1f} s")
     )
-    if not fleet.is_sync(sync):
+    if not fleet.uses_sync(sync):
         mode = "without" if periodic else "with"
         click.echo(f"Cassandra was started {mode} --periodic; stop it first to change that.")
     click.echo(

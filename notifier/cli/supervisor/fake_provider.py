@@ -21,7 +21,7 @@ from notifier.domain.ids import Platform
 
 if TYPE_CHECKING:
     from notifier.devkit.fake_providers.behavior import Behavior
-    from notifier.devkit.fake_providers.hosting import Hosted
+    from notifier.devkit.fake_providers.hosting import HostedFake
 
 COUNT_INTERVAL_SECONDS = 0.5
 """Seconds between two updates of the printed counts."""
@@ -57,7 +57,7 @@ class FakeProviderCommand:
             finally:
                 self._print_end(server)
 
-    def _print_start(self, hosted: "Hosted") -> None:
+    def _print_start(self, hosted: "HostedFake") -> None:
         start_report = self._start_report(hosted)
         if self.ready_file is not None:
             replace_file(self.ready_file, json.dumps(start_report, indent=2) + "\n")
@@ -69,7 +69,7 @@ class FakeProviderCommand:
                 click.echo(f"  {name:<7} {start_report[name] or 'none'}")
         sys.stdout.flush()
 
-    def _print_end(self, hosted: "Hosted") -> None:
+    def _print_end(self, hosted: "HostedFake") -> None:
         if self.ready_file is not None:
             self.ready_file.unlink(missing_ok=True)
         if self.as_json:
@@ -83,7 +83,7 @@ class FakeProviderCommand:
         else:
             click.echo(f"\r\x1b[K{_count_text(hosted)}" if sys.stdout.isatty() else _count_text(hosted))
 
-    def _start_report(self, hosted: "Hosted") -> Mapping[str, str]:
+    def _start_report(self, hosted: "HostedFake") -> Mapping[str, str]:
         return {
             "platform": str(hosted.platform),
             "url": hosted.origin,
@@ -107,13 +107,13 @@ def parse_behavior(script: str, platform: Platform) -> "Behavior":
 @contextmanager
 def run_fake(
     platform: Platform, behavior: "Behavior", *, port: int, out: Path | None, certificate: Path | None = None
-) -> Iterator["Hosted"]:
+) -> Iterator["HostedFake"]:
     """Serve a fake while the block lasts. Raises PortTaken, FileUnwritable or UnusableEnvironment."""
-    from notifier.devkit.fake_providers.hosting import hosted
+    from notifier.devkit.fake_providers.hosting import host_fake
 
     with ExitStack() as stack:
         try:
-            server = stack.enter_context(hosted(platform, behavior, port=port, out=out, certificate=certificate))
+            server = stack.enter_context(host_fake(platform, behavior, port=port, out=out, certificate=certificate))
         except OSError as error:
             raise _startup_error(error, port, out) from error
         yield server
@@ -137,7 +137,7 @@ def _require_certificate(file: Path | None) -> None:
         raise click.UsageError(f"Can't use --certificate {file}: {error.strerror or error}.") from error
 
 
-def _count_text(hosted: "Hosted") -> str:
+def _count_text(hosted: "HostedFake") -> str:
     """Return the counts of responses, most frequent first, and those of alerts and connections."""
     counts = sorted(hosted.response_counts.items(), key=lambda item: -item[1])
     responses = ", ".join(f"{count:,} {response}" for response, count in counts) or "no requests yet"

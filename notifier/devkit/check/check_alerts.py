@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.fake_providers.devices import member_of
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import Flags
@@ -45,8 +45,8 @@ class ArrivedAlert:
 def read_alerts(files: Iterable[Path]) -> Iterator[ArrivedAlert]:
     """Yield the alerts of all complete lines.
 
-    The last line may be incomplete. A fake that was killed amid a line has not acknowledged the alert, so the alert is
-    sent again.
+    A fake that is killed while it writes leaves an incomplete line. It has not acknowledged that alert, so the sender
+    sends the alert again.
     """
     for file in files:
         with file.open("rb") as lines:
@@ -65,7 +65,7 @@ def read_alerts(files: Iterable[Path]) -> Iterator[ArrivedAlert]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertGuarantees:
-    """Guarantees to check besides the recipients. The defaults are for a storm without faults."""
+    """Guarantees to check besides the recipients."""
 
     hourly_cap: int | None = None
     """Maximum bursts per user and hour that cause alerts; 0 means no limit.
@@ -75,7 +75,7 @@ class AlertGuarantees:
     forbids_repeats: bool = True
     """Whether no alert may arrive twice. After a process was killed a repeated alert replaces the first."""
     caps_are_exact: bool = True
-    """Whether the cap counters were never lost, so that no user exceeds a cap."""
+    """Whether no user may exceed a cap. False if Redis may lose the counters of the caps during the storm."""
 
 
 AlertCounts = Mapping[Member, Mapping[BurstKey, int]]
@@ -84,11 +84,12 @@ AlertCounts = Mapping[Member, Mapping[BurstKey, int]]
 
 @dataclass(slots=True, kw_only=True)
 class ExpectedAlerts:
-    """Expected alerts of each burst by tier and shard: members of alerted tiers who have a device."""
+    """Expected alerts of the bursts, filled shard by shard by `expect`."""
 
     expected: dict[BurstKey, dict[tuple[Tier, int], frozenset[Member]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
+    """Members to alert, by burst, and then by tier and shard. They have a device."""
     bursts: dict[str, Burst] = field(default_factory=dict)
     """Bursts by the collapse id of their alerts."""
 
@@ -102,7 +103,10 @@ class ExpectedAlerts:
     def finding(
         self, arrived: Collection[ArrivedAlert], progress_rows: Iterable[BurstProgress], guarantees: AlertGuarantees
     ) -> Finding:
-        """Check that completed slices alerted all of their members, on the right platform, and no other user."""
+        """Check that completed push slices alerted all of their members, and that nothing alerted any other member.
+
+        Each alert must have come through the provider of the member's device.
+        """
         counts = self._count(arrived)
         wrong = [
             *self._unexpected(arrived),
@@ -117,7 +121,7 @@ class ExpectedAlerts:
         repeated = sum(count - 1 for bursts in counts.values() for count in bursts.values())
         if repeated and guarantees.forbids_repeats:
             wrong.append(f"{repeated} alerts were repeated, although no process was killed")
-        result = agreement("alerts_equal_oracle", wrong, n=member_count)
+        result = no_errors("alerts_equal_oracle", wrong, n=member_count)
         if not result.ok:
             return result
         detail = f"{len(arrived):,} alerts on {len(counts):,} devices, {repeated} of them repeated"
@@ -128,18 +132,18 @@ class ExpectedAlerts:
         bursts = {collapse_id: burst for collapse_id, burst in self.bursts.items() if burst.accepted_at >= since}
         return {collapse_id: self._expected_members(burst.key, [Tier.P0]) for collapse_id, burst in bursts.items()}
 
-    def vip_waits(self, arrived: Iterable[ArrivedAlert], since: datetime) -> list[float]:
-        """Return the seconds from acceptance of the opening event to the provider, for each VIP and burst.
+    def vip_latencies(self, arrived: Iterable[ArrivedAlert], since: datetime) -> list[float]:
+        """Return the seconds from acceptance of a burst's first event to the VIP's alert, for each VIP and burst.
 
-        If an alert was repeated, the first one counts.
+        If an alert was repeated, the first arrival counts.
         """
-        vip_members, first = self.vip_members(since), dict[tuple[str, Member], float]()
+        vip_members, latencies = self.vip_members(since), dict[tuple[str, Member], float]()
         for alert in sorted(arrived, key=lambda arrival: arrival.at):
             member = alert.member
             if member is not None and member in vip_members.get(alert.collapse_id, ()):
-                wait = (alert.at - self.bursts[alert.collapse_id].accepted_at).total_seconds()
-                first.setdefault((alert.collapse_id, member), wait)
-        return list(first.values())
+                latency = (alert.at - self.bursts[alert.collapse_id].accepted_at).total_seconds()
+                latencies.setdefault((alert.collapse_id, member), latency)
+        return list(latencies.values())
 
     def _expected_members(self, burst: BurstKey, tiers: Collection[Tier]) -> frozenset[Member]:
         by_shard = self.expected.get(burst, {})

@@ -5,21 +5,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from notifier.devkit.check.expected import ExpectedResult
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient, get_patiently, url_quote
 from notifier.devkit.fixture.users import FixtureUser
 from notifier.domain.ids import UserId
 
 ITEMS_PER_PAGE = 7
-"""Items per page. A small number exercises the cursors."""
+"""Items per page: so few that most lists have several pages, and the check follows their cursors."""
 MAX_BADGE = 100
-"""Upper limit of a badge."""
+"""Largest count of a badge. For more unread items it has this count and `more`."""
 MAX_PAGES = 2_000
-"""Maximum pages of an inbox, more than any inbox of a check has. The limit stops a cursor that loops."""
+"""Limit of pages per inbox, which ends a cursor that loops. No inbox of a check has as many pages."""
 
 
 BurstPosition = tuple[str, datetime]
-"""Subject and second of opening of a burst. They relate API items to stored bursts, because API ids are opaque.
+"""Subject and opening second of a burst. They relate API items to stored bursts, because API ids are opaque.
 
 Two bursts may have the same position, so lists are compared in order and not as sets.
 """
@@ -31,8 +31,9 @@ class ObservedInbox:
 
     items: Sequence[Mapping[str, object]]
     badge: tuple[int, bool]
-    """Count, and whether there are more than the count."""
-    seen: str | None
+    """Count, and whether there are more unread items than this count."""
+    seen_token: str | None
+    """Token of the first page."""
     error: str = ""
 
     @property
@@ -47,8 +48,8 @@ class ObservedInbox:
     def unread(self) -> int:
         return sum(bool(item["unread"]) for item in self.items)
 
-    def facts(self) -> list[tuple[object, ...]]:
-        """Return the parts of the items that must not change between two reads."""
+    def stable_parts(self) -> list[tuple[object, ...]]:
+        """Return the parts of the items that a restart must not change."""
         return [(item["burst"], item["opened_at"], item["count"], item["unread"]) for item in self.items]
 
 
@@ -59,29 +60,31 @@ class InboxCheck:
     url: str
     token: Callable[[UserId], str]
     users: Sequence[FixtureUser]
-    shown: dict[UserId, ObservedInbox] = field(default_factory=dict)
+    observed: dict[UserId, ObservedInbox] = field(default_factory=dict)
+    """Inboxes that `open_all` read last."""
 
     def open_all(self) -> None:
-        self.shown = {fixture_user.user: self._open(fixture_user) for fixture_user in self.users}
+        """Read all pages and the badge of each user."""
+        self.observed = {fixture_user.user: self._open(fixture_user) for fixture_user in self.users}
 
     def _open(self, fixture_user: FixtureUser) -> ObservedInbox:
         client = HttpClient(url=self.url, bearer=self.token(fixture_user.user))
         items: list[Mapping[str, object]] = []
-        path, seen, error = f"/v1/inbox?limit={ITEMS_PER_PAGE}", None, ""
+        path, seen_token, error = f"/v1/inbox?limit={ITEMS_PER_PAGE}", None, ""
         for _ in range(MAX_PAGES):
             page = get_patiently(client, path)
             if page.status != 200 or page.body["partial"]:
                 error = f"{path.partition('&')[0]} failed or was partial (status {page.status})"
                 break
             items += page.body["items"]
-            seen = seen or page.body["seen"]
+            seen_token = seen_token or page.body["seen"]
             if page.body["next"] is None:
                 break
             path = f"/v1/inbox?limit={ITEMS_PER_PAGE}&cursor={url_quote(page.body['next'])}"
         badge = get_patiently(client, "/v1/inbox/unread").body or {}
         client.close()
         return ObservedInbox(
-            items=items, badge=(badge.get("count", -1), badge.get("more", False)), seen=seen, error=error
+            items=items, badge=(badge.get("count", -1), badge.get("more", False)), seen_token=seen_token, error=error
         )
 
     def mark_some(self) -> list[str]:
@@ -91,11 +94,11 @@ class InboxCheck:
         """
         wrong = []
         for fixture_user in self.users[::3]:
-            shown = self.shown[fixture_user.user]
+            inbox = self.observed[fixture_user.user]
             client = HttpClient(url=self.url, bearer=self.token(fixture_user.user))
-            ids = shown.ids
+            ids = inbox.ids
             steps: list[tuple[str, object]] = []
-            steps += [("/v1/inbox/seen", {"token": shown.seen})] if shown.seen else []
+            steps += [("/v1/inbox/seen", {"token": inbox.seen_token})] if inbox.seen_token else []
             steps += [("/v1/inbox/marks", {"bursts": ids[:1], "mark": "unread"})] if ids else []
             steps += [("/v1/inbox/marks", {"bursts": ids[1:2], "mark": "hidden"})] if len(ids) > 1 else []
             results = [(path, client.put(path, body).status) for path, body in steps]
@@ -106,7 +109,7 @@ class InboxCheck:
         return wrong
 
     def hidden(self, before: Mapping[UserId, ObservedInbox]) -> Mapping[UserId, slice]:
-        """Return the positions in users' lists of the items that `mark_some` has hidden."""
+        """Return, by user, which items of the list `mark_some` has hidden."""
         return {
             fixture_user.user: slice(1, 2)
             for fixture_user in self.users[::3]
@@ -117,36 +120,36 @@ class InboxCheck:
         positions = {key: (str(key.subject), burst.opened_second) for key, burst in truth.bursts.items()}
         counts = truth.counts()
         for fixture_user in self.users:
-            shown = self.shown[fixture_user.user]
+            inbox = self.observed[fixture_user.user]
             expected_keys = list(truth.inbox(fixture_user))
             del expected_keys[hidden.get(fixture_user.user, slice(0))]
             expected = [positions[key] for key in expected_keys]
-            if shown.error or shown.positions != expected:
-                missing, extra = len(set(expected) - set(shown.positions)), len(set(shown.positions) - set(expected))
+            if inbox.error or inbox.positions != expected:
+                missing, extra = len(set(expected) - set(inbox.positions)), len(set(inbox.positions) - set(expected))
                 order = "" if missing or extra else ", in another order or repeated"
-                counts_text = f"{missing} missing, {extra} extra{order} {shown.error}"
-                yield f"{fixture_user.user} ({fixture_user.kind}): {counts_text}"
-            elif any(item["count"] != counts[key] for item, key in zip(shown.items, expected_keys, strict=True)):
-                yield f"{fixture_user.user} ({fixture_user.kind}): wrong mention count"
+                counts_text = f"{missing} missing, {extra} extra{order} {inbox.error}"
+                yield f"{fixture_user.user} ({fixture_user.user_class}): {counts_text}"
+            elif any(item["count"] != counts[key] for item, key in zip(inbox.items, expected_keys, strict=True)):
+                yield f"{fixture_user.user} ({fixture_user.user_class}): wrong mention count"
 
     def duplicates(self) -> list[str]:
         return [
-            f"{user} sees {len(shown.ids) - len(set(shown.ids))} items more than once"
-            for user, shown in self.shown.items()
-            if len(set(shown.ids)) < len(shown.ids)
+            f"{user} sees {len(inbox.ids) - len(set(inbox.ids))} items more than once"
+            for user, inbox in self.observed.items()
+            if len(set(inbox.ids)) < len(inbox.ids)
         ]
 
-    def badges(self) -> list[str]:
+    def wrong_badges(self) -> list[str]:
         wrong = []
-        for user, shown in self.shown.items():
-            expected = (min(shown.unread, MAX_BADGE), shown.unread > MAX_BADGE)
-            if shown.badge != expected:
-                wrong.append(f"{user}: badge {shown.badge}, list {expected}")
+        for user, inbox in self.observed.items():
+            expected = (min(inbox.unread, MAX_BADGE), inbox.unread > MAX_BADGE)
+            if inbox.badge != expected:
+                wrong.append(f"{user}: badge {inbox.badge}, list {expected}")
         return wrong
 
     def dormant_by_pull(self, truth: ExpectedResult) -> Finding:
         """Check that dormant followers, who get no rows for celebrities, still see the complete list."""
-        dormant = [fixture_user for fixture_user in self.users if fixture_user.kind in ("dormant", "idle vip")]
-        dormant_inboxes = InboxCheck(url=self.url, token=self.token, users=dormant, shown=self.shown)
+        dormant = [fixture_user for fixture_user in self.users if fixture_user.user_class in ("dormant", "idle vip")]
+        dormant_inboxes = InboxCheck(url=self.url, token=self.token, users=dormant, observed=self.observed)
         expected_lists = sum(bool(truth.inbox(fixture_user)) for fixture_user in dormant)
-        return agreement("dormant_by_pull", dormant_inboxes.differences(truth, {}), n=expected_lists)
+        return no_errors("dormant_by_pull", dormant_inboxes.differences(truth, {}), n=expected_lists)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts
 from notifier.devkit.check.expected import ExpectedMention, ExpectedResult
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.traffic import SOURCE, Tweet
 from notifier.devkit.fixture.world import Flags, World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
@@ -22,8 +22,6 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Archive, DeferredBursts, Ledger, StoredRow
-
-# Recipients of a burst, merged from all of its inbox rows.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +37,7 @@ class StoredRecipients:
     def tier(self, tier: Tier, shard: int) -> Flags:
         return self.by_tier.get((tier, shard), _NO_MEMBERS)
 
-    def people(self) -> int:
+    def count(self) -> int:
         return sum(int(flags.sum()) for flags in self.by_tier.values())
 
 
@@ -88,15 +86,18 @@ class StoreCheck:
             yield ExpectedMention(tweet=tweet, account=account, bursts=bursts)
 
     def nothing_lost(self, truth: ExpectedResult, refused: Collection[str]) -> Finding:
-        """Check that each accepted mention is in one MENTION and one SELF burst of its account, and in no other."""
-        return agreement("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.mentions))
+        """Check that no event was refused, and that each mention is counted in exactly two bursts.
+
+        They are a MENTION and a SELF burst of its account.
+        """
+        return no_errors("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.mentions))
 
     def rows_equal_oracle(self, truth: ExpectedResult) -> Finding:
-        """Compare every member of every tier in every shard, without sampling."""
+        """Compare the recipients of every burst with the oracle, member by member, without sampling."""
         wrong = [line for burst in truth.bursts.values() for line in self._differences(truth, burst)]
-        people = sum(burst_recipients.people() for burst_recipients in self.recipients.values())
-        finding = agreement("rows_equal_oracle", wrong, n=len(truth.bursts))
-        return finding if wrong else _with_detail(finding, f"{people:,} deliveries compared, user by user")
+        deliveries = sum(recipients.count() for recipients in self.recipients.values())
+        finding = no_errors("rows_equal_oracle", wrong, n=len(truth.bursts))
+        return finding if wrong else _with_detail(finding, f"{deliveries:,} deliveries compared, user by user")
 
     def _differences(self, truth: ExpectedResult, burst: Burst) -> Iterator[str]:
         recipients = self.recipients[burst.key] = merge_rows(self.archive.rows(burst.key))
@@ -111,7 +112,6 @@ class StoreCheck:
                     yield f"{burst.key} {tier} shard {shard}: {missing} missing, {extra} extra"
 
     def alerts_equal_oracle(self, lines: Collection[ArrivedAlert], guarantees: AlertGuarantees) -> Finding:
-        """Check that exactly the members of alerted tiers with a device were alerted."""
         return self.alerts.finding(lines, self.archive.burst_progress(), guarantees)
 
     def duplicates(self) -> list[str]:
@@ -122,9 +122,9 @@ class StoreCheck:
         ]
 
     def totals_balance(self, truth: ExpectedResult) -> Finding:
-        """Check that all members of the audience snapshots are delivered, suppressed, pulled or dead.
+        """Check the balance of each burst: the members of its snapshots are delivered, suppressed, pulled or dead.
 
-        The formulas must yield the same numbers.
+        The oracle must expect as many members.
         """
         progress_by_burst = {progress.plan.burst: progress for progress in self.archive.burst_progress()}
         wrong = [f"{key} has no plan" for key in truth.bursts if key not in progress_by_burst] + list(
@@ -132,13 +132,13 @@ class StoreCheck:
         )
         for key, progress in progress_by_burst.items():
             wrong += self._unbalanced(truth, truth.bursts[key], progress)
-        return agreement("totals_balance", wrong, n=len(progress_by_burst))
+        return no_errors("totals_balance", wrong, n=len(progress_by_burst))
 
     def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
-        """Yield pull-only bursts that should have been fanned out.
+        """Yield an error for each pull-only burst that should have been fanned out.
 
-        Only a burst that is restricted to a protected author's followers may be pull-only. Its subject must have more
-        followers than `max_small_followers`, and must have spent its fan-out budget.
+        Only a restricted burst may be pull-only. Its subject must be a mention of an account with more followers than
+        `max_small_followers`, and must have spent its fan-out budget.
         """
         fanned_out: Counter[Subject] = Counter()
         for key, burst in sorted(truth.bursts.items()):
@@ -163,15 +163,15 @@ class StoreCheck:
         snapshots = {snapshot.shard: snapshot for snapshot in self.archive.audience_snapshots(burst.key)}
         suppressed = sum(sum(snapshot.suppressed.values()) for snapshot in snapshots.values())
         expected = suppressed + sum(snapshot.reached_count(tier) for snapshot in snapshots.values() for tier in TIERS)
-        oracle = {shard: truth.expected(burst, shard) for shard in shards}
+        oracle = {shard: truth.expected_count(burst, shard) for shard in shards}
         by_formula = sum(oracle.values())
-        done, undone = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
+        delivered, not_delivered = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
         if missing := [shard for shard, people in oracle.items() if people and shard not in snapshots]:
             yield f"{burst.key}: {len(missing)} shards without an audience snapshot"
-        if not expected == by_formula == done + undone + suppressed:
+        if not expected == by_formula == delivered + not_delivered + suppressed:
             yield (
                 f"{burst.key}: {expected} in snapshots, {by_formula} by formula, "
-                f"{done} delivered + {undone} pulled or dead + {suppressed} suppressed"
+                f"{delivered} delivered + {not_delivered} pulled or dead + {suppressed} suppressed"
             )
 
     def lanes(self, truth: ExpectedResult, threshold: int, min_bursts: int) -> Finding:
@@ -193,7 +193,7 @@ class StoreCheck:
             f"{lanes.count(Lane.CELEBRITY)} bursts in the celebrity lane, "
             f"{lanes.count(Lane.STANDARD)} in the standard lane"
         )
-        finding = agreement("celebrity_lane_used", wrong, n=len(truth.bursts))
+        finding = no_errors("celebrity_lane_used", wrong, n=len(truth.bursts))
         return finding if wrong else _with_detail(finding, detail)
 
     def _lane(self, burst: Burst, threshold: int) -> Lane:
@@ -201,7 +201,7 @@ class StoreCheck:
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
-        """Check that without collapsing each mention of a subject below the size limit has its own burst and rows."""
+        """Check a run without collapsing: each mention of an uncollapsed subject has a burst and rows of its own."""
         uncollapsed = [
             (mention, key) for mention in truth.mentions for key in mention.bursts if self._is_uncollapsed(key.subject)
         ]
@@ -215,9 +215,10 @@ class StoreCheck:
             for _, key in uncollapsed
             if self._expects_rows(truth, key) and not self._row_count(key)
         ]
-        return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(uncollapsed))
+        return no_errors("collapse_off_distinct_rows", [*shared, *rowless], n=len(uncollapsed))
 
     def _is_uncollapsed(self, subject: Subject) -> bool:
+        """Return whether the account has so few followers that collapsing can be turned off for its mentions."""
         if subject.kind is not Kind.MENTION:
             return False
         return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].max_small_followers
@@ -230,19 +231,19 @@ class StoreCheck:
         return self.recipients[key].rows
 
 
-def is_drained(ledger: Ledger, deferred: DeferredBursts, outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
+def is_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, undelivered: dict[str, Tweet]) -> bool:
     """Return whether every mention has its bursts and no burst has pending work.
 
-    Removes tweets with complete bursts from `waiting`.
+    Removes each tweet from `undelivered` once its bursts are planned.
     """
     try:
-        for tweet in list(waiting.values()):
-            stored = outcomes.outcomes(SOURCE, tweet.id)
+        for tweet in list(undelivered.values()):
+            stored = bursts_port.outcomes(SOURCE, tweet.id)
             bursts = [outcome.burst for outcome in stored if outcome.burst]
-            # A burst is readable before it is planned, and its work is unknown until then.
+            # A mention has two bursts. A burst can be read before it is planned, and its work is unknown until then.
             if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
-            del waiting[tweet.id]
+            del undelivered[tweet.id]
         # Read the open bursts last: until all plans exist, more bursts may open. Read them twice: a deferred burst may
         # wake between the reads.
         return not (ledger.unfinished_bursts() or deferred.count() or ledger.unfinished_bursts())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from notifier.adapters.redis.connect import connect
-from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient, HttpResponse
 from notifier.devkit.check.instance import Engines, Instance
 from notifier.devkit.engines.fleet import ENGINES
@@ -20,36 +20,38 @@ from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, Pool
 from notifier.domain.ids import UserId
 
 INJECTIONS_PER_KIND = 2
-"""Number of injections per fault kind."""
+"""How often each kind of fault is injected."""
 POOL_FAULTS: Mapping[str, Sequence[Pool]] = {
     "kill-worker": tuple(Pool),
     "kill-push": tuple(map(Pool, PUSH_STEPS)),
     "stop-worker": (Pool.P0, Pool.P1),
 }
-"""Pools whose workers a fault kind may hit. P2 is not stopped: a storm would end before its long claims expire."""
+"""Pools whose workers a kind of fault may hit. P2's workers are not paused: the storm would end before the long claims
+of P2 expire."""
 PROCESS_TIMEOUT_SECONDS = 10.0
-"""Time in which a restarting role must be back."""
-PUMP_STOP_SECONDS = 7.0
+"""Time in which a role or Redis must be back after an earlier fault."""
+PUMP_PAUSE_SECONDS = 7.0
 """Duration of a pause of the pump: longer than the session timeout of a log consumer and than a leader lease."""
 FREEZE_SECONDS = 8.0
-"""Seconds an engine is frozen. Longer than any of its clients' timeouts."""
+"""Duration of a freeze of an engine: longer than the request timeouts of its clients."""
 CUT_SECONDS, SLOW_SECONDS, REFUSE_SECONDS = 3.0, 5.0, 5.0
-"""Seconds without a network, with a slow network, and with a node that refuses half of its requests."""
-LATENCY_SECONDS = 0.1
-"""One-way delay in seconds, as to another continent."""
+"""Duration of faults: an engine is cut off, its network is slow, or its proxy injects errors."""
+SLOW_LATENCY_SECONDS = 0.1
+"""One-way delay of a slow network, as to another continent."""
 OUTAGE_SECONDS = 20.0
-"""Duration of a store outage."""
+"""Default duration of a store outage."""
 STORE_OUTAGE = "store-outage"
-MAX_OUTAGE_START = 0.1
+MAX_OUTAGE_START_SHARE = 0.1
 """Latest start of a store outage, as a share of its half of the storm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InjectedFault:
+class ScheduledFault:
     at: float
     """Seconds from the start of the storm."""
     kind: str
     pool: Pool
+    """Pool to hit. Kinds that are not in POOL_FAULTS ignore it."""
     is_killed: bool = False
     """Whether a store outage kills the process instead of freezing it."""
 
@@ -59,7 +61,7 @@ class InjectedFault:
         return f"{self.kind}{target}{mode} at {self.at:.1f} s"
 
 
-def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[InjectedFault]:
+def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[ScheduledFault]:
     """Return all faults in order of time.
 
     There are two store outages: the first freezes the store, the second kills it. Each is in its half of the storm.
@@ -67,7 +69,7 @@ def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[InjectedF
     rng = random.Random(f"faults {seed}")
     return sorted(
         (
-            InjectedFault(
+            ScheduledFault(
                 at=_start_time(kind, repetition, duration, rng.uniform(0.05, 1.0)),
                 kind=kind,
                 pool=rng.choice(POOL_FAULTS.get(kind, tuple(Pool))),
@@ -82,14 +84,14 @@ def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[InjectedF
 
 def _start_time(kind: str, repetition: int, duration: float, share: float) -> float:
     return (
-        duration * (repetition + share * MAX_OUTAGE_START) / INJECTIONS_PER_KIND
+        duration * (repetition + share * MAX_OUTAGE_START_SHARE) / INJECTIONS_PER_KIND
         if kind == STORE_OUTAGE
         else duration * share
     )
 
 
 def proxied_engines(kinds: Collection[str]) -> set[str]:
-    """Return the engines that need a proxy: it cuts or slows their connections, or refuses their requests."""
+    """Return the engines that need a proxy, which cuts or slows their connections, or injects errors."""
     return {name for kind in kinds for fault, _, name in [kind.partition("-")] if fault in ("cut", "slow", "refuse")}
 
 
@@ -97,19 +99,20 @@ def proxied_engines(kinds: Collection[str]) -> set[str]:
 class FaultInjector:
     instance: Instance
     redis_url: Callable[[], str]
-    faults: Sequence[InjectedFault]
+    faults: Sequence[ScheduledFault]
     engines: Engines | None = None
-    """Engines that the check has started itself. None if there are none, as in the embedded profile."""
+    """Engines that the check has started. None in the embedded profile, and if the settings name external engines."""
     outage: float = OUTAGE_SECONDS
+    """Duration of a store outage in seconds."""
     before_outage: Callable[[], None] = lambda: None
-    """Called before a store outage."""
     during_outage: Callable[[], None] = lambda: None
     """Called twice a second during a store outage."""
-    done: list[str] = field(default_factory=list)
+    injected: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    """Faults that could not be injected, with the reason."""
 
     def start(self) -> threading.Thread:
-        """Start the thread that injects the faults. It ends when every stopped process runs again."""
+        """Start the thread that injects the faults. It ends with the last fault, when no process is paused any more."""
         thread = threading.Thread(target=self._run, name="fault-injector", daemon=True)
         thread.start()
         return thread
@@ -122,7 +125,7 @@ class FaultInjector:
                 is_injected, reason = {**INJECTIONS, **ENGINE_INJECTIONS}[fault.kind](self, fault), ""
             except Exception as error:
                 is_injected, reason = False, f": {error}"
-            (self.done if is_injected else self.failed).append(f"{fault}{reason}")
+            (self.injected if is_injected else self.failed).append(f"{fault}{reason}")
 
     def _pid(self, role: str) -> int | None:
         deadline = time.monotonic() + PROCESS_TIMEOUT_SECONDS
@@ -133,10 +136,10 @@ class FaultInjector:
             time.sleep(0.05)
         return None
 
-    def worker(self, fault: InjectedFault) -> str:
-        """Return the worker role to hit. A pool with several processes is hit round-robin."""
+    def worker(self, fault: ScheduledFault) -> str:
+        """Return the worker role to hit. If a pool has several processes, the number of earlier faults selects one."""
         roles = sorted(self.instance.workers(str(fault.pool))) or [str(fault.pool)]
-        return roles[(len(self.done) + len(self.failed)) % len(roles)]
+        return roles[(len(self.injected) + len(self.failed)) % len(roles)]
 
     def kill(self, role: str) -> bool:
         pid = self._pid(role)
@@ -145,8 +148,8 @@ class FaultInjector:
         os.kill(pid, signal.SIGKILL)
         return True
 
-    def stop(self, role: str, seconds: float) -> bool:
-        """Pause a process. When it resumes, its leases have expired, and it must not overwrite the work of others."""
+    def pause(self, role: str, seconds: float) -> bool:
+        """Pause a process. If its leases expire meanwhile, it must not overwrite the work of their new owners."""
         pid = self._pid(role)
         if pid is None:
             return False
@@ -159,7 +162,7 @@ class FaultInjector:
         return True
 
     def kill_valkey(self) -> bool:
-        """Kill Valkey. The check restarts a Valkey that it has started itself; `up` restarts its own."""
+        """Kill Valkey. If the check has started it, the check restarts it. Otherwise `notifier up` does."""
         return (
             self.kill("valkey")
             if self.engines is None
@@ -208,14 +211,14 @@ class FaultInjector:
         return False
 
 
-Injection = Callable[[FaultInjector, InjectedFault], bool]
+Injection = Callable[[FaultInjector, ScheduledFault], bool]
 
 
-def _stop_past_claim(injector: FaultInjector, fault: InjectedFault) -> bool:
-    return injector.stop(injector.worker(fault), POOL_TERMS[fault.pool].lease.total_seconds() + 1.5)
+def _pause_past_claim(injector: FaultInjector, fault: ScheduledFault) -> bool:
+    return injector.pause(injector.worker(fault), POOL_TERMS[fault.pool].lease.total_seconds() + 1.5)
 
 
-def _inject_on(engine: str, inject: Callable[[Engines, str], None], injector: FaultInjector, _: InjectedFault) -> bool:
+def _inject_on(engine: str, inject: Callable[[Engines, str], None], injector: FaultInjector, _: ScheduledFault) -> bool:
     return injector.inject_on_engines(lambda engines: inject(engines, engine))
 
 
@@ -227,8 +230,8 @@ INJECTIONS: Mapping[str, Injection] = {
     "kill-api": lambda injector, _: injector.kill("api"),
     "kill-valkey": lambda injector, _: injector.kill_valkey(),
     "flush-valkey": lambda injector, _: injector.flush(),
-    "stop-worker": _stop_past_claim,
-    "stop-pump": lambda injector, _: injector.stop("pump", PUMP_STOP_SECONDS),
+    "stop-worker": _pause_past_claim,
+    "stop-pump": lambda injector, _: injector.pause("pump", PUMP_PAUSE_SECONDS),
 }
 """Faults for both profiles."""
 ENGINE_INJECTIONS: Mapping[str, Injection] = {
@@ -244,7 +247,7 @@ ENGINE_INJECTIONS: Mapping[str, Injection] = {
     },
     **{
         f"slow-{name}": partial(
-            _inject_on, name, lambda engines, name: engines.slow(name, SLOW_SECONDS, LATENCY_SECONDS)
+            _inject_on, name, lambda engines, name: engines.slow(name, SLOW_SECONDS, SLOW_LATENCY_SECONDS)
         )
         for name in ENGINES
     },
@@ -263,7 +266,7 @@ def _alive(pid: int) -> bool:
 # Observer: opens inboxes during a store outage and records the responses.
 
 MAX_RESPONSE_SECONDS = 5.0
-"""Time limit of a response. An inbox reads the store up to twice in sequence, with a timeout of 2 s each."""
+"""Time limit of a response. An inbox reads the store up to twice in sequence, with a timeout of 2 s per read."""
 NO_RESPONSE = "no response"
 
 
@@ -273,11 +276,11 @@ class InboxObserver:
     token: Callable[[UserId], str]
     users: Sequence[FixtureUser]
     api_is_killed: bool = False
-    """Whether the API is killed as well. Then missing responses are tolerated."""
+    """Whether the API is killed as well. Some requests then get no response."""
     responses: list[HttpResponse] = field(default_factory=list)
 
     def open_all(self) -> None:
-        """Open every inbox once without recording the response, so that the service remembers the last known pages."""
+        """Open every inbox once, so that the service remembers the last known pages. The responses are not recorded."""
         for fixture_user in self.users:
             self._request(fixture_user)
 
@@ -293,7 +296,10 @@ class InboxObserver:
             client.close()
 
     def finding(self) -> Finding:
-        """Check that each response was complete, partial or a 503, and in time."""
+        """Check that each response was complete, partial or a 503, and in time.
+
+        If the API is killed as well, requests without a response are accepted.
+        """
         outcomes = [_outcome_name(response) for response in self.responses]
         longest = max((response.seconds for response in self.responses), default=0.0)
         allowed = ("whole", "partial", "503", *([NO_RESPONSE] if self.api_is_killed else ()))
@@ -302,7 +308,7 @@ class InboxObserver:
             wrong.append(f"one response took {longest:.1f} s")
         summary = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
         detail = "; ".join([*wrong[:3], f"{summary}; the slowest response took {longest:.1f} s"])
-        result = agreement("inboxes_in_outage", wrong, n=len(outcomes))
+        result = no_errors("inboxes_in_outage", wrong, n=len(outcomes))
         return replace(result, detail=detail)
 
 

@@ -1,4 +1,4 @@
-"""Results of checks: name, verdict, value, limit and number of observations."""
+"""Results of checks and benchmarks, and functions that compute them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class Finding:
     detail: str = ""
 
 
-def agreement(name: str, wrong: Iterable[str], *, n: int) -> Finding:
-    """Return the result of a check that tolerates no error. Without observations it fails.
+def no_errors(name: str, wrong: Iterable[str], *, n: int) -> Finding:
+    """Return the result of a check that tolerates no error. It fails without observations.
 
     The detail has the first three errors.
     """
@@ -33,18 +33,18 @@ def agreement(name: str, wrong: Iterable[str], *, n: int) -> Finding:
 
 def at_most(name: str, value: float, limit: float, *, unit: str, n: int = 1, detail: str = "") -> Finding:
     return Finding(
-        name=name, ok=n > 0 and value <= limit, value=_finite(value), limit=limit, unit=unit, n=n, detail=detail
+        name=name, ok=n > 0 and value <= limit, value=_rounded(value), limit=limit, unit=unit, n=n, detail=detail
     )
 
 
 def at_least(name: str, value: float, limit: float, *, unit: str, n: int = 1, detail: str = "") -> Finding:
     return Finding(
-        name=name, ok=n > 0 and value >= limit, value=_finite(value), limit=limit, unit=unit, n=n, detail=detail
+        name=name, ok=n > 0 and value >= limit, value=_rounded(value), limit=limit, unit=unit, n=n, detail=detail
     )
 
 
-def _finite(value: float) -> float | None:
-    """Round the value, or return None for infinity, which means that no value exists. JSON has no infinity."""
+def _rounded(value: float) -> float | None:
+    """Round the value. Return None for infinity, which stands for a missing value: JSON has no infinity."""
     return round(value, 4) if isfinite(value) else None
 
 

@@ -17,8 +17,8 @@ from notifier.config import Settings, environment_with
 from notifier.devkit.cql_proxy import CqlProxy
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.engines.fleet import Fleet
-from notifier.devkit.engines.reaper import watched
-from notifier.devkit.tcp_proxy import Proxy
+from notifier.devkit.engines.reaper import reaping
+from notifier.devkit.tcp_proxy import TcpProxy
 from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles import Profile
 from notifier.profiles.data_folder import locked, require_writable
@@ -27,8 +27,8 @@ START_TIMEOUT_SECONDS = 120.0
 STOP_TIMEOUT_SECONDS = 15.0
 POLL_INTERVAL_SECONDS = 0.02
 PR_SET_PDEATHSIG = 1
-UNLIMITED = {"NOTIFIER_LIMITS_READS": "0", "NOTIFIER_LIMITS_WRITES": "0"}
-"""No rate limits: in a measurement one user stands for thousands."""
+NO_REQUEST_LIMITS = {"NOTIFIER_LIMITS_READS": "0", "NOTIFIER_LIMITS_WRITES": "0"}
+"""Settings without request limits: one user of a check or benchmark sends as many requests as thousands."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Instance:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment_with({**UNLIMITED, **self.environment}),
+                env=environment_with({**NO_REQUEST_LIMITS, **self.environment}),
                 preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
             )
         try:
@@ -79,7 +79,7 @@ class Instance:
             raise
 
     def stop(self) -> None:
-        """Stop the instance and all its processes, and wait until they have ended."""
+        """Stop the instance with its processes and wait for its end. Kill it if that takes too long."""
         if self.process is None:
             return
         self.process.terminate()
@@ -91,8 +91,8 @@ class Instance:
         self.process = None
 
     def pids(self) -> Mapping[str, int]:
-        """Return the current pids by role; empty while the instance starts or stops."""
-        return dict(self._ready().get("pids", {}))
+        """Return the current pids by role; empty until the instance is ready."""
+        return dict(self._ready_file_content().get("pids", {}))
 
     def workers(self, pool: str) -> Mapping[str, int]:
         """Return the pids of the pool's workers by role: `p1`, and `p1-2` for a second process."""
@@ -104,13 +104,13 @@ class Instance:
     def _wait(self) -> None:
         assert self.process is not None
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
-        while not (ready := self._ready()):
+        while not (ready := self._ready_file_content()):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise NotRunning(f"`notifier up` did not start. End of its log: {self._last_log_lines()}")
             time.sleep(POLL_INTERVAL_SECONDS)
         self.url, self.service_key = ready["url"], ready["service_key"]
 
-    def _ready(self) -> dict[str, Any]:
+    def _ready_file_content(self) -> dict[str, Any]:
         try:
             content = json.loads(self.ready_file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -127,10 +127,10 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-# Engines of a check run in the cluster profile, which start in its folder and end with it.
+# Engines of a check in the cluster profile. They run in the data folder of the check, and end with it.
 
 SERVE_TIMEOUT_SECONDS = 90.0
-"""Seconds from the start of listening until the engines must serve requests."""
+"""Time limit until engines that listen serve requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class Engines:
 
     fleet: Fleet
     sync: Sync
-    proxies: Mapping[str, Proxy] = field(default_factory=dict)
+    proxies: Mapping[str, TcpProxy] = field(default_factory=dict)
     """Proxies in front of engines, by engine name. They inject network faults and refusals."""
 
     def kill(self, name: str, downtime: float = 0.0) -> None:
@@ -156,9 +156,9 @@ class Engines:
         self.proxies[name].slow(seconds, latency)
 
     def refuse(self, seconds: float) -> bool:
-        """Fail half of the statements to Cassandra. Return False if no statement failed meanwhile.
+        """Inject errors into statements to Cassandra. Return False if no statement failed.
 
-        Only Cassandra is supported, because only its proxy understands the protocol of the engine.
+        There is no such fault for other engines: only the proxy of Cassandra understands its engine's protocol.
         """
         proxy = self.proxies["cassandra"]
         assert isinstance(proxy, CqlProxy)
@@ -171,8 +171,8 @@ def engines(
 ) -> Iterator[Engines | None]:
     """Run the engines of the cluster profile until the block ends.
 
-    Yields None for the embedded profile, and if the settings name external engines. With `fresh`, data of earlier
-    runs is deleted; else it is kept. Raises UnusableEnvironment or DataLocked.
+    Yields None for the embedded profile, and if the settings name external engines. `fresh` deletes the data of earlier
+    runs. The engines named in `proxied` get a proxy. Raises UnusableEnvironment or DataLocked.
     """
     settings = Settings.read(data=data, profile=profile)
     fleet = Fleet(folder=data / "services", cache=settings.jars.expanduser())
@@ -182,13 +182,13 @@ def engines(
     if fresh:
         _delete_data(data, fleet)
     with ExitStack() as stack:
-        proxies = {name: CqlProxy() if name == "cassandra" else Proxy() for name in proxied}
+        proxies = {name: CqlProxy() if name == "cassandra" else TcpProxy() for name in proxied}
         for proxy in proxies.values():
             stack.callback(proxy.close)
         fleet = Fleet(
             folder=fleet.folder, cache=fleet.cache, proxy_ports={name: proxy.port for name, proxy in proxies.items()}
         )
-        stack.enter_context(watched(fleet.folder))
+        stack.enter_context(reaping(fleet.folder))
         stack.callback(fleet.down)
         fleet.up(sync, lambda engine, seconds: None)
         for name, proxy in proxies.items():
@@ -205,7 +205,7 @@ def _delete_data(data: Path, fleet: Fleet) -> None:
 
 
 def migrate_patiently(profile: Profile) -> None:
-    """Migrate, and retry until the engines serve: on a busy machine a new broker refuses its first clients."""
+    """Migrate, and retry until the engines serve requests. On a busy machine a new broker refuses its first clients."""
     deadline = time.monotonic() + SERVE_TIMEOUT_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Delivery latencies from the ledger, from acceptance of the opening event to slice completion."""
+"""Delivery latencies of slices, measured from the acceptance of the burst's first event."""
 
 from collections.abc import Collection, Iterable
 
@@ -11,7 +11,7 @@ from notifier.domain.delivery.slice import Step
 def slice_latencies(
     progress_rows: Iterable[BurstProgress], tiers: Collection[Tier], *, max_followers: int | None = None
 ) -> list[tuple[float, int]]:
-    """Return (seconds, rows) of every completed slice. All rows of a slice count with the time of its last row."""
+    """Return (seconds until completion, rows) of every completed slice of rows in these tiers."""
     return [
         ((state.final_entry.at - progress.plan.accepted_at).total_seconds(), state.final_entry.rows)
         for progress in progress_rows
@@ -23,11 +23,12 @@ def slice_latencies(
 
 
 def p95(latencies: Collection[tuple[float, int]]) -> float:
-    """Return the 95th percentile, weighted by rows."""
+    """Return the 95th percentile, weighted by rows. Each row counts with the time at which its slice was completed."""
     return weighted_quantile(latencies, 0.95)
 
 
 def slowest(latencies: Collection[tuple[float, int]]) -> float:
+    """Return the longest latency in seconds, or infinity without any slice."""
     return max((seconds for seconds, _ in latencies), default=float("inf"))
 
 

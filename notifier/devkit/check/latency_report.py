@@ -19,9 +19,9 @@ P0_COLD_P95_LIMIT_SECONDS = 10.0
 VIP_PUSH_P95_LIMIT_SECONDS = 5.0
 """Product requirement from event to provider, for at most 1,000 VIPs with a device per burst."""
 TIMED_FINDINGS = frozenset({"p0_p95_s", "p0_cold_p95_s", "p0_200m_p95_s", "vip_push_p95_s"})
-"""Results that may fail on a busy machine although the service is correct."""
+"""Names of results that may fail on a busy machine although the service is correct."""
 LARGE_FOLLOWERS = 10_000_000
-"""Followers above which P0 may take longer."""
+"""Bursts to more followers do not count for `p0_p95_s`, because P0 may take longer with them."""
 
 
 def latency_findings(
@@ -33,10 +33,9 @@ def latency_findings(
     has_limits: bool,
     is_shared: bool,
 ) -> Iterator[Finding]:
-    """Yield the latencies of events accepted from `since` on, and separately those of the cold start before it.
+    """Yield the latencies of bursts accepted from `since` on, and separately the P0 latency of earlier bursts.
 
-    Without `has_limits` the results are informational, as with faults. `is_shared` selects the limits for engines on
-    the same machine.
+    Without `has_limits` the results are informational. `is_shared` selects the limit for engines on the same machine.
     """
     warm = [progress for progress in progress_rows if progress.plan.accepted_at >= since]
     small = latency.slice_latencies(warm, [Tier.P0], max_followers=LARGE_FOLLOWERS)
@@ -53,9 +52,9 @@ def latency_findings(
             P0_LARGE_P95_LIMIT_SECONDS if has_limits else None,
         )
     for tier in (Tier.P1, Tier.P2):
-        tier_waits = latency.slice_latencies(warm, [tier])
-        if latency.row_count(tier_waits):
-            yield _latency_finding(f"{tier}_p95_s", tier_waits)
+        tier_latencies = latency.slice_latencies(warm, [tier])
+        if latency.row_count(tier_latencies):
+            yield _latency_finding(f"{tier}_p95_s", tier_latencies)
     yield Finding(
         name="accept_p99_ms",
         ok=True,
@@ -69,18 +68,18 @@ def latency_findings(
 def vip_push_finding(
     alerts: ExpectedAlerts, arrived: Collection[ArrivedAlert], *, since: datetime, has_limit: bool
 ) -> Finding:
-    """Return the latency of the VIP alerts that arrived, for events accepted from `since` on.
+    """Return the latency of the VIP alerts that arrived, for bursts accepted from `since` on.
 
-    Missing alerts are the subject of another check.
+    `ExpectedAlerts.finding` reports missing alerts.
     """
     if not any(alerts.vip_members(since).values()):
         return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP alert was expected.")
-    waits = [(wait, 1) for wait in alerts.vip_waits(arrived, since)]
-    return _latency_finding("vip_push_p95_s", waits, VIP_PUSH_P95_LIMIT_SECONDS if has_limit else None)
+    latencies = [(seconds, 1) for seconds in alerts.vip_latencies(arrived, since)]
+    return _latency_finding("vip_push_p95_s", latencies, VIP_PUSH_P95_LIMIT_SECONDS if has_limit else None)
 
 
-def _latency_finding(name: str, waits: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:
+def _latency_finding(name: str, latencies: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:
     """Return the 95th percentile as a result. Without a limit it is informational."""
-    value, n = latency.p95(waits), latency.row_count(waits)
+    value, n = latency.p95(latencies), latency.row_count(latencies)
     ok = limit is None or (n > 0 and value <= limit)
     return Finding(name=name, ok=ok, value=round(value, 3) if n else None, limit=limit, unit="s", n=n)

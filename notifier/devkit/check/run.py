@@ -16,16 +16,16 @@ from notifier.devkit.check.check_store import StoreCheck, is_drained
 from notifier.devkit.check.expected import ExpectedResult, max_fanouts_per_minute
 from notifier.devkit.check.faults import (
     INJECTIONS_PER_KIND,
-    MAX_OUTAGE_START,
+    MAX_OUTAGE_START_SHARE,
     OUTAGE_SECONDS,
     STORE_OUTAGE,
     FaultInjector,
     InboxObserver,
-    InjectedFault,
+    ScheduledFault,
     proxied_engines,
     schedule,
 )
-from notifier.devkit.check.finding import Finding, agreement, at_most
+from notifier.devkit.check.finding import Finding, at_most, no_errors
 from notifier.devkit.check.instance import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.check.latency_report import latency_findings, vip_push_finding
 from notifier.devkit.check.traffic import WARM_UP_SECONDS, SentEvents, Storm, Tweet, tweets, warm_up_tweets
@@ -40,8 +40,9 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 MENTIONS_PER_SECOND = 20.0
-"""Mentions per second in a storm of up to MAX_STORM_SECONDS. A storm with more mentions has a higher rate."""
+"""Rate of a storm without faults. If it would last longer than MAX_STORM_SECONDS, its rate is higher instead."""
 MAX_STORM_SECONDS = 25.0
+"""Longest storm without faults."""
 DRAIN_TIMEOUT_SECONDS = 300.0
 """Time limit after the storm. A slice that was lost with its worker is reissued within a minute."""
 TOKEN_LIFETIME = timedelta(hours=1)
@@ -50,6 +51,7 @@ STORM_AFTER_OUTAGE_SECONDS = 5.0
 MAX_READ_DEAD_LETTERS = 100
 NEVER = datetime.max.replace(tzinfo=UTC)
 MAX_STORM_FANOUTS = 3
+"""Limit of fan-outs per minute and subject, with a collapse window of at least 30 s."""
 Report = Callable[[str], None]
 
 MENTION_POLICY = POLICIES[Kind.MENTION]
@@ -74,13 +76,14 @@ class CheckPlan:
     outage: float = OUTAGE_SECONDS
     """Duration of each store outage in seconds."""
     min_bursts: int = 0
+    """The check of the lanes fails with fewer bursts. If it is not 0, it also requires one in the standard lane."""
 
     @property
     def duration(self) -> float:
         """Duration of the storm in seconds. With faults it is long enough for all of them."""
         without_faults = min(MAX_STORM_SECONDS, self.mentions / MENTIONS_PER_SECOND)
         for_outages = (
-            INJECTIONS_PER_KIND * (self.outage / (1 - MAX_OUTAGE_START) + STORM_AFTER_OUTAGE_SECONDS)
+            INJECTIONS_PER_KIND * (self.outage / (1 - MAX_OUTAGE_START_SHARE) + STORM_AFTER_OUTAGE_SECONDS)
             if STORE_OUTAGE in self.faults
             else 0.0
         )
@@ -130,7 +133,7 @@ class CheckRun:
     storm: Storm
     report: Report
     engines: Engines | None
-    """Engines of this run. None if they are external or embedded."""
+    """Engines that this run has started. None in the embedded profile, and if the settings name external engines."""
     observer: InboxObserver
     injected: list[str] = field(default_factory=list)
     failed_faults: list[str] = field(default_factory=list)
@@ -163,22 +166,23 @@ class CheckRun:
     def _warm_up(self) -> list[Finding]:
         """Send some mentions to warm up the engines. Return a finding if delivery takes too long.
 
-        Only in the cluster profile without faults: engines are slow after their start, which would distort latencies.
+        Engines are slow after their start, which would distort latencies. The embedded profile has no engines, and a
+        run with faults has no latency limits.
         """
         plan = self.plan
-        if plan.profile == "embedded" or plan.faults or not (written := warm_up_tweets(plan.world, plan.seed)):
+        if plan.profile == "embedded" or plan.faults or not (warm_up := warm_up_tweets(plan.world, plan.seed)):
             return []
-        self.report(f"warming up: {len(written)} mentions in {WARM_UP_SECONDS:.0f} s")
-        sent = replace(self.storm, tweets=written, duration=WARM_UP_SECONDS, sent=SentEvents())()
+        self.report(f"warming up: {len(warm_up)} mentions in {WARM_UP_SECONDS:.0f} s")
+        sent = replace(self.storm, tweets=warm_up, duration=WARM_UP_SECONDS, sent=SentEvents())()
         self.storm.sent.accepted += sent.accepted
         self.storm.sent.refused += sent.refused
         timeouts = self._drain()
         # Wait for the collapse windows, or the storm would join the bursts of the warm-up.
         self.report("waiting until the collapse windows of the warm-up end")
-        time.sleep(self._window())
+        time.sleep(self._collapse_seconds())
         return timeouts
 
-    def _window(self) -> float:
+    def _collapse_seconds(self) -> float:
         collapse = self.plan.collapse
         return MENTION_POLICY.collapse.total_seconds() if collapse is None else collapse
 
@@ -189,10 +193,10 @@ class CheckRun:
         injecting = injector.start()
         self.storm()
         injecting.join()  # no timeout: each fault ends by itself
-        self.injected, self.failed_faults = injector.done, injector.failed
+        self.injected, self.failed_faults = injector.injected, injector.failed
 
     def _fault_injector(self) -> FaultInjector:
-        faults: Sequence[InjectedFault] = schedule(self.plan.faults, self.plan.seed, self.plan.duration)
+        faults: Sequence[ScheduledFault] = schedule(self.plan.faults, self.plan.seed, self.plan.duration)
         return FaultInjector(
             instance=self.instance,
             redis_url=self.profile.redis_url,
@@ -204,16 +208,15 @@ class CheckRun:
         )
 
     def _drain(self) -> list[Finding]:
-        """Wait until everything is delivered. Return a finding if it takes too long."""
-        waiting = {tweet.id: tweet for tweet in self.storm.sent.accepted}
+        """Wait until everything is delivered. Return a finding after DRAIN_TIMEOUT_SECONDS."""
+        undelivered = {tweet.id: tweet for tweet in self.storm.sent.accepted}
         deadline = time.monotonic() + DRAIN_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             with suppress(Unavailable):
-                if is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
+                if is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, undelivered):
                     return []
             time.sleep(0.1)
-        unfinished = self.ports.ledger.unfinished_bursts()
-        detail = f"{len(waiting)} events without their bursts, {len(unfinished)} unfinished bursts"
+        detail = f"{len(undelivered)} events without their bursts, {len(self.ports.ledger.unfinished_bursts())} unfinished bursts"
         return [Finding(name="drained", ok=False, value=DRAIN_TIMEOUT_SECONDS, unit="s", detail=detail)]
 
     def _check(self) -> Iterator[Finding]:
@@ -250,17 +253,17 @@ class CheckRun:
         viewers = fixture_users.sample(self.plan.world, self.plan.seed)
         inboxes = InboxCheck(url=self.instance.url, token=self.observer.token, users=viewers)
         inboxes.open_all()
-        first, wrong, badges = inboxes.shown, list(inboxes.differences(truth, {})), inboxes.badges()
+        first, wrong, badges = inboxes.observed, list(inboxes.differences(truth, {})), inboxes.wrong_badges()
         twice = inboxes.duplicates() + store_check.duplicates()
         dormant = inboxes.dormant_by_pull(truth) if fixture_users.any_dormant(self.plan.world) else NO_DORMANT_FOLLOWERS
-        items = sum(len(shown.items) for shown in first.values())
-        yield agreement("inboxes_equal_oracle", wrong, n=items)
-        yield agreement("shown_once", twice, n=items)
+        items = sum(len(inbox.items) for inbox in first.values())
+        yield no_errors("inboxes_equal_oracle", wrong, n=items)
+        yield no_errors("shown_once", twice, n=items)
         yield dormant
         wrong, hidden = inboxes.mark_some(), inboxes.hidden(first)
         inboxes.open_all()
-        before = inboxes.shown
-        yield agreement("badge_equals_list", badges + wrong + inboxes.badges(), n=2 * len(viewers))
+        before = inboxes.observed
+        yield no_errors("badge_equals_list", badges + wrong + inboxes.wrong_badges(), n=2 * len(viewers))
         self.report("restarting and comparing again")
         self.instance.stop()
         self.instance.start()
@@ -269,23 +272,26 @@ class CheckRun:
         changed = [
             f"{user} sees a different inbox after the restart"
             for user in before
-            if before[user].facts() != inboxes.shown[user].facts()
+            if before[user].stable_parts() != inboxes.observed[user].stable_parts()
         ]
-        yield agreement(
-            "restart_remembers", [*changed, *inboxes.differences(truth, hidden), *inboxes.badges()], n=len(viewers)
+        yield no_errors(
+            "restart_remembers",
+            [*changed, *inboxes.differences(truth, hidden), *inboxes.wrong_badges()],
+            n=len(viewers),
         )
 
     def _max_fanouts(self) -> int:
         """Return the maximum number of fan-outs per minute and subject.
 
-        A long collapse window allows MAX_STORM_FANOUTS. With a short one, only the fan-out budget limits them.
+        With a shorter collapse window only the fan-out budget limits them. It may gain one fan-out meanwhile.
         """
-        return MAX_STORM_FANOUTS if self.plan.collapse is None or self.plan.collapse >= 30 else 6 + 1
+        is_long = self.plan.collapse is None or self.plan.collapse >= 30
+        return MAX_STORM_FANOUTS if is_long else MENTION_POLICY.budget_capacity + 1
 
     def _check_faults(self) -> Iterator[Finding]:
         if self.plan.faults:
             letters, n = self.ports.dead_letters.list(MAX_READ_DEAD_LETTERS), len(self.storm.sent.accepted)
-            yield agreement("no_dead_letters", [f"{letter.stage}: {letter.cause}" for letter in letters], n=n)
+            yield no_errors("no_dead_letters", [f"{letter.stage}: {letter.cause}" for letter in letters], n=n)
             if STORE_OUTAGE in self.plan.faults:
                 yield self.observer.finding()
             yield Finding(
@@ -304,16 +310,16 @@ def prepared_run(plan: CheckPlan, report: Report = lambda _: None) -> Iterator[C
     running = engines(plan.data, plan.profile, plan.sync, proxied=proxied_engines(plan.faults))
     with running as own_engines, closing(choose(plan.settings())) as profile:
         migrate_patiently(profile)
-        written: Sequence[Tweet] = tweets(plan.world, plan.mentions, plan.seed)
+        storm_tweets: Sequence[Tweet] = tweets(plan.world, plan.mentions, plan.seed)
         instance = Instance(data=plan.data, environment=plan.environment())
-        batch = max(5, plan.mentions // 500)
+        batch_size = max(5, plan.mentions // 500)
         ports = profile.ports()
         yield CheckRun(
             plan=plan,
             profile=profile,
             ports=ports,
             instance=instance,
-            storm=Storm(instance=instance, tweets=written, duration=plan.duration, batch=batch),
+            storm=Storm(instance=instance, tweets=storm_tweets, duration=plan.duration, batch_size=batch_size),
             report=report,
             engines=own_engines,
             observer=_observer(plan, instance, ports.clock.now()),

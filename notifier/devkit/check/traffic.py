@@ -21,7 +21,7 @@ BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 SENDER_THREADS = 4
 PROTECTED_SHARE = 1 / 12
-"""Share of tweets by protected celebrities, visible to their followers only. They join no burst of public tweets."""
+"""Share of tweets by protected celebrities. Only followers of the author see such a tweet, in a restricted burst."""
 SECOND_MENTION_SHARE = 1 / 8
 """Share of tweets that mention a second account."""
 ACCEPT_TIMEOUT_SECONDS = 60.0
@@ -36,7 +36,7 @@ class Tweet:
     protected: bool
 
     def event(self) -> dict[str, object]:
-        """Return the tweet as a CloudEvent. Its time is fixed, so that a retry sends the same event."""
+        """Return the tweet as a CloudEvent. All events have the same time, so that a retry sends the same event."""
         names = " ".join(f"@{name}" for name in self.mentioned)
         data = {
             "tweet": f"tweet-{self.id}",
@@ -50,12 +50,12 @@ class Tweet:
             "type": MENTIONED_TYPE,
             "source": SOURCE,
             "id": self.id,
-            "time": _STARTED,
+            "time": _EVENT_TIME,
             "data": data,
         }
 
 
-_STARTED = datetime.now(UTC).isoformat()
+_EVENT_TIME = datetime.now(UTC).isoformat()
 
 
 WARM_UP_SECONDS = 10.0
@@ -67,11 +67,11 @@ WARM_UP_TWEETS = 200
 def warm_up_tweets(world: World, seed: int) -> list[Tweet]:
     """Return warm-up tweets. They mention only the second half of the celebrities.
 
-    So the celebrities of the first half keep their fan-out budgets for the storm.
+    The celebrities of the first half thus keep their fan-out budgets for the storm.
     """
     rng = random.Random(seed)
-    named = world.names[world.celebrities - world.celebrities // 2 :]
-    mentioned = [named[number % len(named)] for number in range(WARM_UP_TWEETS if named else 0)]
+    mentionable = world.names[world.celebrities - world.celebrities // 2 :]
+    mentioned = [mentionable[number % len(mentionable)] for number in range(WARM_UP_TWEETS if mentionable else 0)]
     authors = [user(rng.randrange(world.universe)) for _ in mentioned]
     return [
         Tweet(id=f"{seed}-before-{number}", author=author, mentioned=(name,), protected=False)
@@ -103,14 +103,16 @@ def _tweet(world: World, rng: random.Random, id: str, named: Sequence[UserId]) -
 
 @dataclass(slots=True, kw_only=True)
 class SentEvents:
-    """Results at the sender. They grow during the storm."""
+    """Results of the events, as the sender knows them. They grow during the storm."""
 
     accepted: list[Tweet] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    """Events that the service refused, or whose retries took too long, each with the response."""
     seconds: list[float] = field(default_factory=list)
     """Latency of every request with a 202 response."""
     retries: int = 0
-    ended: float = 0.0
+    ended_at: float = 0.0
+    """Time of the monotonic clock."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,13 +123,13 @@ class Storm:
     tweets: Sequence[Tweet]
     duration: float
     """Duration of the storm in seconds."""
-    batch: int = 1
-    """Events per batch. Above 1, every third request is a batch; if there are more than 1,000 tweets, every request."""
+    batch_size: int = 1
+    """Events per batch. Above 1, every third request is a batch. With more than 1,000 tweets every request is one."""
     sent: SentEvents = field(default_factory=SentEvents)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> SentEvents:
-        """Send all tweets. Each was accepted, refused or given up when it returns."""
+        """Send all tweets and return the results."""
         queue: SimpleQueue[tuple[float, Sequence[Tweet]]] = SimpleQueue()
         started, sent_count = time.monotonic(), 0
         for bundle in self._bundles():
@@ -138,14 +140,14 @@ class Storm:
             sender.start()
         for sender in senders:
             sender.join(self.duration + 2 * ACCEPT_TIMEOUT_SECONDS)
-        self.sent.ended = time.monotonic()
+        self.sent.ended_at = time.monotonic()
         return self.sent
 
     def _bundles(self) -> Iterator[Sequence[Tweet]]:
         start, number = 0, 0
         while start < len(self.tweets):
-            is_batch = self.batch > 1 and (number % 3 == 2 or len(self.tweets) > 1000)
-            size = self.batch if is_batch else 1
+            is_batch = self.batch_size > 1 and (number % 3 == 2 or len(self.tweets) > 1000)
+            size = self.batch_size if is_batch else 1
             yield self.tweets[start : start + size]
             start, number = start + size, number + 1
 
@@ -160,10 +162,10 @@ class Storm:
             self._send(client, bundle)
 
     def _send(self, client: HttpClient, bundle: Sequence[Tweet]) -> None:
-        body, kind = request_body(bundle)
+        body, content_type = request_body(bundle)
         deadline = time.monotonic() + ACCEPT_TIMEOUT_SECONDS
         while True:
-            response = client.post("/v1/events", body, kind)
+            response = client.post("/v1/events", body, content_type)
             with self._lock:
                 if response.status == 202:
                     return self._record(bundle, response.body, response.seconds)
@@ -184,6 +186,7 @@ class Storm:
 
 
 def request_body(bundle: Sequence[Tweet]) -> tuple[bytes, str]:
+    """Return the body of a request, and its content type."""
     if len(bundle) == 1:
         return json.dumps(bundle[0].event()).encode(), EVENT_CONTENT_TYPE
     return json.dumps([tweet.event() for tweet in bundle]).encode(), BATCH_CONTENT_TYPE

@@ -9,8 +9,8 @@ from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, Security, fre
 from notifier.devkit.engines.maven import jars
 
 CONFIG_FOLDER = Path(__file__).parent / "config" / "cassandra"
-TOKEN_RANGE = 1 << 64
-"""Number of tokens of the ring. They range from -2^63 to 2^63 - 1."""
+TOKEN_COUNT = 1 << 64
+"""Number of tokens of the ring. The tokens are -2^63 to 2^63 - 1."""
 
 SECURITY_SETTINGS = """
 # Access needs a password. The initial user, cassandra with the password cassandra, creates the others.
@@ -29,14 +29,15 @@ class Sync(StrEnum):
     """Commit log mode: when a write is acknowledged. The values are lines of cassandra.yaml."""
 
     BATCH = "batch\ncommitlog_disk_access_mode: auto\nconcurrent_writes: 512\nnative_transport_max_threads: 64"
-    """Acknowledge a write after its fsync, so that it survives a SIGKILL. Writes during one fsync share the next.
+    """Acknowledge a write after its fsync, so that it survives a SIGKILL. Writes that arrive during an fsync share the
+    next one.
 
-    Each write blocks a thread until its fsync. So 32 threads reach 3,200 mutations per second, and 512 reach 20,000.
-    `auto` uses direct I/O if the file system supports it. A memory-mapped file would cause page faults after each sync,
-    which take a third of the time of a row.
+    Each write blocks a thread until its fsync, so the number of threads limits the rate: 32 threads reach 3,200 writes
+    per second, and 512 reach 20,000. `auto` uses direct I/O if the file system supports it. A memory-mapped commit log
+    would cause page faults after each fsync, a third of the time that a row takes.
     """
     PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
-    """Acknowledge a write at once. This is usual with three replicas. Benchmarks of bulk throughput use it."""
+    """Acknowledge a write before its fsync. This is usual with three replicas. Most benchmarks use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync
     locations = [
         _NodeLocation(
             host=f"127.0.0.{k + 1}",
-            token=TOKEN_RANGE * k // count - TOKEN_RANGE // 2,
+            token=TOKEN_COUNT * k // count - TOKEN_COUNT // 2,
             folder=folder / str(k + 1),
             memory=THREE_NODE_MEMORY,
         )
@@ -83,13 +84,15 @@ def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync
 def _ring(
     locations: Sequence[_NodeLocation], cache: Path, port: int, sync: Sync, *, security: Security | None = None
 ) -> list[Engine]:
-    lib, storage = jars(CONFIG_FOLDER / "pom.xml", cache), free_port()
+    lib, storage_port = jars(CONFIG_FOLDER / "pom.xml", cache), free_port()
     engines = []
     for number, location in enumerate(locations, 1):
         (location.folder / "triggers").mkdir(parents=True, exist_ok=True)
         settings = location.folder / "cassandra.yaml"
-        secured = SECURITY_SETTINGS.format(certificate=security.certificate, ca=security.ca) if security else ""
-        settings.write_text(_settings(location, locations[0].host, port, storage, sync) + secured)
+        security_settings = (
+            SECURITY_SETTINGS.format(certificate=security.certificate, ca=security.ca) if security else ""
+        )
+        settings.write_text(_settings(location, locations[0].host, port, storage_port, sync) + security_settings)
         engines.append(
             Engine(
                 name=f"cassandra-{number}",
@@ -102,14 +105,14 @@ def _ring(
     return engines
 
 
-def _settings(location: _NodeLocation, seed: str, port: int, storage: int, sync: Sync) -> str:
+def _settings(location: _NodeLocation, seed: str, port: int, storage_port: int, sync: Sync) -> str:
     text = (CONFIG_FOLDER / "cassandra.yaml").read_text()
     placeholders = {
         "TOKEN": location.token,
         "HOST": location.host,
         "PORT": port,
-        "STORAGE": storage,
-        "SEED": f"{seed}:{storage}",
+        "STORAGE": storage_port,
+        "SEED": f"{seed}:{storage_port}",
         "SYNC": sync,
         "MEMTABLES": location.memory.memtables,
     }

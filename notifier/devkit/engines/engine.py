@@ -30,7 +30,7 @@ SHOWN_LOG_LINES = 5
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """One server process. Its data stays in the folder, where a restart finds it.
+    """One server process. Its data stays in its folder, and is there again after a restart.
 
     A killed Cassandra with Sync.PERIODIC may lose its last acknowledged writes.
     """

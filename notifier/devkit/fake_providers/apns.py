@@ -26,23 +26,26 @@ from notifier.ports.push import Post, Reply
 
 MAX_TOKEN_AGE = timedelta(hours=1)
 MAX_CLOCK_SKEW = timedelta(minutes=5)
-UPDATE_WINDOW = timedelta(minutes=20)
-MAX_UPDATES = 2
-"""Maximum number of new tokens within UPDATE_WINDOW. Apple documents one, but tolerates more.
+TOKEN_UPDATE_WINDOW = timedelta(minutes=20)
+MAX_TOKEN_UPDATES = 2
+"""Most new tokens within TOKEN_UPDATE_WINDOW. Apple documents one, but tolerates more.
 
-The limit exists to find clients that make a new token for each alert.
+The limit finds clients that make a new token for each alert.
 """
 MAX_REMEMBERED_TOKENS = 64
 
 
 @dataclass(slots=True, kw_only=True)
 class TokenCheck:
+    """Validates provider tokens."""
+
     keys: Mapping[str, EllipticCurvePublicKey]
     """Public keys by key id."""
     team: str
     _issued: dict[str, datetime] = field(default_factory=dict)
     """Issue times of tokens with a valid signature."""
     _first_seen: dict[str, datetime] = field(default_factory=dict)
+    """Times at which valid tokens first arrived."""
 
     def refusal_reason(self, authorization: str | None, now: datetime) -> str | None:
         """Return Apple's reason for refusing the token, or None if it is valid."""
@@ -54,7 +57,7 @@ class TokenCheck:
             return "InvalidProviderToken"
         if now - issued > MAX_TOKEN_AGE:
             return "ExpiredProviderToken"
-        return "TooManyProviderTokenUpdates" if self._too_many(token, now) else None
+        return "TooManyProviderTokenUpdates" if self._is_one_too_many(token, now) else None
 
     def _issued_at(self, token: str) -> datetime | None:
         if token not in self._issued:
@@ -75,10 +78,10 @@ class TokenCheck:
             _remember(self._issued, token, issued)
         return self._issued[token]
 
-    def _too_many(self, token: str, now: datetime) -> bool:
+    def _is_one_too_many(self, token: str, now: datetime) -> bool:
         if token not in self._first_seen:
-            recent = [seen for seen in self._first_seen.values() if now - seen < UPDATE_WINDOW]
-            if len(recent) >= MAX_UPDATES:
+            recent = [seen for seen in self._first_seen.values() if now - seen < TOKEN_UPDATE_WINDOW]
+            if len(recent) >= MAX_TOKEN_UPDATES:
                 return True
             _remember(self._first_seen, token, now)
         return False
@@ -115,17 +118,18 @@ class ApnsError:
 
 @dataclass(slots=True, kw_only=True)
 class FakeApns:
-    bearers: TokenCheck
+    token_check: TokenCheck
     topics: frozenset[str]
-    """Topics of the key's team. Empty allows any topic."""
+    """Topics of the key's team. An empty set allows any topic."""
     clock: Clock
     script: ProviderScript = field(default_factory=ProviderScript)
     origins: Mapping[str, ApnsEnvironment] = field(default_factory=lambda: ORIGINS)
-    """Environments by origin. Any other origin is production."""
+    """Environment of each origin. Other origins are production."""
     phones: FakePhones = field(default_factory=FakePhones)
     response_counts: Counter[str] = field(default_factory=Counter)
     """Number of responses by reason, or "Accepted"."""
     _installed: dict[str, tuple[ApnsEnvironment, str]] = field(default_factory=dict)
+    """Environment and topic by token."""
     _uninstalled_at: dict[str, datetime] = field(default_factory=dict)
     _started: datetime = field(init=False)
 
@@ -133,7 +137,7 @@ class FakeApns:
         self._started = self.clock.now()
 
     def install(self, token: str, topic: str, environment: ApnsEnvironment = ApnsEnvironment.PRODUCTION) -> None:
-        """Bind a token to an app and environment. A token that was never installed is valid for any app."""
+        """Bind a token to an app and environment. Other tokens are valid for every app and environment."""
         self._installed[token] = (environment, topic)
         self._uninstalled_at.pop(token, None)
 
@@ -161,20 +165,20 @@ class FakeApns:
 
     def _refusals(self, post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
         """Yield the reasons for refusal. The first one becomes the response."""
-        since = self.clock.now() - self._started
-        if self.script.down.is_active(since):
+        uptime = self.clock.now() - self._started
+        if self.script.down.is_active(uptime):
             yield ApnsError(503, "ServiceUnavailable")
         if not _PATH.fullmatch(post.path):
             yield ApnsError(404, "BadPath")
-        if (refused := self.bearers.refusal_reason(headers.get("authorization"), self.clock.now())) is not None:
+        if (refused := self.token_check.refusal_reason(headers.get("authorization"), self.clock.now())) is not None:
             yield ApnsError(429 if refused == "TooManyProviderTokenUpdates" else 403, refused)
         yield from _header_refusals(post, headers)
         if self.topics and headers["apns-topic"] not in self.topics:
             yield ApnsError(400, "TopicDisallowed")
         yield from _body_refusals(post.body)
         yield from self._token_refusals(_token(post), headers["apns-topic"], post.origin)
-        if self.script.limited.is_active(since):
-            yield ApnsError(429, "TooManyRequests", retry_after=retry_after(self.script.limited, since))
+        if self.script.limited.is_active(uptime):
+            yield ApnsError(429, "TooManyRequests", retry_after=retry_after(self.script.limited, uptime))
 
     def _token_refusals(self, token: str, topic: str, origin: str) -> Iterator[ApnsError]:
         requested = self.origins.get(origin, ApnsEnvironment.PRODUCTION)
@@ -194,7 +198,8 @@ class FakeApns:
 def _header_refusals(post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
     if len(headers) < len(post.headers):
         yield ApnsError(400, "DuplicateHeaders")
-    if not _is_uuid(headers.get("apns-id")):
+    # Apple generates a missing id.
+    if not _is_uuid_or_none(headers.get("apns-id")):
         yield ApnsError(400, "BadMessageId")
     if not headers.get("apns-expiration", "0").isdecimal():
         yield ApnsError(400, "BadExpirationDate")
@@ -237,8 +242,7 @@ def _alert_text(body: bytes) -> str:
     return alert if isinstance(alert, str) else str(alert.get("body", ""))
 
 
-def _is_uuid(text: str | None) -> bool:
-    """Return whether the text is a UUID or missing: Apple generates a missing id."""
+def _is_uuid_or_none(text: str | None) -> bool:
     try:
         return text is None or str(UUID(text)) == text.lower()
     except ValueError:

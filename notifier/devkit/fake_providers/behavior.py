@@ -15,16 +15,16 @@ from notifier.domain.ids import Platform
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultWindow:
-    """Time window, relative to the start of the fake."""
+    """Time window of a fake, relative to its start."""
 
     after: timedelta = timedelta()
     duration: timedelta
 
-    def is_active(self, since: timedelta) -> bool:
-        return self.after <= since < self.after + self.duration
+    def is_active(self, uptime: timedelta) -> bool:
+        return self.after <= uptime < self.after + self.duration
 
-    def remaining(self, since: timedelta) -> timedelta:
-        return self.after + self.duration - since
+    def remaining(self, uptime: timedelta) -> timedelta:
+        return self.after + self.duration - uptime
 
 
 NEVER = FaultWindow(duration=timedelta())
@@ -32,7 +32,7 @@ NEVER = FaultWindow(duration=timedelta())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderScript:
-    """Misbehavior of a fake in its responses. The same tokens and times are affected in every run."""
+    """Misbehavior of a fake in its responses. With one seed every run affects the same tokens, at the same times."""
 
     seed: int = 0
     gone_share: float = 0.0
@@ -56,19 +56,21 @@ class ProviderScript:
         return started - self.gone_for
 
     def _share(self, purpose: str, token: str) -> float:
-        """Return a number from 0 to 1 that is fixed for the token."""
+        """Return a number from 0 to 1 that depends on the seed, the purpose and the token only."""
         digest = blake2s(f"{self.seed}/{purpose}/{token}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") / 2**64
 
 
-def retry_after(window: FaultWindow, since: timedelta) -> str:
-    return str(max(1, -int(-window.remaining(since).total_seconds() // 1)))
+def retry_after(window: FaultWindow, uptime: timedelta) -> str:
+    return str(max(1, -int(-window.remaining(uptime).total_seconds() // 1)))
 
 
 FOREVER = timedelta(days=36_500)
 STREAM_LIMITS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Platform.WEB: 100}
-"""Default number of concurrent streams per connection, as known from the providers. Apple's varies up to 1,000."""
+"""Concurrent streams per connection, if the script does not set them. They are the limits of the real providers.
+Apple's varies, and is at most 1,000."""
 MAX_COUNT = 1_000_000_000
+"""Largest number that an option accepts."""
 EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
 WINDOW_OPTIONS = ("limited", "down", "stall")
 """Options whose start `after` sets."""
@@ -83,7 +85,7 @@ class Behavior:
     script: ProviderScript = field(default_factory=ProviderScript)
     http2: Http2Behavior = field(default_factory=Http2Behavior)
     stall_window: FaultWindow = NEVER
-    """Window in which the fake accepts alerts without a response."""
+    """Window in which the fake processes requests without a response."""
 
     @classmethod
     def read(cls, text: str, platform: Platform) -> Self:
@@ -190,5 +192,5 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "after": (_parse_duration_or_zero, "after=10s"),
     "seed": (_parse_count, "seed=7"),
 }
-"""Options with their parsers and examples. `after` is the start of `limited`, `down` and `stall`, relative to the start
-of the fake."""
+"""Parser and example of each option. `after` is the start of `limited`, `down` and `stall`, relative to the start of
+the fake."""

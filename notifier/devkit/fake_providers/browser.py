@@ -21,7 +21,7 @@ from notifier.domain.push.device import WebSubscription
 
 TAG_BYTES = 16
 MIN_RECORD_BYTES = 18
-"""Minimum record size in bytes: a delimiter, a tag and at least one byte."""
+"""Smallest record size that RFC 8188 allows: at least one byte, a delimiter and a tag."""
 
 
 def decrypt(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes) -> bytes:
@@ -70,15 +70,18 @@ class ShownNotification:
 
 @dataclass(slots=True, kw_only=True)
 class Browser:
+    """A browser with one subscription."""
+
     endpoint: str
     private: EllipticCurvePrivateKey = field(repr=False)
     secret: bytes = field(repr=False)
     key: str
     """Application server key of the subscription."""
-    online: bool = True
+    is_online: bool = True
     is_revoked: bool = False
     """Whether the user has revoked the permission."""
-    unreadable: int = 0
+    unreadable_count: int = 0
+    """Number of messages that could not be decrypted or parsed."""
 
     @property
     def subscription(self) -> WebSubscription:
@@ -92,5 +95,5 @@ class Browser:
             message = json.loads(decrypt(body, self.private, self.secret))
             return ShownNotification(title=message["title"], tag=message["tag"], language=message["lang"])
         except (ValueError, KeyError, TypeError):
-            self.unreadable += 1
+            self.unreadable_count += 1
             return None

@@ -9,15 +9,15 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
-from notifier.adapters.push import fakes as development
+from notifier.adapters.push import fakes as test_credentials
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription
 
 MAX_DEVICES = 100_000
-"""Maximum number of devices that are remembered. The oldest are forgotten.
+"""Most devices that are remembered. The oldest are forgotten.
 
-The limit keeps the fake small: a benchmark sends to a million devices and measures memory.
+The limit keeps the fake small, because a benchmark sends to a million devices and measures memory.
 """
 
 
@@ -56,7 +56,7 @@ class FakePhones:
     by_token: "OrderedDict[str, FakePhone]" = field(default_factory=OrderedDict)
     alert_count: int = 0
     duplicate_count: int = 0
-    """Number of repeated ids on the same device."""
+    """Number of alerts whose id had already arrived on the same device."""
     listener: AlertListener = ignore_alert
 
     def __getitem__(self, token: str) -> FakePhone:
@@ -67,26 +67,26 @@ class FakePhones:
         phone = self.by_token.setdefault(token, FakePhone())
         if len(self.by_token) > MAX_DEVICES:
             self.by_token.popitem(last=False)
-        self.listener(
-            token, collapse_id=collapse_id, text=text, id=id
-        )  # first: if it raises, the alert is not accepted
+        # Call it before counting: if it raises, the alert is not accepted.
+        self.listener(token, collapse_id=collapse_id, text=text, id=id)
         self.alert_count += 1
         self.duplicate_count += not phone.ring(collapse_id=collapse_id, text=text, id=id)
 
 
-# Addresses of the fixture's users, computed from the member number only. So the loader of a store and the fake devices
-# need no shared data.
+# Addresses of the fixture's users, computed from the member number only. Thus the loader and the fake devices share no
+# data.
 #
 # Stored browser endpoints have the host of a real push service. The sender for fakes redirects all of them to the fake.
 
-TOPIC = "com.example.notifier"
-ORIGIN = "https://updates.push.services.mozilla.com"
-PATH = "/wpush/v2/fixture-"
+APNS_TOPIC = "com.example.notifier"
+PUSH_SERVICE_ORIGIN = "https://updates.push.services.mozilla.com"
+ENDPOINT_PATH_PREFIX = "/wpush/v2/fixture-"
+"""Path of a fixture user's endpoint, without the member number."""
 MAX_CACHED_BROWSERS = 100_000
-"""Maximum number of cached browsers. Deriving the keys of one takes 60 µs."""
+"""Most cached browsers. To derive the keys of a browser takes 60 µs."""
 _CURVE_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """Order of the curve P-256. Private keys are smaller."""
-_BY_NUMBER = re.compile(rf"(?:{re.escape(PATH)}|fixture-)(\d{{1,18}})")
+_BY_NUMBER = re.compile(rf"(?:{re.escape(ENDPOINT_PATH_PREFIX)}|fixture-)(\d{{1,18}})")
 _BY_TOKEN = re.compile(r"0{48}([0-9a-f]{16})")
 
 
@@ -99,24 +99,24 @@ def fixture_fcm_token(member: int) -> str:
 
 
 def fixture_subscription(origin: str, member: int) -> WebSubscription:
-    return browser(origin, f"{PATH}{member}").subscription
+    return browser(origin, f"{ENDPOINT_PATH_PREFIX}{member}").subscription
 
 
-def fixture_address(platform: Platform, member: int, *, origin: str = ORIGIN) -> Address:
+def fixture_address(platform: Platform, member: int, *, origin: str = PUSH_SERVICE_ORIGIN) -> Address:
     match platform:
         case Platform.APNS:
-            return AppleToken(token=fixture_apns_token(member), topic=TOPIC)
+            return AppleToken(token=fixture_apns_token(member), topic=APNS_TOPIC)
         case Platform.FCM:
             return FirebaseToken(token=fixture_fcm_token(member))
         case Platform.WEB:
             return fixture_subscription(origin, member)
 
 
-def member_of(to: str) -> Member | None:
-    """Return the member of a token or endpoint path, or None if it is not of the fixture."""
-    if match := _BY_NUMBER.fullmatch(to):
+def member_of(address: str) -> Member | None:
+    """Return the member of a fixture user's token or endpoint path, or None for any other address."""
+    if match := _BY_NUMBER.fullmatch(address):
         return Member(int(match[1]))
-    if match := _BY_TOKEN.fullmatch(to):
+    if match := _BY_TOKEN.fullmatch(address):
         return Member(int(match[1], 16))
     return None
 
@@ -129,5 +129,5 @@ def browser(origin: str, path: str) -> Browser:
         endpoint=origin + path,
         private=derive_private_key(number, SECP256R1()),
         secret=blake2s(b"auth" + path.encode()).digest()[:16],
-        key=development.fake_vapid().public,
+        key=test_credentials.fake_vapid().public,
     )

@@ -33,10 +33,11 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         *("event_time", "local_only", "notification_priority", "visibility", "notification_count", "image"),
     ),
 }
+"""Known fields by the path of their object. Objects that are not listed may have any field."""
 TOKEN = re.compile(r"[\w-]{11,64}:[\w-]{32,512}|fixture-\d{1,18}", flags=re.ASCII)
 """Google's registration tokens, and those of the fixture's users."""
 FID = re.compile(r"[c-f][\w-]{21}", flags=re.ASCII)
-"""Installation id: 22 characters of base64url that start with the bits 0111."""
+"""Firebase installation ids: 22 characters of base64url that start with the bits 0111."""
 _TTL = re.compile(r"(\d{1,9})(?:\.\d{1,9})?s")
 
 
@@ -148,13 +149,13 @@ class FcmError:
 @dataclass(slots=True, kw_only=True)
 class FakeFcm:
     project: str
-    grants: TokenEndpoint
+    token_endpoint: TokenEndpoint
     clock: Clock
     script: ProviderScript = field(default_factory=ProviderScript)
     phones: FakePhones = field(default_factory=FakePhones)
     """Devices by registration token or installation id."""
     response_counts: Counter[str] = field(default_factory=Counter)
-    """Number of responses by error, or "Accepted". Access token requests do not count."""
+    """Number of responses to messages by error, or "Accepted"."""
     _removed: set[str] = field(default_factory=set)
     _started: datetime = field(init=False)
 
@@ -169,39 +170,39 @@ class FakeFcm:
 
     def answer(self, post: Post) -> Reply:
         """Answer one request. Not thread-safe."""
-        if post.path == urlsplit(self.grants.audience).path:
-            return self.grants.answer(post, self.clock.now())
+        if post.path == urlsplit(self.token_endpoint.audience).path:
+            return self.token_endpoint.answer(post, self.clock.now())
         outcome = self._outcome(post)
         if isinstance(outcome, FcmError):
             self.response_counts[outcome.fcm_code or outcome.code] += 1
             return _refusal(outcome)
         self.response_counts["Accepted"] += 1
         name = f"projects/{self.project}/messages/{self.phones.alert_count}"
-        # FCM messages have no id from the sender. The tag serves as id; without a tag each message is distinct.
+        # A sender gives a message no id, so the tag serves as one. A message without a tag is never a repeated one.
         self.phones.ring(outcome.target, collapse_id=outcome.tag or name, text=outcome.text, id=outcome.tag or name)
         return Reply(status=200, headers=_JSON, body=json.dumps({"name": name}).encode())
 
     def _outcome(self, post: Post) -> FcmMessage | FcmError:
         now = self.clock.now()
-        since = now - self._started
+        uptime = now - self._started
         path = _PATH.fullmatch(post.path)
-        if self.script.down.is_active(since):
+        if self.script.down.is_active(uptime):
             return FcmError(status=503, code="UNAVAILABLE", message="The service is currently unavailable.")
         if not path:
             return FcmError(status=404, code="NOT_FOUND", message="Requested entity was not found.")
-        if not self.grants.is_valid(dict(post.headers).get("authorization", ""), now):
+        if not self.token_endpoint.is_valid(dict(post.headers).get("authorization", ""), now):
             message = "Request had invalid authentication credentials."
             return FcmError(status=401, code="UNAUTHENTICATED", message=message)
         if path[1] != self.project:
             message = "Permission 'cloudmessaging.messages.create' denied on resource."
             return FcmError(status=403, code="PERMISSION_DENIED", message=message)
-        return self._apply_script(parse_message(post.body), since)
+        return self._apply_script(parse_message(post.body), uptime)
 
-    def _apply_script(self, message: FcmMessage | FieldError, since: timedelta) -> FcmMessage | FcmError:
+    def _apply_script(self, message: FcmMessage | FieldError, uptime: timedelta) -> FcmMessage | FcmError:
         if isinstance(message, FieldError):
             return FcmError(status=400, code="INVALID_ARGUMENT", message=message.message, field=message.field)
-        if self.script.limited.is_active(since):
-            seconds = retry_after(self.script.limited, since)
+        if self.script.limited.is_active(uptime):
+            seconds = retry_after(self.script.limited, uptime)
             return FcmError(status=429, code="RESOURCE_EXHAUSTED", fcm_code="QUOTA_EXCEEDED", retry_after=seconds)
         if self.script.is_elsewhere(message.target):
             return FcmError(

@@ -10,15 +10,15 @@ from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
-from notifier.adapters.push import fakes as development
+from notifier.adapters.push import fakes as test_credentials
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers.apns import FakeApns, TokenCheck
 from notifier.devkit.fake_providers.behavior import Behavior, ProviderScript
-from notifier.devkit.fake_providers.devices import ORIGIN, FakePhones, browser
+from notifier.devkit.fake_providers.devices import PUSH_SERVICE_ORIGIN, FakePhones, browser
 from notifier.devkit.fake_providers.fcm import FakeFcm
 from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.devkit.fake_providers.webpush import FakePushService
-from notifier.devkit.http2.connection import ConnectionCounts
+from notifier.devkit.http2.connection import ServerCounts
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.domain.ids import Platform
 from notifier.ports.coordination import Clock
@@ -27,17 +27,17 @@ from notifier.ports.push import NoReply, Post, Reply
 # Log of arrived alerts, one JSON line each, for operators and checks.
 
 MAX_REMEMBERED_ALERTS = 200_000
-"""Maximum number of recent alerts that are remembered to detect repeated ones. They take some 30 MB."""
+"""Number of latest alerts that are remembered to detect repeated ones. They take some 30 MB."""
 MAX_READ_BYTES = 64 << 20
-"""Bytes at the end of an existing file to read after a restart."""
+"""How much of the end of an existing file is read after a restart."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AlertLog:
-    """Writes the alerts of one platform. Several platforms share a file; each line is written at once."""
+    """Writes the alerts of one platform to a file, which several platforms may share."""
 
     out: BinaryIO
-    """Unbuffered and in append mode, so that readers see complete lines."""
+    """Unbuffered and in append mode, so that each line is written whole and lines of several fakes never mix."""
     platform: Platform
     clock: Clock
     _seen: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
@@ -45,7 +45,7 @@ class AlertLog:
     def remember(self, file: Path) -> None:
         """Load the alerts of earlier runs from the file.
 
-        If the fake was killed amid a line, terminate that line first, or the next one would be unreadable as well.
+        If the fake was killed amid a line, terminate that line first. The next line would otherwise continue it.
         """
         if not _ends_with_newline(file):
             self.out.write(b"\n")
@@ -90,7 +90,7 @@ def _earlier_alerts(file: Path, platform: Platform) -> Iterator[tuple[str, str]]
                 alert = json.loads(line)
                 if alert["platform"] == platform:
                     yield alert["to"], alert["id"]
-            except (ValueError, KeyError, TypeError):  # an incomplete line, or one of other software
+            except (ValueError, KeyError, TypeError):  # an incomplete line, or a line of other software
                 continue
 
 
@@ -98,7 +98,9 @@ Fake = FakeApns | FakeFcm | FakePushService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hosted:
+class HostedFake:
+    """A fake provider and the server that runs it."""
+
     platform: Platform
     fake: Fake
     server: Http2Server
@@ -117,12 +119,12 @@ class Hosted:
         return self.fake.phones.alert_count
 
     @property
-    def connection_counts(self) -> ConnectionCounts:
+    def connection_counts(self) -> ServerCounts:
         return self.server.counts
 
 
 @contextmanager
-def hosted(
+def host_fake(
     platform: Platform,
     behavior: Behavior | None = None,
     *,
@@ -130,8 +132,8 @@ def hosted(
     out: Path | None = None,
     certificate: Path | None = None,
     clock: Clock | None = None,
-) -> Iterator[Hosted]:
-    """Run a fake provider until the block ends. With `out` it appends a line per alert to that file.
+) -> Iterator[HostedFake]:
+    """Run a fake provider until the block ends. It appends a line per alert to the file `out`, if there is one.
 
     Raises OSError if it cannot listen or write.
     """
@@ -140,35 +142,37 @@ def hosted(
         fake = create_fake(platform, chosen_behavior.script, phones, used_clock)
         handler = _with_stalls(fake, chosen_behavior, used_clock, used_clock.now())
         with serving(handler, chosen_behavior.http2, certificate=certificate, port=port) as server:
-            yield Hosted(platform=platform, fake=fake, server=server)
+            yield HostedFake(platform=platform, fake=fake, server=server)
 
 
 def create_fake(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
     """Create a fake that accepts the public test credentials and any device.
 
-    It does not reject unknown devices: a sender that uses a fake by mistake would delete its real devices.
+    It does not reject unknown devices. Otherwise a sender that uses a fake by mistake would delete its real devices.
     """
     match platform:
         case Platform.APNS:
-            key = development.fake_apple_key()
-            bearers = TokenCheck(keys={key.key_id: key.key.public_key()}, team=key.team_id)
-            return FakeApns(bearers=bearers, topics=frozenset(), clock=clock, script=script, phones=phones)
+            key = test_credentials.fake_apple_key()
+            token_check = TokenCheck(keys={key.key_id: key.key.public_key()}, team=key.team_id)
+            return FakeApns(token_check=token_check, topics=frozenset(), clock=clock, script=script, phones=phones)
         case Platform.FCM:
-            account = development.fake_service_account()
-            grants = TokenEndpoint(
+            account = test_credentials.fake_service_account()
+            token_endpoint = TokenEndpoint(
                 email=account.email,
                 key_id=account.key_id,
                 key=account.key.public_key(),
                 audience=account.audience,
             )
-            return FakeFcm(project=account.project, grants=grants, clock=clock, script=script, phones=phones)
+            return FakeFcm(
+                project=account.project, token_endpoint=token_endpoint, clock=clock, script=script, phones=phones
+            )
         case Platform.WEB:
             return FakePushService(
                 clock=clock,
                 script=script,
                 phones=phones,
                 accepts_any_host=True,
-                unknown_browser=lambda path: browser(ORIGIN, path),
+                find_unknown_browser=lambda path: browser(PUSH_SERVICE_ORIGIN, path),
             )
 
 

@@ -12,39 +12,44 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from notifier.ports.push import Post, Reply
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-SCOPES = ("https://www.googleapis.com/auth/firebase.messaging", "https://www.googleapis.com/auth/cloud-platform")
+ACCEPTED_SCOPES = (
+    "https://www.googleapis.com/auth/firebase.messaging",
+    "https://www.googleapis.com/auth/cloud-platform",
+)
 MAX_ASSERTION_LIFETIME = timedelta(hours=1)
 MAX_CLOCK_SKEW = timedelta(minutes=5)
 
 
 @dataclass(slots=True, kw_only=True)
 class TokenEndpoint:
+    """Token endpoint of one service account. It accepts JWTs that the account's key has signed."""
+
     email: str
     key_id: str
     key: RSAPublicKey
     audience: str
     lifetime: timedelta = timedelta(seconds=3_599)
     """Lifetime of an access token, as at Google."""
-    issued: dict[str, datetime] = field(default_factory=dict)
-    """Expiry times by issued token."""
+    expiry_by_token: dict[str, datetime] = field(default_factory=dict)
+    """Expiry times of all issued access tokens."""
 
     def answer(self, post: Post, now: datetime) -> Reply:
         refusal = self._refusal(post, now)
         if refusal is not None:
             error, description = refusal
             return _reply(400, {"error": error, "error_description": description})
-        token = "ya29." + blake2s(f"{self.email}/{len(self.issued)}".encode(), digest_size=16).hexdigest()
-        self.issued[token] = now + self.lifetime
+        token = "ya29." + blake2s(f"{self.email}/{len(self.expiry_by_token)}".encode(), digest_size=16).hexdigest()
+        self.expiry_by_token[token] = now + self.lifetime
         lifetime_seconds = int(self.lifetime.total_seconds())
         return _reply(200, {"access_token": token, "expires_in": lifetime_seconds, "token_type": "Bearer"})
 
     def is_valid(self, authorization: str, now: datetime) -> bool:
         scheme, _, token = authorization.partition(" ")
-        return scheme.lower() == "bearer" and token in self.issued and now < self.issued[token]
+        return scheme.lower() == "bearer" and token in self.expiry_by_token and now < self.expiry_by_token[token]
 
     def revoke(self) -> None:
         """Revoke all issued tokens."""
-        self.issued = dict.fromkeys(self.issued, datetime.min.replace(tzinfo=UTC))
+        self.expiry_by_token = dict.fromkeys(self.expiry_by_token, datetime.min.replace(tzinfo=UTC))
 
     def _refusal(self, post: Post, now: datetime) -> tuple[str, str] | None:
         """Return error code and description, or None if the request is valid."""
@@ -70,7 +75,7 @@ class TokenEndpoint:
             return "invalid_grant", "Invalid JWT: Failed audience check or malformed."
         if kid != self.key_id or claims.get("iss") != self.email:
             return "invalid_grant", "Invalid grant: account not found"
-        if not {*str(claims.get("scope")).split()} & {*SCOPES}:
+        if not {*str(claims.get("scope")).split()} & {*ACCEPTED_SCOPES}:
             return "invalid_scope", "Invalid OAuth scope or ID token audience provided."
         if expires - issued > MAX_ASSERTION_LIFETIME or not issued - MAX_CLOCK_SKEW <= now <= expires:
             return (

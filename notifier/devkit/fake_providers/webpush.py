@@ -12,7 +12,12 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_priva
 from notifier.devkit.fake_providers.behavior import ProviderScript, retry_after
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.devices import FakePhones
-from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, RefusalDialect, fault, refusal
+from notifier.devkit.fake_providers.webpush_refusals import (
+    AuthorizationFault,
+    RefusalDialect,
+    authorization_fault,
+    refusal,
+)
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
@@ -21,7 +26,7 @@ DEFAULT_MAX_BODY_BYTES = 4_096
 MAX_TTL_SECONDS = 2_592_000
 URGENCIES = ("very-low", "low", "normal", "high")
 _TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
-"""Topics that Apple accepts: valid base64url only."""
+"""Topics that Apple accepts. They are the strictest: valid base64url only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +41,11 @@ class FakePushService:
     origin: str = "https://updates.push.services.mozilla.com"
     dialect: RefusalDialect = RefusalDialect.MOZILLA
     accepts_any_host: bool = False
-    """Whether it represents all push services, and so accepts requests for any host."""
-    unknown_browser: Callable[[str], Browser | None] = lambda _: None
-    """Returns the browser of a path without a subscription, or None."""
+    """Whether it stands for all push services: it accepts requests for any host."""
+    find_unknown_browser: Callable[[str], Browser | None] = lambda _: None
+    """Called for a path that is not in `browsers`. Returns its browser, or None if the path has no subscription."""
     script: ProviderScript = field(default_factory=ProviderScript)
-    """Here `elsewhere` means subscriptions with another application server key."""
+    """Tokens that are elsewhere are here subscriptions with another application server key."""
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     redirect: str = ""
     """Target of a redirect for all requests; empty for none."""
@@ -72,7 +77,7 @@ class FakePushService:
 
     def bring_online(self, browser: Browser) -> None:
         """Bring a browser online and deliver its stored messages that have not expired."""
-        browser.online = True
+        browser.is_online = True
         for stored in self._stored.pop(browser.endpoint, {}).values():
             if self.clock.now() < stored.expires_at:
                 self._show(browser, stored.body)
@@ -84,37 +89,38 @@ class FakePushService:
         return reply
 
     def _refusal(self, post: Post, headers: Mapping[str, str], now: datetime) -> Reply | None:
-        since, limited = now - self._started, self.script.limited
+        uptime, limited = now - self._started, self.script.limited
         browser = self._browser(post.path)
-        if self.script.down.is_active(since):
+        if self.script.down.is_active(uptime):
             return refusal(self.dialect, 503)
         if self.redirect:
             return Reply(status=307, headers={"location": self.redirect})
         if browser is None or not (self.accepts_any_host or post.origin.removesuffix(":443") == self.origin):
             return refusal(self.dialect, 404)
-        if (authorization_fault := self._fault(post, browser, headers, now)) is not None:
-            return refusal(self.dialect, authorization_fault)
+        if (fault := self._authorization_fault(post, browser, headers, now)) is not None:
+            return refusal(self.dialect, fault)
         if browser.is_revoked or self.script.is_gone(post.path):
             return refusal(self.dialect, 410)
         if len(post.body) > self.max_body_bytes:
             return refusal(self.dialect, 413)
         if len(headers) < len(post.headers) or not _are_well_formed(headers):
             return refusal(self.dialect, 400)
-        return refusal(self.dialect, 429, after=retry_after(limited, since)) if limited.is_active(since) else None
+        return refusal(self.dialect, 429, after=retry_after(limited, uptime)) if limited.is_active(uptime) else None
 
     def _browser(self, path: str) -> Browser | None:
-        return self.browsers.get(path) or self.unknown_browser(path)
+        return self.browsers.get(path) or self.find_unknown_browser(path)
 
-    def _fault(
+    def _authorization_fault(
         self, post: Post, browser: Browser, headers: Mapping[str, str], now: datetime
     ) -> AuthorizationFault | None:
-        fault_ = fault(headers.get("authorization"), None if self.accepts_any_host else self.origin, browser.key, now)
-        return fault_ or (AuthorizationFault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
+        origin = None if self.accepts_any_host else self.origin
+        fault = authorization_fault(headers.get("authorization"), origin, browser.key, now)
+        return fault or (AuthorizationFault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
 
     def _accept(self, post: Post) -> Reply:
         browser, headers = self._browser(post.path), dict(post.headers)
         assert browser is not None  # `_refusal` has refused unknown paths
-        if browser.online:
+        if browser.is_online:
             self._show(browser, post.body)
         elif seconds := int(headers["ttl"]):
             messages = self._stored.setdefault(browser.endpoint, {})

@@ -13,58 +13,61 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 
 from notifier.ports.push import Reply
 
-MAX_LIFETIME = timedelta(hours=24)
+MAX_TOKEN_LIFETIME = timedelta(hours=24)
 _VAPID = re.compile(r"vapid t=([\w-]+\.[\w-]+\.[\w-]+), ?k=([\w-]+)", re.ASCII)
 _SUBJECT = re.compile(r"mailto:[^@\s<>]+@[^@\s<>]+\.[a-z]+|https://[^\s<>@/]+\.[a-z]+(/\S*)?", re.ASCII)
 
 
 class AuthorizationFault(StrEnum):
     MISSING = "missing authorization"
-    UNREADABLE = "not a VAPID header"
-    FORGED = "not signed by the key that it names"
-    ELSEWHERE = "issued for another push service"
-    OVER = "expired, or valid for more than a day"
-    NOBODY = "subject is not a contact address"
+    MALFORMED = "not a VAPID header"
+    WRONG_SIGNATURE = "not signed by the key that it names"
+    WRONG_AUDIENCE = "issued for another push service"
+    WRONG_EXPIRY = "expired, or valid for more than a day"
+    WRONG_SUBJECT = "subject is not a contact address"
     OTHER_KEY = "signed by another key than the subscription's"
 
 
-def fault(authorization: str | None, origin: str | None, key: str, now: datetime) -> AuthorizationFault | None:
+def authorization_fault(
+    authorization: str | None, origin: str | None, key: str, now: datetime
+) -> AuthorizationFault | None:
     """Return the fault of an authorization header, or None if it is valid.
 
-    `key` is the application server key of the subscription. Without an origin a token for any push service is valid.
+    `origin` is the push service for which the token must be issued; None accepts any. `key` is the application server
+    key of the subscription.
     """
     if authorization is None:
         return AuthorizationFault.MISSING
     if not (match := _VAPID.fullmatch(authorization)):
-        return AuthorizationFault.UNREADABLE
+        return AuthorizationFault.MALFORMED
     claims = _claims(*match.groups())
     if isinstance(claims, AuthorizationFault):
         return claims
     if match[2] != key:
         return AuthorizationFault.OTHER_KEY
-    return _fault_of(claims, origin, now)
+    return _claim_fault(claims, origin, now)
 
 
 def _claims(token: str, key: str) -> dict[str, Any] | AuthorizationFault:
     try:
         point = urlsafe_b64decode(key + "=" * (-len(key) % 4))
         public = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
-        # `_fault_of` checks expiry, by this service's clock, and audience, by exact comparison.
+        # `_claim_fault` checks expiry, by this service's clock, and audience, by exact comparison.
         return jwt.decode(token, key=public, algorithms=["ES256"], options={"verify_exp": False, "verify_aud": False})
     except jwt.InvalidSignatureError:
-        return AuthorizationFault.FORGED
+        return AuthorizationFault.WRONG_SIGNATURE
     except (ValueError, jwt.PyJWTError):
-        return AuthorizationFault.UNREADABLE
+        return AuthorizationFault.MALFORMED
 
 
-def _fault_of(claims: dict[str, Any], origin: str | None, now: datetime) -> AuthorizationFault | None:
+def _claim_fault(claims: dict[str, Any], origin: str | None, now: datetime) -> AuthorizationFault | None:
     expires, subject = claims.get("exp"), claims.get("sub")
     if origin is not None and claims.get("aud") != origin:
-        return AuthorizationFault.ELSEWHERE
-    if not isinstance(expires, int) or not now.timestamp() < expires <= (now + MAX_LIFETIME).timestamp():
-        return AuthorizationFault.OVER
+        return AuthorizationFault.WRONG_AUDIENCE
+    if not isinstance(expires, int) or not now.timestamp() < expires <= (now + MAX_TOKEN_LIFETIME).timestamp():
+        return AuthorizationFault.WRONG_EXPIRY
     if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
-        return AuthorizationFault.NOBODY
+        return AuthorizationFault.WRONG_SUBJECT
     return None
 
 
@@ -77,7 +80,7 @@ class RefusalDialect(StrEnum):
     MOZILLA = "mozilla"
 
 
-REASONS: Mapping[int, str] = {
+APPLE_REASONS: Mapping[int, str] = {
     400: "BadWebPushRequest",
     404: "BadPath",
     410: "Unregistered",
@@ -85,14 +88,12 @@ REASONS: Mapping[int, str] = {
     429: "TooManyRequests",
     503: "ServiceUnavailable",
 }
-"""Apple's reasons by status."""
-ERRNOS: Mapping[int, int] = {400: 111, 401: 109, 404: 102, 410: 103, 413: 104, 429: 201, 503: 201}
-"""Mozilla's error numbers by status."""
-OTHER_KEY_RESPONSE = (
+MOZILLA_ERRNOS: Mapping[int, int] = {400: 111, 401: 109, 404: 102, 410: 103, 413: 104, 429: 201, 503: 201}
+GOOGLE_OTHER_KEY_RESPONSE = (
     "the VAPID credentials in the authorization header do not correspond to the credentials used to create the "
     "subscriptions.\n"
 )
-"""Google's response to another key. To any other token error it responds "invalid JWT provided"."""
+"""Google's response to OTHER_KEY. To every other fault it responds "invalid JWT provided"."""
 
 
 def refusal(dialect: RefusalDialect, cause: int | AuthorizationFault, *, after: str = "") -> Reply:
@@ -105,13 +106,13 @@ def refusal(dialect: RefusalDialect, cause: int | AuthorizationFault, *, after: 
     return Reply(status=status, headers={"retry-after": after} if after else {}, body=body.encode())
 
 
-def _authorization_refusal(dialect: RefusalDialect, authorization_fault: AuthorizationFault) -> tuple[int, str]:
-    is_other_key = authorization_fault is AuthorizationFault.OTHER_KEY
+def _authorization_refusal(dialect: RefusalDialect, fault: AuthorizationFault) -> tuple[int, str]:
+    is_other_key = fault is AuthorizationFault.OTHER_KEY
     match dialect:
         case RefusalDialect.APPLE:
             return 403, json.dumps({"reason": "VapidPkHashMismatch" if is_other_key else "BadJwtToken"})
         case RefusalDialect.GOOGLE:
-            return 403, OTHER_KEY_RESPONSE if is_other_key else "invalid JWT provided\n"
+            return 403, GOOGLE_OTHER_KEY_RESPONSE if is_other_key else "invalid JWT provided\n"
         case RefusalDialect.MOZILLA:
             return 401, _status_body(dialect, 401)
 
@@ -119,8 +120,10 @@ def _authorization_refusal(dialect: RefusalDialect, authorization_fault: Authori
 def _status_body(dialect: RefusalDialect, status: int) -> str:
     match dialect:
         case RefusalDialect.APPLE:
-            return json.dumps({"reason": REASONS[status]})
+            return json.dumps({"reason": APPLE_REASONS[status]})
         case RefusalDialect.GOOGLE:
             return f"<HTML>\n<HEAD>\n<TITLE>Error {status}</TITLE>\n</HEAD>\n</HTML>\n"
         case RefusalDialect.MOZILLA:
-            return json.dumps({"code": status, "errno": ERRNOS[status], "error": "refused", "message": "refused"})
+            return json.dumps(
+                {"code": status, "errno": MOZILLA_ERRNOS[status], "error": "refused", "message": "refused"}
+            )

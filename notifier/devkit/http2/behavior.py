@@ -7,15 +7,15 @@ from datetime import timedelta
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http2Behavior:
     max_concurrent_streams: int | None = 1_000
-    """Concurrent streams per connection. FCM allows 100, and Apple as few as 1. None: not announced."""
+    """Concurrent streams per connection. FCM allows 100, and Apple sometimes only 1. None: no limit is announced."""
     latency: timedelta = timedelta(0)
     """Delay between a request and its response."""
     goaway_after: int | None = None
-    """Send GOAWAY at this request of each connection. It is the last one processed; close after the open responses."""
+    """Number of processed requests after which a connection sends GOAWAY. It closes after the open responses."""
     cut_after: int | None = None
-    """Process this request of each connection, then close the connection. Open requests get no response."""
+    """Number of processed requests after which a connection closes. Open requests get no response."""
     refuse_first_streams: int = 0
-    """Number of first streams of each connection that are refused (REFUSED_STREAM)."""
+    """How many of each connection's first streams are refused (REFUSED_STREAM)."""
     never_responds: bool = False
     """Whether requests are processed without a response."""
     ignores_pings: bool = False
@@ -25,4 +25,4 @@ class Http2Behavior:
     initial_window: int = 65_535
     """Initial flow-control window in bytes for the body of a request."""
     window_update_delay: timedelta = timedelta(0)
-    """Delay of window updates."""
+    """Delay between the data of a request and the window update for it."""

@@ -14,25 +14,25 @@ from notifier.devkit.http2.streams import CONNECTION_WINDOW, RequestReceiver, Re
 from notifier.ports.push import NoReply, Post, Reply
 
 RequestHandler = Callable[[Post], Reply | NoReply]
-"""Handler of requests. A NoReply that `may_have_arrived` stands for a request that was processed without a response.
-Any other NoReply refuses the stream."""
+"""Handler of requests. With a NoReply the client gets no response if `may_have_arrived` is set, else REFUSED_STREAM."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class ConnectionCounts:
+class ServerCounts:
     """Statistics of a server, over all of its connections."""
 
     connections: int = 0
     processed: int = 0
+    """Number of processed requests."""
     max_streams: int = 0
     """Maximum number of concurrent streams on one connection."""
     violations: int = 0
     """Connections on which the client violated the protocol."""
 
 
-class ServerConnectionLike(Protocol):
+class AnyServerConnection(Protocol):
     """A connection of any HTTP version."""
 
     def send_settings_now(self) -> None: ...
@@ -46,8 +46,8 @@ class ServerState:
 
     handler: RequestHandler
     behavior: Http2Behavior
-    counts: ConnectionCounts = field(default_factory=ConnectionCounts)
-    connections: set[ServerConnectionLike] = field(default_factory=set)
+    counts: ServerCounts = field(default_factory=ServerCounts)
+    connections: set[AnyServerConnection] = field(default_factory=set)
 
     def answer(self, post: Post) -> Reply | NoReply:
         try:
@@ -67,13 +67,14 @@ class ServerConnection(asyncio.Protocol):
         self._open_streams: set[int] = set()
         """Streams without a complete response."""
         self._unacknowledged_settings: deque[int | None] = deque()
-        """Stream limits in SETTINGS that the client has not acknowledged yet. They are not enforced until then."""
+        """Stream limits of the SETTINGS that the client has not acknowledged yet. A limit applies from then on."""
         self._stream_limit: int | None = None
         self._delayed_replies: list[tuple[int, Reply]] = []
-        self._requests_received = self._highest_stream = 0
-        """Number of processed requests, and their highest stream. A stream with a slow body may come later."""
+        self._processed_requests = 0
+        self._highest_processed_stream = 0
+        """The last processed request may have a lower stream, because its body took longer."""
         self._last_stream: int | None = None
-        """Last stream of a GOAWAY. Higher streams are not processed."""
+        """Last stream of the GOAWAY that was sent. Higher streams are not processed."""
         self._is_closing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -97,8 +98,8 @@ class ServerConnection(asyncio.Protocol):
             self._process(data)
         except Violation as violation:
             self._server.counts.violations += 1
-            self._output.append(frames.goaway(self._receiver.last, violation.code))
-            self._end()
+            self._output.append(frames.goaway(self._receiver.last_stream, violation.code))
+            self._close_on_flush()
         self._flush()
 
     def queue_settings(self) -> None:
@@ -139,7 +140,7 @@ class ServerConnection(asyncio.Protocol):
             self._delayed_replies = []
 
     def _on_headers(self, stream: int, flags: int, block: bytes) -> None:
-        is_new = stream > self._receiver.last
+        is_new = stream > self._receiver.last_stream
         request = self._receiver.headers(stream, flags, block)
         if is_new:
             self._open_streams.add(stream)
@@ -164,9 +165,9 @@ class ServerConnection(asyncio.Protocol):
             self._respond(request)
         elif stream in self._open_streams:
             pause = self._server.behavior.window_update_delay.total_seconds()
-            asyncio.get_running_loop().call_later(pause, self._take_more, stream, len(payload))
+            asyncio.get_running_loop().call_later(pause, self._widen_window, stream, len(payload))
 
-    def _take_more(self, stream: int, size: int) -> None:
+    def _widen_window(self, stream: int, size: int) -> None:
         self._output.append(frames.window_update(stream, size))
         self._flush()
 
@@ -175,14 +176,14 @@ class ServerConnection(asyncio.Protocol):
             self._forget(request.stream)
             return
         post, behavior = request.post(), self._server.behavior
-        self._requests_received += 1
-        self._highest_stream = max(self._highest_stream, request.stream)
+        self._processed_requests += 1
+        self._highest_processed_stream = max(self._highest_processed_stream, request.stream)
         self._server.counts.processed += 1
         reply = self._handle(post)
-        if self._requests_received == behavior.goaway_after:
-            self._last_stream = self._highest_stream
+        if self._processed_requests == behavior.goaway_after:
+            self._last_stream = self._highest_processed_stream
             self._output.append(frames.goaway(self._last_stream, frames.NO_ERROR))
-        if self._requests_received == behavior.cut_after:
+        if self._processed_requests == behavior.cut_after:
             self._cut()
         elif isinstance(reply, NoReply):
             if not reply.may_have_arrived:
@@ -211,7 +212,7 @@ class ServerConnection(asyncio.Protocol):
         self._sender.reply(stream, reply)
         self._open_streams.discard(stream)
         if self._last_stream is not None and not self._open_streams:
-            self._end()
+            self._close_on_flush()
 
     def _forget(self, stream: int) -> None:
         self._open_streams.discard(stream)
@@ -222,9 +223,9 @@ class ServerConnection(asyncio.Protocol):
         """Close the connection and drop all queued frames except a GOAWAY."""
         self._output[:] = [] if self._last_stream is None else [frames.goaway(self._last_stream, frames.NO_ERROR)]
         self._delayed_replies = []
-        self._end()
+        self._close_on_flush()
 
-    def _end(self) -> None:
+    def _close_on_flush(self) -> None:
         self._is_closing = True
 
     def _flush(self) -> None:
@@ -245,7 +246,7 @@ class ServerConnection(asyncio.Protocol):
             return
         for name, value in frames.read_settings(payload):
             if name == frames.INITIAL_WINDOW_SIZE:
-                self._sender.resize(value)
+                self._sender.set_initial_window(value)
         self._output.append(frame(frames.SETTINGS, frames.ACK, 0))
 
     def _on_ping(self, flags: int, stream: int, payload: bytes) -> None:
@@ -253,7 +254,7 @@ class ServerConnection(asyncio.Protocol):
             self._output.append(frame(frames.PING, frames.ACK, 0, payload[:8]))
 
     def _on_window(self, flags: int, stream: int, payload: bytes) -> None:
-        self._sender.widen(stream, frames.read_uint32(payload))
+        self._sender.add_window(stream, frames.read_uint32(payload))
 
 
 _HANDLERS: dict[int, Callable[[ServerConnection, int, int, bytes], None]] = {

@@ -9,11 +9,11 @@ from notifier.devkit.http2.streams import MAX_BODY_BYTES
 from notifier.ports.push import NoReply, Post, Reply
 
 HEADER_END = b"\r\n\r\n"
-PHRASES = {status.value: status.phrase for status in HTTPStatus}
+STATUS_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Http1(asyncio.Protocol):
-    """One HTTP/1.1 connection. It supports latency, stalls, `goaway_after` and `cut_after`.
+    """One HTTP/1.1 connection. Of the behavior it supports `latency`, `never_responds`, `goaway_after` and `cut_after`.
 
     A NoReply closes the connection, because HTTP/1.1 cannot refuse a single request without a response.
     """
@@ -21,7 +21,7 @@ class Http1(asyncio.Protocol):
     def __init__(self, server: ServerState) -> None:
         self._server = server
         self._received = bytearray()
-        self._requests_received = 0
+        self._processed_requests = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -70,11 +70,11 @@ class Http1(asyncio.Protocol):
     def _respond(self, post: Post) -> None:
         state = self._server
         state.counts.processed += 1
-        self._requests_received += 1
+        self._processed_requests += 1
         answer = state.answer(post)
-        if isinstance(answer, Reply) and self._requests_received == state.behavior.goaway_after:
+        if isinstance(answer, Reply) and self._processed_requests == state.behavior.goaway_after:
             answer = replace(answer, headers={**answer.headers, "connection": "close"})
-        if isinstance(answer, NoReply) or self._requests_received == state.behavior.cut_after:
+        if isinstance(answer, NoReply) or self._processed_requests == state.behavior.cut_after:
             self._transport.close()
         elif state.behavior.latency:
             pause = state.behavior.latency.total_seconds()
@@ -92,7 +92,7 @@ class Http1(asyncio.Protocol):
 def serialize(reply: Reply) -> bytes:
     headers = {**reply.headers, "content-length": str(len(reply.body))}
     lines = [
-        f"HTTP/1.1 {reply.status} {PHRASES.get(reply.status, '')}",
+        f"HTTP/1.1 {reply.status} {STATUS_PHRASES.get(reply.status, '')}",
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
     return "\r\n".join(lines).encode("latin-1") + HEADER_END + reply.body

@@ -12,17 +12,17 @@ from typing import Any
 
 from notifier.adapters.http2.frames import PREFACE
 from notifier.devkit.http2.behavior import Http2Behavior
-from notifier.devkit.http2.connection import ConnectionCounts, RequestHandler, ServerConnection, ServerState
+from notifier.devkit.http2.connection import RequestHandler, ServerConnection, ServerCounts, ServerState
 from notifier.devkit.http2.http1 import Http1
 
 # Detection of the HTTP version, by ALPN or by the first bytes.
 
-HTTP2_MARK = PREFACE[:4]
+HTTP2_PREFIX = PREFACE[:4]
 """`PRI `, which is not a method of HTTP/1.1."""
 
 
 class VersionDetection(asyncio.Protocol):
-    """A connection whose HTTP version is unknown. It is not counted, but is closed with the others."""
+    """A connection whose HTTP version is unknown. ServerCounts do not include it yet."""
 
     def __init__(self, server: ServerState) -> None:
         self._server = server
@@ -42,13 +42,13 @@ class VersionDetection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        if self._received.startswith(HTTP2_MARK):
+        if self._received.startswith(HTTP2_PREFIX):
             self._switch_to(ServerConnection(self._server))
-        elif not HTTP2_MARK.startswith(self._received):
+        elif not HTTP2_PREFIX.startswith(self._received):
             self._switch_to(Http1(self._server))
 
     def send_settings_now(self) -> None:
-        """Do nothing: the protocol is not known yet."""
+        """Do nothing: the HTTP version is not known yet."""
 
     def abort(self) -> None:
         self._transport.abort()
@@ -72,7 +72,7 @@ class Http2Server:
     _loop: asyncio.AbstractEventLoop
 
     @property
-    def counts(self) -> ConnectionCounts:
+    def counts(self) -> ServerCounts:
         return self._state.counts
 
     @property
@@ -107,9 +107,9 @@ def serving(
     certificate: Path | None = None,
     port: int = 0,
 ) -> Iterator[Http2Server]:
-    """Run a server until the block ends. `handler` is called in the server's thread.
+    """Run a server until the block ends. Its thread calls `handler`.
 
-    With `certificate`, a PEM file that includes the key, it uses TLS.
+    With `certificate`, a PEM file that includes the key, the server uses TLS.
     """
     state = ServerState(handler=handler, behavior=behavior)
     port_future: Future[int] = Future()

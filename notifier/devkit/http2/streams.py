@@ -10,7 +10,7 @@ from notifier.ports.push import Post, Reply
 
 CONNECTION_WINDOW = 1 << 24
 MAX_BODY_BYTES = 1 << 20
-"""Maximum bytes of a request. No provider accepts even a hundredth of it."""
+"""Largest body of a request. No provider accepts even a hundredth of it."""
 STATUS_200 = encode_fields([(":status", "200")])
 
 
@@ -54,7 +54,7 @@ class RequestReceiver:
     output: list[bytes]
     incomplete: dict[int, ServerRequest] = field(default_factory=dict)
     """Incomplete requests by stream."""
-    last: int = 0
+    last_stream: int = 0
     _decoder: Decoder = field(default_factory=Decoder)
     _unacknowledged_bytes: int = 0
 
@@ -63,9 +63,9 @@ class RequestReceiver:
         fields = self._decoder.decode(block)
         if stream in self.incomplete:  # trailers
             return self.incomplete.pop(stream) if flags & frames.END_STREAM else None
-        if not stream & 1 or stream <= self.last:
+        if not stream & 1 or stream <= self.last_stream:
             raise Violation(frames.PROTOCOL_ERROR, "stream id is not new")
-        self.last = stream
+        self.last_stream = stream
         request = ServerRequest(stream=stream, fields=fields)
         if flags & frames.END_STREAM:
             return request
@@ -93,10 +93,10 @@ class ResponseSender:
     output: list[bytes]
     window: int = frames.DEFAULT_WINDOW
     initial_window: int = frames.DEFAULT_WINDOW
-    waiting: dict[int, bytes] = field(default_factory=dict)
+    unsent: dict[int, bytes] = field(default_factory=dict)
     """Unsent parts of bodies by stream."""
     _windows: dict[int, int] = field(default_factory=dict)
-    """Send windows of streams with an unsent body."""
+    """Flow-control windows of the streams in `unsent`."""
     _has_sent_headers: bool = False
 
     def reply(self, stream: int, reply: Reply) -> None:
@@ -108,38 +108,38 @@ class ResponseSender:
         flags = frames.END_HEADERS | (0 if reply.body else frames.END_STREAM)
         self.output.append(frame(frames.HEADERS, flags, stream, block))
         if reply.body:
-            self.waiting[stream], self._windows[stream] = reply.body, self.initial_window
-            self._push(stream)
+            self.unsent[stream], self._windows[stream] = reply.body, self.initial_window
+            self._send(stream)
 
-    def widen(self, stream: int, increment: int) -> None:
-        if stream in self.waiting:
+    def add_window(self, stream: int, increment: int) -> None:
+        if stream in self.unsent:
             self._windows[stream] += increment
-            self._push(stream)
+            self._send(stream)
         elif not stream:
             self.window += increment
-            self._push_all([*self.waiting])
+            self._send_all([*self.unsent])
 
-    def resize(self, window: int) -> None:
+    def set_initial_window(self, window: int) -> None:
         for stream in self._windows:
             self._windows[stream] += window - self.initial_window
         self.initial_window = window
-        self._push_all([*self.waiting])
+        self._send_all([*self.unsent])
 
     def forget(self, stream: int) -> None:
-        self.waiting.pop(stream, None)
+        self.unsent.pop(stream, None)
         self._windows.pop(stream, None)
 
-    def _push_all(self, streams: Iterable[int]) -> None:
+    def _send_all(self, streams: Iterable[int]) -> None:
         for stream in streams:
-            self._push(stream)
+            self._send(stream)
 
-    def _push(self, stream: int) -> None:
-        body = self.waiting[stream]
+    def _send(self, stream: int) -> None:
+        body = self.unsent[stream]
         while (size := min(len(body), self.window, self._windows[stream], frames.DEFAULT_FRAME_SIZE)) > 0:
             chunk, body = body[:size], body[size:]
             self.window -= size
             self._windows[stream] -= size
             self.output.append(frame(frames.DATA, 0 if body else frames.END_STREAM, stream, chunk))
-        self.waiting[stream] = body
+        self.unsent[stream] = body
         if not body:
             self.forget(stream)

@@ -11,7 +11,7 @@ from benchmarks.audience import directory as naming
 from benchmarks.audience.alternatives import BloomFilter, BloomFilters, FollowerTable
 from benchmarks.audience.compare import BitmapSource
 from benchmarks.audience.large_universe import UniverseCase, figures, measure_case
-from benchmarks.fanout.slices import GROWTH_MB, LOOKS
+from benchmarks.fanout.slices import GROWTH_MB, SAMPLES
 from benchmarks.fanout.slices import figures as of_slices
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
@@ -66,7 +66,7 @@ def test_bloom_filters_move_members_to_higher_tiers_only(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("last", "ok"), [(100.0, True), (100.0 + 2 * GROWTH_MB, False)], ids=["flat", "grows"])
 def test_memory_growing_with_slices_is_not_flat(last: float, ok: bool) -> None:
-    rss, flat = of_slices([80.0, *[100.0] * (LOOKS - 2), last], 10_000)
+    rss, flat = of_slices([80.0, *[100.0] * (SAMPLES - 2), last], 10_000)
     assert rss.finding.ok
     assert flat.finding.ok is ok
 

@@ -18,7 +18,7 @@ from benchmarks.cassandra.history import openings
 from benchmarks.cassandra.protocol import CHUNK, HEADER, FrameConnection, batches
 from benchmarks.cassandra.suite import PARTS
 from benchmarks.cassandra.turns import Turn, cheaper, faster
-from benchmarks.cassandra.writers import LIFE, values
+from benchmarks.cassandra.writers import ROW_TTL_SECONDS, values
 from benchmarks.kafka import records
 from benchmarks.report import __main__ as report
 from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowMessage, divide_into_messages
@@ -38,7 +38,9 @@ def rows(share: float) -> list[InboxRows]:
 
 
 def row_messages(share: float) -> list[RowMessage]:
-    return [message for inbox_rows in rows(share) for message in divide_into_messages(inbox_rows, LIFE, QUERY_ID)]
+    return [
+        message for inbox_rows in rows(share) for message in divide_into_messages(inbox_rows, ROW_TTL_SECONDS, QUERY_ID)
+    ]
 
 
 def test_leanest_writer_sends_same_frames_as_driver() -> None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from benchmarks.fanout.delivery import opened
-from benchmarks.fanout.density import DENSITIES, FORMER, FORMER_FROM, FormerRows, names
+from benchmarks.fanout.density import DENSITIES, FORMER_MIN_SHARED, FORMER_TABLE, FormerRows, names
 from benchmarks.report.density_plot import curves, density_plot, density_words
 from notifier.adapters.sqlite.files import Files
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, from_offsets
@@ -33,11 +33,11 @@ ENVELOPE = {
 
 
 def test_former_rows_reach_the_same_members(tmp_path: Path) -> None:
-    many, few = [*range(FORMER_FROM)], [BLOCK_MEMBERS + 5, BLOCK_MEMBERS + 9]
+    many, few = [*range(FORMER_MIN_SHARED)], [BLOCK_MEMBERS + 5, BLOCK_MEMBERS + 9]
     files = Files.at(tmp_path)
     files.migrate()
     with files.inboxes[3].write() as c:
-        c.execute(FORMER)
+        c.execute(FORMER_TABLE)
     FormerRows(files, opened(BurstKey(OF_NOVA, 1), NOON), {3: from_offsets([*many, *few])}).write()
     with files.inboxes[3].read() as c:
         rows = c.execute("SELECT block, slot, members FROM former_inbox ORDER BY block, slot").fetchall()

@@ -29,7 +29,7 @@ from benchmarks.inbox.figures import (
     ratios,
     right_answers,
 )
-from benchmarks.inbox.load import IN_A_BATCH, batches
+from benchmarks.inbox.load import MENTIONS_PER_BATCH, batches
 from benchmarks.inbox.news import merged
 from benchmarks.inbox.population import GROUPS, Group, Population, zipf, zipf_picks
 from benchmarks.inbox.shared_stage import turned
@@ -234,7 +234,7 @@ def test_users_of_shared_block_follow_the_same_subjects() -> None:
 def test_background_mentions_are_distinct_and_favor_the_award_show() -> None:
     sent = [*batches(SMALL, "key", 40)]
     events = [event for request in sent for event in json.loads(request.partition(b"\r\n\r\n")[2])]
-    assert len({event["id"] for event in events}) == len(events) == 40 * IN_A_BATCH
+    assert len({event["id"] for event in events}) == len(events) == 40 * MENTIONS_PER_BATCH
     accounts = [event["data"]["mentions"][0] for event in events]
     assert accounts.count(SMALL.award) > len(accounts) * 0.3
     assert {*accounts} <= {*SMALL.names}

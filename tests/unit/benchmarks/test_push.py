@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.push.baseline import AT_ONCE, LeanestSender
+from benchmarks.push.baseline import MAX_IN_FLIGHT, LeanestSender
 from benchmarks.push.contest import SendRound, figures
 from benchmarks.push.goaway import ArrivalCount, parting, wrong
-from benchmarks.push.other_libraries import READ, RIVALS, Rival, letters
+from benchmarks.push.other_libraries import DECRYPTED_MESSAGES, RIVALS, Rival, letters
 from benchmarks.push.our_senders import Place, alert, answers, devices, private, sent, subscriptions
 from benchmarks.push.requests import posts
 from benchmarks.rounds import Cost, Spread
@@ -57,8 +57,8 @@ def test_leanest_sender_sends_the_requested_number() -> None:
     with serving(arrived) as server:
         [first] = posts(server.origin, 1)
         with closing(LeanestSender(first)) as floor:
-            floor.send(3 * AT_ONCE)
-    assert arrived.paths == {first.path: 3 * AT_ONCE + 1}
+            floor.send(3 * MAX_IN_FLIGHT)
+    assert arrived.paths == {first.path: 3 * MAX_IN_FLIGHT + 1}
 
 
 def test_each_post_has_its_own_device_and_id() -> None:
@@ -110,5 +110,5 @@ def test_messages_for_other_libraries_decrypt_to_our_alert(tmp_path: Path) -> No
     messages = letters(Place(origin="https://127.0.0.1:1", authority=tmp_path), sample)
     bodies = [urlsafe_b64decode(message["body"] + "==") for message in messages]
     read = [decrypt(body, private(n), subscriptions()[n].secret) for n, body in enumerate(bodies)]
-    assert [json.loads(text)["title"] for text in read] == [sample.text] * READ
+    assert [json.loads(text)["title"] for text in read] == [sample.text] * DECRYPTED_MESSAGES
     assert {message["authorization"].partition(" ")[0] for message in messages} == {"vapid"}

@@ -46,7 +46,7 @@ def test_overloaded_write_is_not_forwarded() -> None:
     assert connection.change_request(frame(7, EXECUTE, b"first")) == frame(7, EXECUTE, b"first")
     assert connection.change_request(frame(8, BATCH, b"second")) == frame(8, OPTIONS)
     assert code(connection.change_response(frame(8, SUPPORTED, b"\0\0"))) == OVERLOADED
-    assert connection.proxy.refused_count == 1
+    assert connection.proxy.error_count == 1
 
 
 def test_write_that_times_out_is_forwarded() -> None:

@@ -106,7 +106,7 @@ def test_token_is_valid_for_an_hour_or_until_revoked() -> None:
     fcm.advance(timedelta(hours=1))
     assert error_of(send_message(fcm, bearer=token)) == (401, "UNAUTHENTICATED", None)
     token = json.loads(fcm.fake.answer(token_request(issued=fcm.provider_clock.now())).body)["access_token"]
-    fcm.fake.grants.revoke()
+    fcm.fake.token_endpoint.revoke()
     assert send_message(fcm, bearer=token).status == 401
 
 

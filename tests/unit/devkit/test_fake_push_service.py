@@ -14,7 +14,12 @@ from notifier.adapters.push.jwt import base64url, es256_token
 from notifier.devkit.fake_providers.behavior import FaultWindow, ProviderScript
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.webpush import FakePushService
-from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, RefusalDialect, fault, refusal
+from notifier.devkit.fake_providers.webpush_refusals import (
+    AuthorizationFault,
+    RefusalDialect,
+    authorization_fault,
+    refusal,
+)
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.examples import HOUR, NOON, SECOND
 from tests.support.fakes.clock import ManualClock
@@ -84,14 +89,14 @@ def test_unreadable_message_is_accepted_and_discarded(world: World) -> None:
     browser = world.browser()
     post = sent_post(world, browser)
     assert status(world.answer(replace(post, body=post.body[:-1] + bytes([post.body[-1] ^ 1])))) == 201
-    assert (browser.unreadable, world.phone(browser).alert_count) == (1, 1)
+    assert (browser.unreadable_count, world.phone(browser).alert_count) == (1, 1)
 
 
 def test_message_for_another_browser_is_not_shown(world: World) -> None:
     first, second = world.browser(), world.browser()
     post = sent_post(world, first)
     world.answer(replace(post, path=second.endpoint.removeprefix(ORIGIN)))
-    assert (second.unreadable, world.phone(second).alert_count) == (1, 0)
+    assert (second.unreadable_count, world.phone(second).alert_count) == (1, 0)
 
 
 def test_request_to_another_origin_is_not_found(world: World) -> None:
@@ -116,42 +121,45 @@ def authorized(
     ("change", "expected_fault"),
     [
         (lambda claims: None, None),
-        (lambda claims: claims.update(aud=ORIGIN + "/"), AuthorizationFault.ELSEWHERE),
-        (lambda claims: claims.update(aud=ORIGIN + ":443"), AuthorizationFault.ELSEWHERE),
-        (lambda claims: claims.update(aud="https://web.push.apple.com"), AuthorizationFault.ELSEWHERE),
-        (lambda claims: claims.pop("aud"), AuthorizationFault.ELSEWHERE),
-        (lambda claims: claims.update(exp=int(NOON.timestamp())), AuthorizationFault.OVER),
+        (lambda claims: claims.update(aud=ORIGIN + "/"), AuthorizationFault.WRONG_AUDIENCE),
+        (lambda claims: claims.update(aud=ORIGIN + ":443"), AuthorizationFault.WRONG_AUDIENCE),
+        (lambda claims: claims.update(aud="https://web.push.apple.com"), AuthorizationFault.WRONG_AUDIENCE),
+        (lambda claims: claims.pop("aud"), AuthorizationFault.WRONG_AUDIENCE),
+        (lambda claims: claims.update(exp=int(NOON.timestamp())), AuthorizationFault.WRONG_EXPIRY),
         (lambda claims: claims.update(exp=int((NOON + timedelta(hours=24)).timestamp())), None),
-        (lambda claims: claims.update(exp=int((NOON + timedelta(hours=24)).timestamp()) + 1), AuthorizationFault.OVER),
-        (lambda claims: claims.update(exp=str(int((NOON + HOUR).timestamp()))), AuthorizationFault.OVER),
-        (lambda claims: claims.pop("exp"), AuthorizationFault.OVER),
-        (lambda claims: claims.pop("sub"), AuthorizationFault.NOBODY),
-        (lambda claims: claims.update(sub="ops@example.org"), AuthorizationFault.NOBODY),
-        (lambda claims: claims.update(sub="mailto:ops@localhost"), AuthorizationFault.NOBODY),
-        (lambda claims: claims.update(sub="mailto:<ops@example.org>"), AuthorizationFault.NOBODY),
-        (lambda claims: claims.update(sub="https://localhost"), AuthorizationFault.NOBODY),
+        (
+            lambda claims: claims.update(exp=int((NOON + timedelta(hours=24)).timestamp()) + 1),
+            AuthorizationFault.WRONG_EXPIRY,
+        ),
+        (lambda claims: claims.update(exp=str(int((NOON + HOUR).timestamp()))), AuthorizationFault.WRONG_EXPIRY),
+        (lambda claims: claims.pop("exp"), AuthorizationFault.WRONG_EXPIRY),
+        (lambda claims: claims.pop("sub"), AuthorizationFault.WRONG_SUBJECT),
+        (lambda claims: claims.update(sub="ops@example.org"), AuthorizationFault.WRONG_SUBJECT),
+        (lambda claims: claims.update(sub="mailto:ops@localhost"), AuthorizationFault.WRONG_SUBJECT),
+        (lambda claims: claims.update(sub="mailto:<ops@example.org>"), AuthorizationFault.WRONG_SUBJECT),
+        (lambda claims: claims.update(sub="https://localhost"), AuthorizationFault.WRONG_SUBJECT),
         (lambda claims: claims.update(sub="https://example.org/push"), None),
     ],
 )
 def test_each_claim_of_the_token_is_checked(
     change: Callable[[dict[str, str | int]], object], expected_fault: AuthorizationFault | None
 ) -> None:
-    assert fault(authorized(change), ORIGIN, CREDENTIALS.public, NOON) == expected_fault
+    assert authorization_fault(authorized(change), ORIGIN, CREDENTIALS.public, NOON) == expected_fault
 
 
 def test_signature_and_key_of_the_token_are_checked() -> None:
     valid, foreign = authorized(lambda claims: None), vapid(number=8)
-    assert fault(valid, ORIGIN, foreign.public, NOON) is AuthorizationFault.OTHER_KEY
+    assert authorization_fault(valid, ORIGIN, foreign.public, NOON) is AuthorizationFault.OTHER_KEY
     assert (
-        fault(authorized(lambda claims: None, foreign.key), ORIGIN, CREDENTIALS.public, NOON)
-        is AuthorizationFault.FORGED
+        authorization_fault(authorized(lambda claims: None, foreign.key), ORIGIN, CREDENTIALS.public, NOON)
+        is AuthorizationFault.WRONG_SIGNATURE
     )
     assert (
-        fault(valid.replace(CREDENTIALS.public, base64url(bytes(65))), ORIGIN, CREDENTIALS.public, NOON)
-        is AuthorizationFault.UNREADABLE
+        authorization_fault(valid.replace(CREDENTIALS.public, base64url(bytes(65))), ORIGIN, CREDENTIALS.public, NOON)
+        is AuthorizationFault.MALFORMED
     )
-    assert fault(None, ORIGIN, CREDENTIALS.public, NOON) is AuthorizationFault.MISSING
-    assert fault("", ORIGIN, CREDENTIALS.public, NOON) is AuthorizationFault.UNREADABLE
+    assert authorization_fault(None, ORIGIN, CREDENTIALS.public, NOON) is AuthorizationFault.MISSING
+    assert authorization_fault("", ORIGIN, CREDENTIALS.public, NOON) is AuthorizationFault.MALFORMED
 
 
 def test_token_of_another_algorithm_is_unreadable() -> None:
@@ -160,8 +168,8 @@ def test_token_of_another_algorithm_is_unreadable() -> None:
     shared = jwt.encode(claims, key="x" * 32, algorithm="HS256")
     for token in (unsigned, shared):
         assert (
-            fault(f"vapid t={token}, k={CREDENTIALS.public}", ORIGIN, CREDENTIALS.public, NOON)
-            is AuthorizationFault.UNREADABLE
+            authorization_fault(f"vapid t={token}, k={CREDENTIALS.public}", ORIGIN, CREDENTIALS.public, NOON)
+            is AuthorizationFault.MALFORMED
         )
 
 
@@ -183,9 +191,9 @@ def test_refusal_has_the_format_of_its_service(manner: RefusalDialect, status_: 
     ("manner", "expected_fault", "expected"),
     [
         (RefusalDialect.APPLE, AuthorizationFault.OTHER_KEY, (403, b"VapidPkHashMismatch")),
-        (RefusalDialect.APPLE, AuthorizationFault.OVER, (403, b"BadJwtToken")),
+        (RefusalDialect.APPLE, AuthorizationFault.WRONG_EXPIRY, (403, b"BadJwtToken")),
         (RefusalDialect.GOOGLE, AuthorizationFault.OTHER_KEY, (403, b"do not correspond")),
-        (RefusalDialect.GOOGLE, AuthorizationFault.NOBODY, (403, b"invalid JWT")),
+        (RefusalDialect.GOOGLE, AuthorizationFault.WRONG_SUBJECT, (403, b"invalid JWT")),
         (RefusalDialect.MOZILLA, AuthorizationFault.OTHER_KEY, (401, b"109")),
         (RefusalDialect.MOZILLA, AuthorizationFault.MISSING, (401, b"109")),
     ],
@@ -265,12 +273,12 @@ def test_duplicate_header_is_refused(world: World) -> None:
 def test_offline_browser_gets_messages_within_their_ttl(world: World, ttl: str, rang: int) -> None:
     browser = world.browser()
     post = sent_post(world, world.browser())
-    browser.online = False
+    browser.is_online = False
     world.send(device(browser))
     post = with_headers(world.posts[-1], ttl=ttl)
     service = world.services[RefusalDialect.GOOGLE]
     service.bring_online(browser)
-    browser.online = False
+    browser.is_online = False
     assert status(service.answer(post)) == 201
     before = world.phone(browser).alert_count
     world.clock.advance(59 * SECOND)

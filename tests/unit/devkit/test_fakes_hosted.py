@@ -18,8 +18,8 @@ from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPus
 from notifier.devkit.check.check_alerts import read_alerts
 from notifier.devkit.fake_providers import FakePushService
 from notifier.devkit.fake_providers.behavior import Behavior
-from notifier.devkit.fake_providers.devices import TOPIC, fixture_address, fixture_subscription, member_of
-from notifier.devkit.fake_providers.hosting import AlertLog, Hosted, hosted
+from notifier.devkit.fake_providers.devices import APNS_TOPIC, fixture_address, fixture_subscription, member_of
+from notifier.devkit.fake_providers.hosting import AlertLog, HostedFake, host_fake
 from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Member, Platform, UserId
@@ -57,7 +57,7 @@ class Stage:
     ) -> None:
         self.platform = platform
         behavior = Behavior.read(script, platform)
-        self.fake: Hosted = stack.enter_context(hosted(platform, behavior, out=out, certificate=certificate))
+        self.fake: HostedFake = stack.enter_context(host_fake(platform, behavior, out=out, certificate=certificate))
         limits = Http2Limits(answer_timeout=timedelta(seconds=0.4)) if "stall" in script else HTTP2_LIMITS[platform]
         senders = providers(settings(platform, self.fake.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
         self.provider: Provider = senders[platform]
@@ -212,13 +212,13 @@ def test_credentials_from_files_are_used_with_configured_servers(tmp_path: Path)
     apple.write_bytes(pem(elliptic_key(1)))
     web.write_bytes(pem(elliptic_key(2)))
     with ExitStack() as stack:
-        phones, browsers = (stack.enter_context(hosted(platform)) for platform in (Platform.APNS, Platform.WEB))
+        phones, browsers = (stack.enter_context(host_fake(platform)) for platform in (Platform.APNS, Platform.WEB))
         push = PushSettings(
             apns=ApnsSettings(
                 key=str(apple),
                 key_id=APPLE_KEY_ID,
                 team_id=APPLE_TEAM_ID,
-                topics=TOPIC,
+                topics=APNS_TOPIC,
                 production=phones.origin,
             ),
             web=WebPushSettings(key=str(web), subject=VAPID_SUBJECT, loopback=True),
@@ -238,7 +238,7 @@ def test_credentials_from_files_are_used_with_configured_servers(tmp_path: Path)
 def test_firebase_admin_sends_to_fake_and_with_account(real: bool, tmp_path: Path) -> None:
     file = tmp_path / "account.json"
     with ExitStack() as stack:
-        fake = stack.enter_context(hosted(Platform.FCM))
+        fake = stack.enter_context(host_fake(Platform.FCM))
         file.write_bytes(service_account(f"{fake.origin}/token"))
         fcm_settings = FcmSettings(account=str(file), origin=fake.origin) if real else FcmSettings(fake=fake.origin)
         push = PushSettings(fcm=replace(fcm_settings, library="firebase-admin"))

@@ -2,16 +2,16 @@
 
 import pytest
 
-from notifier.devkit.check.finding import agreement, at_least, at_most, quantile, weighted_quantile
+from notifier.devkit.check.finding import at_least, at_most, no_errors, quantile, weighted_quantile
 
 
 def test_one_exception_fails_an_agreement_with_its_detail() -> None:
-    finding = agreement("nothing_lost", ["e1 is lost"], n=10)
+    finding = no_errors("nothing_lost", ["e1 is lost"], n=10)
     assert (finding.ok, finding.value, finding.detail) == (False, 1, "e1 is lost")
 
 
 def test_check_of_an_empty_sample_fails() -> None:
-    assert not agreement("nothing_lost", [], n=0).ok
+    assert not no_errors("nothing_lost", [], n=0).ok
     assert not at_most("p0_p95_s", 0.0, 1.0, unit="s", n=0).ok
     assert not at_least("mentions_per_s", 900.0, 500.0, unit="1/s", n=0).ok
 

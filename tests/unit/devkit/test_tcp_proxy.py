@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from notifier.devkit.tcp_proxy import Proxy
+from notifier.devkit.tcp_proxy import TcpProxy
 
 
 class Echo:
@@ -52,13 +52,13 @@ def echo() -> Iterator[Echo]:
 
 
 @pytest.fixture
-def proxy(echo: Echo) -> Iterator[Proxy]:
-    tcp_proxy = Proxy(upstream=("127.0.0.1", echo.listener.getsockname()[1]))
+def proxy(echo: Echo) -> Iterator[TcpProxy]:
+    tcp_proxy = TcpProxy(upstream=("127.0.0.1", echo.listener.getsockname()[1]))
     yield tcp_proxy
     tcp_proxy.close()
 
 
-def connected(proxy: Proxy) -> socket.socket:
+def connected(proxy: TcpProxy) -> socket.socket:
     return socket.create_connection(("127.0.0.1", proxy.port), timeout=10)
 
 
@@ -71,7 +71,7 @@ def exchange(connection: socket.socket, content: bytes) -> bytes:
         return b""
 
 
-def connect_and_exchange(proxy: Proxy, content: bytes) -> bytes:
+def connect_and_exchange(proxy: TcpProxy, content: bytes) -> bytes:
     """Connect, send the content and return the response; connecting itself may fail."""
     try:
         with connected(proxy) as connection:
@@ -80,12 +80,12 @@ def connect_and_exchange(proxy: Proxy, content: bytes) -> bytes:
         return b""
 
 
-def test_bytes_are_forwarded_both_ways(proxy: Proxy) -> None:
+def test_bytes_are_forwarded_both_ways(proxy: TcpProxy) -> None:
     with connected(proxy) as first, connected(proxy) as second:
         assert (exchange(first, b"one"), exchange(second, b"other")) == (b"one", b"other")
 
 
-def test_cut_breaks_connections_and_refuses_new_ones(proxy: Proxy) -> None:
+def test_cut_breaks_connections_and_refuses_new_ones(proxy: TcpProxy) -> None:
     with connected(proxy) as connection:
         assert exchange(connection, b"before") == b"before"
         cutting = threading.Thread(target=proxy.cut, args=(1.0,))
@@ -103,7 +103,7 @@ def broken(connection: socket.socket) -> bool:
         return True
 
 
-def test_latency_delays_both_directions(proxy: Proxy) -> None:
+def test_latency_delays_both_directions(proxy: TcpProxy) -> None:
     with connected(proxy) as connection:
         proxy.latency = 0.2
         began = time.monotonic()
@@ -111,7 +111,7 @@ def test_latency_delays_both_directions(proxy: Proxy) -> None:
         assert time.monotonic() - began >= 0.4
 
 
-def test_request_arrives_although_its_response_is_lost(proxy: Proxy, echo: Echo) -> None:
+def test_request_arrives_although_its_response_is_lost(proxy: TcpProxy, echo: Echo) -> None:
     with connected(proxy) as connection:
         proxy.drops_responses = True
         connection.sendall(b"take it")
@@ -128,7 +128,7 @@ def test_request_arrives_although_its_response_is_lost(proxy: Proxy, echo: Echo)
 
 
 def test_proxy_without_upstream_refuses_connections() -> None:
-    proxy = Proxy()
+    proxy = TcpProxy()
     try:
         assert connect_and_exchange(proxy, b"early") == b""
     finally:

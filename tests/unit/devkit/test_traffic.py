@@ -80,6 +80,6 @@ def test_demo_accepts_every_fault_name() -> None:
 
 def test_sample_has_users_of_every_kind() -> None:
     world = World(universe=2_000_000, followers=1_000_000, celebrities=12, seed=1)
-    kinds = [person.kind for person in sample(world, seed=1)]
+    kinds = [person.user_class for person in sample(world, seed=1)]
     assert len(kinds) > 40
     assert {"vip", "idle vip", "dormant", "muted", "non-follower", "active in 24 h", "celebrity"} <= set(kinds)

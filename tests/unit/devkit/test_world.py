@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.devkit.fake_providers.devices import ORIGIN, fixture_subscription, member_of
+from notifier.devkit.fake_providers.devices import PUSH_SERVICE_ORIGIN, fixture_subscription, member_of
 from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.devkit.fixture.load import Advance, WorldLoader, steps
 from notifier.devkit.fixture.users import LOCALES, device, platform
@@ -74,7 +74,7 @@ def test_bitmaps_equal_the_formulas(world: World, data: st.DataObject) -> None:
     assert equals(crowd.account_wide_set(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
     assert equals(crowd.account_wide_set(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
     assert equals(crowd.account_wide_set(SetKind.VIP, shard), world.vip(m))
-    assert equals(crowd.account_wide_set(SetKind.WITH_DEVICE, shard), world.push(m))
+    assert equals(crowd.account_wide_set(SetKind.WITH_DEVICE, shard), world.has_device(m))
 
 
 @given(worlds())
@@ -113,7 +113,7 @@ def test_invalid_world_is_rejected(universe: int, followers: int, celebrities: i
 @settings(max_examples=30, deadline=None)
 def test_reachable_equals_members_with_push(world: World) -> None:
     everybody = np.arange(world.universe, dtype=np.int64)
-    assert world.reachable().tolist() == np.flatnonzero(world.push(everybody)).tolist()
+    assert world.reachable().tolist() == np.flatnonzero(world.has_device(everybody)).tolist()
 
 
 def test_single_user_has_a_device() -> None:
@@ -152,7 +152,7 @@ def test_member_is_read_from_device_address() -> None:
 
 
 def test_browser_keys_follow_the_documented_formula() -> None:
-    subscription, path = fixture_subscription(ORIGIN, 5), b"/wpush/v2/fixture-5"
+    subscription, path = fixture_subscription(PUSH_SERVICE_ORIGIN, 5), b"/wpush/v2/fixture-5"
     order = 2**256 - 2**224 + 2**192 - 0x4319055258E8617B0C46353D039CDAAF
     private = derive_private_key(int.from_bytes(blake2s(path).digest(), "big") % (order - 1) + 1, SECP256R1())
     public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
@@ -253,7 +253,7 @@ def test_loading_in_a_later_hour_renews_devices() -> None:
     store.clock.advance(DEVICE_KEPT_FOR)
     loaded(SMALL, store)
     assert store.devices.kept.keys() == first_devices.keys()
-    assert np.array_equal(store.devices.members_with_device(0), from_flags(SMALL.push(members_of(SMALL, 0))))
+    assert np.array_equal(store.devices.members_with_device(0), from_flags(SMALL.has_device(members_of(SMALL, 0))))
 
 
 def test_loading_twice_is_idempotent() -> None:

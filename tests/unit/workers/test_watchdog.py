@@ -11,10 +11,10 @@ SLEEP_SCRIPT = "import time; time.sleep(60)"
 RUN_SCRIPT = """
 import subprocess, sys, time
 from pathlib import Path
-from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.reaper import reaping
 
 folder = Path(sys.argv[1])
-with watched(folder):
+with reaping(folder):
     engine = subprocess.Popen([sys.executable, "-c", sys.argv[2], f"{folder}/data"], start_new_session=True)
     print(engine.pid, flush=True)
     if sys.argv[3] == "stays":

@@ -145,7 +145,7 @@ def test_expired_token_is_never_used_after_a_pause() -> None:
 def test_revoked_token_is_replaced_and_message_resent() -> None:
     fcm = google()
     sent(fcm.sender, ALERT, android(1))
-    fcm.fake.grants.revoke()
+    fcm.fake.token_endpoint.revoke()
     assert sent(fcm.sender, ALERT, android(1), android(2), android(3)) == [Accepted()] * 3
     assert fcm.fake.response_counts == {"Accepted": 4, "UNAUTHENTICATED": 1}
     assert len(token_requests(fcm)) == 2

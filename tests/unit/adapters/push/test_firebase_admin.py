@@ -56,7 +56,7 @@ def test_concurrent_messages_share_one_token(firebase: ByFirebaseAdmin) -> None:
 
 def test_message_is_resent_once_after_refused_token(firebase: ByFirebaseAdmin) -> None:
     sent(firebase.sender, ALERT, DEVICES[0])
-    firebase.line.grants.revoke()
+    firebase.line.token_endpoint.revoke()
     assert sent(firebase.sender, ALERT, *DEVICES) == [Accepted()] * 40
     assert token_requests(firebase) <= 2
     assert len(firebase.wire.pushes) <= 1 + 16 + 40

@@ -99,7 +99,7 @@ def test_resent_alert_replaces_only_itself(world: World) -> None:
 
 def test_offline_browser_gets_each_alert_once(world: World) -> None:
     browser = world.browser()
-    browser.online = False
+    browser.is_online = False
     for message in (ALERT, burst_alert(replace(burst(), tweet="t2")), ALERT):
         world.send(device(browser), alert=message)
     world.services[RefusalDialect.GOOGLE].bring_online(browser)
@@ -108,7 +108,7 @@ def test_offline_browser_gets_each_alert_once(world: World) -> None:
 
 def test_expired_alert_is_not_shown_to_returning_browser(world: World) -> None:
     browser = world.browser()
-    browser.online = False
+    browser.is_online = False
     world.send(device(browser))
     world.clock.advance(7 * HOUR)
     world.services[RefusalDialect.GOOGLE].bring_online(browser)
