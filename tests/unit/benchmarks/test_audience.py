@@ -72,7 +72,7 @@ def test_memory_growing_with_slices_is_not_flat(last: float, ok: bool) -> None:
 
 
 def test_directory_benchmark_looks_up_existing_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"PEOPLE_QUICK": 3_000, "BATCHES_QUICK": 1, "BATCH": 256, "ROUNDS": 1}.items():
+    for name, value in {"PEOPLE_QUICK": 3_000, "BATCHES_QUICK": 1, "USERS_PER_LOOKUP": 256, "ROUNDS": 1}.items():
         monkeypatch.setattr(naming, name, value)
     findings = {figure.finding.name: figure.finding for figure in naming.run(tmp_path, quick=True, tell=lambda _: None)}
     assert [*findings] == [*naming.PARTS["directory"][1]]
