@@ -87,8 +87,6 @@ def merged_metrics(own: CollectorRegistry) -> CollectorRegistry:
 
 DRAIN_TIMEOUT = timedelta(seconds=1.5)
 """Time to finish open requests after SIGTERM or SIGINT. Clients that are cut off retry."""
-READY_TIMEOUT = timedelta(seconds=20)
-"""Maximum time from the start until the server listens. A server that listens later is never reported as ready."""
 LISTEN_BACKLOG = 1024
 """New connections that the kernel queues until the server accepts them."""
 HUB_KEY = "hub"
@@ -178,7 +176,6 @@ async def _beat(beat: Callable[[], None]) -> None:
 
 async def _report_ready(port: int, on_ready: Callable[[int], None]) -> None:
     """Poll until the port is open, because Granian does not report when it listens. Then call `on_ready`."""
-    async with asyncio.timeout(READY_TIMEOUT.total_seconds()):
-        while not is_listening(port):
-            await asyncio.sleep(0.01)
+    while not is_listening(port):
+        await asyncio.sleep(0.01)
     on_ready(port)

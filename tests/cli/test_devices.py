@@ -54,7 +54,7 @@ def test_device_is_removed_by_id_only_once(loaded: Path, notifier: Notifier) -> 
     removed = notifier("devices", "u2", "--remove", id, "--json", "--data", str(loaded))
     assert [device["platform"] for device in json.loads(removed.stdout)["devices"]] == ["apns"]
     second_try = notifier("devices", "u2", "--remove", id, "--data", str(loaded))
-    assert (second_try.exit_code, second_try.stderr.strip()) == (2, f"There is no such thing. u2 has no device {id}.")
+    assert (second_try.exit_code, second_try.stderr.strip()) == (2, f"Not found. u2 has no device {id}.")
 
 
 def test_user_without_device_gets_sentence_and_unknown_is_refused(loaded: Path, notifier: Notifier) -> None:

@@ -54,7 +54,7 @@ def test_missing_folder_is_one_sentence_and_is_not_created(
 def test_unknown_object_is_usage_error(arguments: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
     result = notifier(*arguments, "--data", str(folder))
     assert result.exit_code == 2
-    assert result.stderr.startswith("There is no such thing.")
+    assert result.stderr.startswith("Not found.")
 
 
 def test_invalid_burst_key_is_usage_error(folder: Path, notifier: Notifier) -> None:

@@ -2,13 +2,23 @@
 
 from dataclasses import replace
 
-from notifier.adapters.cassandra import CassandraBursts, CassandraRetractions, Cluster
+import pytest
+
+from notifier.adapters.cassandra import (
+    CassandraBursts,
+    CassandraDeadLetters,
+    CassandraErasureTargets,
+    CassandraRetractions,
+    Cluster,
+)
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import tweet_key
 from notifier.domain.bursts.sequencer import SequencedMention
+from notifier.domain.errors import StoreUnavailable
+from notifier.ports.event_log import DeadLetter
 from tests.support.contract_examples import NOVA, burst, mention
-from tests.support.fakes.clock import ManualClock
-from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
 
 __all__ = ["clock", "cluster", "shared_cluster"]
 
@@ -42,3 +52,17 @@ def test_retracted_text_is_in_no_cell_after_a_late_write(cluster: Cluster, clock
         [*retractions.mention_locations([tweet_key(retracted.mention.author, retracted.mention.tweet)])]
     )
     assert sorted(mentions.values(), key=lambda stored: stored.event) == [erased.mention, kept.mention]
+
+
+@pytest.mark.parametrize("erased", [False, True], ids=["not erased", "erased"])
+def test_erasure_with_lost_response_fails_and_can_be_repeated(
+    cluster: Cluster, clock: ManualClock, *, erased: bool
+) -> None:
+    dead_letters = CassandraDeadLetters(cluster, clock)
+    letter = DeadLetter(id="mentions/0#1", stage="router", cause="unreadable", body=b"the words of bob", at=START)
+    dead_letters.put(letter)
+    lossy = LossyCluster(cluster, LOST[0], done=erased)
+    with pytest.raises(StoreUnavailable, match="Unknown whether"):
+        CassandraErasureTargets(lossy, clock).erase_letter_bodies([letter])
+    CassandraErasureTargets(cluster, clock).erase_letter_bodies([letter])
+    assert [stored.body for stored in dead_letters.list(10)] == [b""]

@@ -50,7 +50,7 @@ class Authenticator:
     def has_verified(self, authorization: str | None, now: datetime) -> bool:
         """Return whether the header's token is in the cache of verified tokens, and has not expired."""
         with suppress(BadToken):
-            return self.verified_tokens.holder(_bearer(authorization), now) is not None
+            return self.verified_tokens.contains(_bearer(authorization), now)
         return False
 
     async def _verified_user(self, token: str, now: datetime) -> TokenHolder:

@@ -211,7 +211,8 @@ def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
         return
     for name in names:
         print_sentence(f"@{name}")
-    print_sentence(f"{total:,} accounts are VIPs{'' if total == len(names) else f'; the first {limit:,} are listed'}.")
+    limited = "" if total == len(names) else f"; the first {limit:,} are listed"
+    print_sentence(f"{total:,} {'account is a VIP' if total == 1 else 'accounts are VIPs'}{limited}.")
 
 
 def first_vips(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:

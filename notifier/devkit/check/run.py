@@ -216,7 +216,8 @@ class CheckRun:
                 if is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, undelivered):
                     return []
             time.sleep(0.1)
-        detail = f"{len(undelivered)} events without their bursts, {len(self.ports.ledger.unfinished_bursts())} unfinished bursts"
+        unfinished = self.ports.ledger.unfinished_bursts()
+        detail = f"{len(undelivered)} events without their bursts, {len(unfinished)} unfinished bursts"
         return [Finding(name="drained", ok=False, value=DRAIN_TIMEOUT_SECONDS, unit="s", detail=detail)]
 
     def _check(self) -> Iterator[Finding]:

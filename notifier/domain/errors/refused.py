@@ -40,7 +40,7 @@ class EventConflict(Refused):
 
 
 class NotFound(Refused):
-    """There is no such thing."""
+    """Not found."""
 
     code = "not_found"
 

@@ -81,8 +81,8 @@ class PoolRates:
 
 # Monitor: measures ledger, queues and store, and sets how much of P2's credit the dispatcher withholds.
 
-LEVEL_TTL = timedelta(seconds=30)
-"""Lifetime of a level: three rounds at the default interval. If the monitor crashes, the backpressure ends by then."""
+LEVEL_ROUNDS = 3
+"""Lifetime of a level, in rounds of the monitor. If the monitor crashes, the backpressure ends by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class LoadMonitor:
         level = backpressure(self._read_load(began_at))
         # Fails open: if the cache is down, this call raises and ends the round. The last level then expires, and P2
         # gets its full credit.
-        self.backpressure.set_level(level, LEVEL_TTL)
+        self.backpressure.set_level(level, self.interval * LEVEL_ROUNDS)
         self.metrics.backpressure.set(level)
         self._count_open_circuits()
         return level

@@ -1,5 +1,7 @@
 """Verified tokens use bounded memory, whatever clients send."""
 
+from datetime import timedelta
+
 import pytest
 
 from notifier.api.auth import tokens as verified_tokens
@@ -24,6 +26,13 @@ def test_oldest_tokens_are_evicted_when_their_text_is_too_large(
         tokens.remember(letter * 1_000, KIM)
     assert [tokens.holder(letter * 1_000, START) for letter in "abc"] == [None, KIM, KIM]
     assert tokens.used_bytes == 2 * (HOLDER_BYTES + 1_000)
+
+
+def test_look_up_without_use_is_not_counted(tokens: VerifiedTokens) -> None:
+    tokens.remember("token", KIM)
+    assert [tokens.contains(token, START) for token in ("token", "other")] == [True, False]
+    assert not tokens.contains("token", START + timedelta(minutes=1))
+    assert (tokens.stats.hits._value.get(), tokens.stats.misses._value.get()) == (0, 0)
 
 
 def test_repeated_or_expired_token_takes_no_extra_space(tokens: VerifiedTokens) -> None:

@@ -23,6 +23,7 @@ from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.bursts.sequencer import SequencedMention
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
@@ -178,7 +179,9 @@ class CassandraErasureTargets:
         ttls = [(letter, seconds_until(letter.at + ROW_LIFETIME, now)) for letter in letters]
         # Give the empty body the remaining lifetime of the letter. With the table's default TTL it would outlive the
         # other columns, and a row with nothing but an empty body would stay.
-        self._cluster.compare_and_set_each([(_EMPTY_LETTER, (ttl, letter.id)) for letter, ttl in ttls if ttl > 0])
+        writes = [(_EMPTY_LETTER, (ttl, letter.id)) for letter, ttl in ttls if ttl > 0]
+        if None in self._cluster.compare_and_set_each(writes):
+            raise StoreUnavailable("Unknown whether some dead letters were erased.")
 
 
 def _blank_event_row(held: HeldMention, now: datetime) -> Row:
