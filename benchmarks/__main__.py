@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.__main__ import stoppable
+from notifier.cli.command_groups import ErrorReportingGroup, example
 from notifier.cli.commands.demo import print_checks
-from notifier.cli.group import ErrorReportingGroup, example
 from notifier.cli.options import json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.domain.errors import UnusableEnvironment
@@ -67,7 +67,7 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
 @click.pass_context
 def density(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: Path, as_json: bool) -> None:
     """Measure how fast bursts reach few or many users of a range, against other designs in turns."""
-    from benchmarks.fanout.density import DensityBench, names
+    from benchmarks.fanout.delivery_by_density import DensityBench, names
     from benchmarks.peers.virtualenvs import Environments
 
     parts: Parts = {"density": (DensityBench(pythons=Environments(folder=environments)), names())}
@@ -103,7 +103,7 @@ def audience(ctx: click.Context, quick: bool, only: tuple[str, ...], profile: st
 @click.pass_context
 def live(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Measure how soon live updates arrive: on one stream, and on 1,000 streams of one API process."""
-    from benchmarks.live import PARTS
+    from benchmarks.live_latency import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
@@ -169,7 +169,7 @@ def cql(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -
 @click.pass_context
 def log(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Measure the cost of Kafka for our client and for another one. Needs Java and Maven."""
-    from benchmarks.kafka.records import PARTS
+    from benchmarks.kafka.log_throughput import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json, profile="cluster")
 
@@ -260,7 +260,7 @@ def _bench(
 def peers(ctx: click.Context, quick: bool, environments: Path, as_json: bool) -> None:
     """Measure how fast other designs and ours reach the same followers, in turns."""
     from benchmarks.fanout.suite import run
-    from benchmarks.peers.contest import Contest, names
+    from benchmarks.peers.delivery_comparison import Contest, names
     from benchmarks.peers.virtualenvs import Environments
 
     contest_ = Contest(pythons=Environments(folder=environments))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import demo_page_render as seeing
+from benchmarks import page_update_latency
 from benchmarks.fanout.large_burst import FOLLOWERS, P1_S
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Figure, Spread, worst_at_most
@@ -165,5 +165,5 @@ PARTS: Parts = {
     "ready": (ready, ("demo_ready_s{fresh}", "demo_ready_s{again}")),
     "looks": (accessibility, ("page_kb", "page_kb{system}", "axe_violations")),
     "storm": (storm, ("demo_200m_p1_s",)),
-    "seeing": (seeing.run, ("live_visible_s{page}",)),
+    "seeing": (page_update_latency.run, ("live_visible_s{page}",)),
 }

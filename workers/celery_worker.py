@@ -14,8 +14,8 @@ from celery.worker.consumer import Consumer
 from celery.worker.request import Request
 
 from notifier.domain.delivery.slice import Pool
-from workers.runner import POOLS, Handler, Runner
-from workers.watchdog import MAX_SILENCE, Watchdog, make_gc_rare
+from workers.process_upkeep import MAX_SILENCE, Watchdog, make_gc_rare
+from workers.slice_runner import POOLS, Handler, Runner
 
 
 class StrictAckRequest(Request):  # type: ignore[misc]  # Celery has no types

@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, unjudged
 from notifier import topics
-from notifier.adapters.imports.datasets import FOLLOWS
+from notifier.adapters.imports.dataset_layouts import FOLLOWS
 from notifier.adapters.imports.source import SpilledEdges, form_of, open_source
-from notifier.adapters.sqlite.files import Files
-from notifier.codec.storage import to_ms
+from notifier.adapters.sqlite.database_files import Files
+from notifier.codec.messagepack import to_ms
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor
 from notifier.devkit.check.finding import at_least
@@ -39,7 +39,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.imports.followers import FollowerImport
+from notifier.flow.imports.follower_import import FollowerImport
 from notifier.flow.imports.importer import Import
 from notifier.metrics import Metrics
 from notifier.profiles import choose

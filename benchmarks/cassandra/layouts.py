@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
-from benchmarks.cassandra.history import InboxHistory
+from benchmarks.cassandra.inbox_history import InboxHistory
 from benchmarks.cassandra.writers import BATCH, Delivery, DriverDefaults, Values, grouped, values
 from notifier.adapters.cassandra import AsyncQueries, CassandraInbox, CassandraTimeline, Cluster
 from notifier.adapters.system_clock import SystemClock
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, window_of
 from notifier.domain.ids import Member
@@ -22,7 +22,7 @@ PEOPLE = max(READERS, RANGE_MEMBERS)
 ROWS_PER_BATCH = 500
 """Rows of one block in a batch."""
 
-_TABLE = (Path(__file__).parent / "member_rows.cql").read_text()
+_TABLE = (Path(__file__).parent / "row_per_member_table.cql").read_text()
 _INSERT = (
     "INSERT INTO member_rows (block, inbox_window, slot, opened_at, subject, seq, tier) "
     "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"

@@ -11,11 +11,11 @@ from cassandra.cluster import Cluster as Driver
 from cassandra.cluster import Session
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
-from benchmarks.cassandra.bursts import single
+from benchmarks.cassandra.large_bursts import single
 from benchmarks.cassandra.protocol import FrameConnection, batches
 from notifier.adapters.cassandra import CassandraAccess, CassandraInbox
 from notifier.adapters.cassandra.bulk.encoding import RowMessage, divide_into_messages
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.bursts.burst import RETENTION
 
@@ -25,7 +25,7 @@ BATCH = 50
 SINGLES_AT_ONCE, BATCHES_AT_ONCE = 128, 32
 """Requests in flight. More are not faster."""
 
-TABLE = (Path(__file__).parent / "one_per_partition.cql").read_text()
+TABLE = (Path(__file__).parent / "partition_per_member_table.cql").read_text()
 INSERT = (
     "INSERT INTO one_per_partition (member, inbox_window, opened_at, subject, seq, tier) "
     "VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"

@@ -6,8 +6,8 @@ import time
 from contextlib import ExitStack
 from datetime import timedelta
 
-from benchmarks.chaos.consumer_groups import await_members
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.consumer_group_state import await_members
+from benchmarks.chaos.scenario_stage import Stage
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.delivery.slice import Pool
 

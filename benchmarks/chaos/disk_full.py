@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.cassandra import Cluster
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.errors import StoreUnavailable
-from notifier.profiles.cluster_connections import cassandra_access
+from notifier.profiles.connection_settings import cassandra_access
 
 NAME = "disk_full"
 MENTIONS, STORM_SECONDS = 40, 16.0

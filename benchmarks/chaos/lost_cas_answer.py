@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 from threading import Thread
 
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.scenario_stage import Stage
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable

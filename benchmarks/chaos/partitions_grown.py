@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.scenario_stage import Stage
 from notifier import topics
 from notifier.adapters.kafka import load_topics, migrate
 from notifier.codec import unpack
@@ -14,7 +14,7 @@ from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.ids import Subject
 from notifier.ports.event_log import Logged
-from notifier.profiles.cluster_connections import kafka_access
+from notifier.profiles.connection_settings import kafka_access
 
 NAME = "partitions_grown_live"
 STREAM = topics.MENTIONS_CELEBRITY

@@ -6,12 +6,12 @@ from contextlib import closing
 
 from kafka import KafkaProducer
 
-from benchmarks.chaos.stage import MAX_DEAD_LETTERS, Stage
+from benchmarks.chaos.scenario_stage import MAX_DEAD_LETTERS, Stage
 from notifier import topics
 from notifier.adapters.kafka import Access
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.ports.event_log import Record
-from notifier.profiles.cluster_connections import kafka_access
+from notifier.profiles.connection_settings import kafka_access
 
 NAME = "poison_record"
 MENTIONS, STORM_SECONDS = 40, 6.0

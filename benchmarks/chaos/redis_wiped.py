@@ -2,7 +2,7 @@
 
 import time
 
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.redis.connect import connect
 from notifier.devkit.check.finding import Finding, at_most, no_errors
 from notifier.domain.errors import CacheUnavailable

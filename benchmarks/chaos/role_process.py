@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.config import environment_with
-from notifier.devkit.check.instance import end_with_parent
+from notifier.devkit.check.notifier_instance import end_with_parent
 
 END_TIMEOUT_SECONDS = 15.0
 

@@ -7,44 +7,48 @@ from pathlib import Path
 from random import Random
 from types import ModuleType
 
-from benchmarks.chaos import broker_down as log_down
-from benchmarks.chaos import clock_skew as clock_off
-from benchmarks.chaos import disk_full, takeover, zombie
-from benchmarks.chaos import lost_cas_answer as lost_answer
-from benchmarks.chaos import node_down as ring
-from benchmarks.chaos import partitions_grown as growing
-from benchmarks.chaos import poison_record as poison
-from benchmarks.chaos import redis_wiped as wiped
-from benchmarks.chaos import rolling_migration as migrating
-from benchmarks.chaos import schema_versions as versions
-from benchmarks.chaos import store_outage as outage
-from benchmarks.chaos import topic_deleted as deleted
-from benchmarks.chaos import ttl as lives
-from benchmarks.chaos import workers_killed as killed
-from benchmarks.chaos.stage import Stage, stage
+from benchmarks.chaos import (
+    cassandra_node_down,
+    clock_skew,
+    default_ttls,
+    disk_full,
+    kafka_broker_down,
+    lost_cas_answer,
+    partitions_grown,
+    poison_record,
+    pump_takeover,
+    redis_wiped,
+    rolling_migration,
+    schema_versions,
+    store_outage,
+    topic_deleted,
+    workers_killed,
+    zombie_pump,
+)
+from benchmarks.chaos.scenario_stage import Stage, stage
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Figure
-from notifier.devkit.check.run import Report
+from notifier.devkit.check.check_run import Report
 
 SHARING = (
-    takeover,
-    zombie,
-    clock_off,
-    killed,
-    lost_answer,
-    growing,
-    wiped,
-    log_down,
-    outage,
-    migrating,
-    lives,
-    poison,
-    versions,
+    pump_takeover,
+    zombie_pump,
+    clock_skew,
+    workers_killed,
+    lost_cas_answer,
+    partitions_grown,
+    redis_wiped,
+    kafka_broker_down,
+    store_outage,
+    rolling_migration,
+    default_ttls,
+    poison_record,
+    schema_versions,
     disk_full,
-    deleted,
+    topic_deleted,
 )
 """Scenarios that change the stage for good come last."""
-SLOW = (deleted, ring)
+SLOW = (topic_deleted, cassandra_node_down)
 """Scenarios that take minutes each."""
 
 
@@ -108,7 +112,7 @@ def parts(folder: Path, seed: int) -> Iterator[Parts]:
     try:
         yield {
             **{module.NAME: (Scenario(module, shared), (module.NAME,)) for module in SHARING},
-            ring.NAME: (IsolatedScenario(ring, shared), (ring.NAME,)),
+            cassandra_node_down.NAME: (IsolatedScenario(cassandra_node_down, shared), (cassandra_node_down.NAME,)),
         }
     finally:
         shared.leave()

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.chaos.rolling_migration import newer
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.profiles.cluster_connections import cassandra_access
+from notifier.profiles.connection_settings import cassandra_access
 
 NAME = "schema_ahead_and_behind"
 ADDED = "CREATE TABLE IF NOT EXISTS trial (id text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;\n"

@@ -4,12 +4,12 @@ import time
 from datetime import timedelta
 from threading import Thread
 
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.scenario_stage import Stage
 from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import installation_keys
-from notifier.devkit.check.faults import OUTAGE_SECONDS, InboxObserver
+from notifier.devkit.check.fault_injection import OUTAGE_SECONDS, InboxObserver
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.devkit.fixture import users as people
+from notifier.devkit.fixture import sample_users
 
 NAME = "store_outage"
 MENTIONS = 40
@@ -24,7 +24,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     observer = InboxObserver(
         instance=stage.instance,
         token=lambda user: issue_token(keys, user, now, TOKEN_LIFETIME),
-        users=people.sample(stage.world, 1),
+        users=sample_users.sample(stage.world, 1),
     )
     observer.open_all()
     freezing = Thread(target=stage.engines.freeze, args=("cassandra", OUTAGE_SECONDS))

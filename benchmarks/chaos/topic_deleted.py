@@ -2,12 +2,12 @@
 
 import time
 
-from benchmarks.chaos.broker_down import post, wrong_refusal
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.kafka_broker_down import post, wrong_refusal
+from benchmarks.chaos.scenario_stage import Stage
 from notifier import topics
 from notifier.adapters.kafka import admin_client, translated
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.profiles.cluster_connections import kafka_access
+from notifier.profiles.connection_settings import kafka_access
 
 NAME = "topic_deleted"
 MENTIONS = 30

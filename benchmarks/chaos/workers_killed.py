@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack, suppress
 from itertools import cycle, islice
 
-from benchmarks.chaos.stage import Stage
+from benchmarks.chaos.scenario_stage import Stage
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Unavailable

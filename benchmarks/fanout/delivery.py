@@ -9,26 +9,26 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from benchmarks.fanout.densities import everybody_follows, shown
-from benchmarks.fanout.prefill import prefill
+from benchmarks.fanout.density_worlds import everybody_follows, shown
+from benchmarks.fanout.prefilled_inboxes import prefill
 from benchmarks.rounds import Cost, Figure, cost, median_at_most, ratio
 from benchmarks.settled_rounds import SettledFiles
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
+from notifier.adapters.sqlite.stores.audience_snapshots import SqliteAudienceSnapshots
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteDeadLetterTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
-from notifier.adapters.sqlite.stores.directory import SqliteDirectory
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
-from notifier.adapters.sqlite.stores.inbox import SqliteInbox
+from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
 from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteActiveSets, SqliteMemberSets
-from notifier.adapters.sqlite.stores.snapshots import SqliteAudienceSnapshots
-from notifier.adapters.sqlite.stores.user_preferences import SqliteSubjectPreferences
+from notifier.adapters.sqlite.stores.preferences_and_user_blocks import SqliteSubjectPreferences
+from notifier.adapters.sqlite.stores.user_directory import SqliteDirectory
 from notifier.adapters.system_clock import SystemClock
-from notifier.codec.storage import to_ms
-from notifier.devkit.fixture.load import WorldLoader
+from notifier.codec.messagepack import to_ms
 from notifier.devkit.fixture.world import World
+from notifier.devkit.fixture.world_loader import WorldLoader
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, InboxRows, cut_inbox_rows, window_of
 from notifier.domain.audience.tiers import Tier

@@ -8,13 +8,13 @@ from pathlib import Path
 from benchmarks.fanout.stage import FanoutStage, staged
 from benchmarks.rounds import Figure, Spread
 from notifier import topics
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.codec import unpack
 from notifier.devkit.check import latency
-from notifier.devkit.check.expected import max_fanouts_per_minute
+from notifier.devkit.check.expected_result import max_fanouts_per_minute
 from notifier.devkit.check.finding import at_least, at_most, quantile
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.traffic import SOURCE, Tweet, request_body
+from notifier.devkit.check.mention_storm import SOURCE, Tweet, request_body
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.mention import Event, EventId, Mention

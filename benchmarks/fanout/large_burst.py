@@ -11,8 +11,8 @@ from benchmarks.fanout.stage import FanoutStage, rows_of, staged
 from benchmarks.rounds import Figure, Spread, worst_at_most
 from notifier.devkit.check import latency
 from notifier.devkit.check.finding import at_most
-from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.devkit.fixture.world import SINCE, World
+from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
 from notifier.domain.audience.bitmap import SHARD_BLOCKS, Bits, count
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.tiers import TIERS, SetKind, Tier
@@ -20,7 +20,7 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.directory import DirectoryEntry as Enrolled
+from notifier.ports.user_directory import DirectoryEntry as Enrolled
 
 FOLLOWERS = 200_000_000
 P1_S, P2_S, P0_P95_LIMIT_SECONDS = 8.0, 20.0, 4.0

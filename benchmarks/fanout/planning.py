@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.fanout.delivery import opened
 from benchmarks.process_stats import forget_peak, peak_mb, resident_mb
 from benchmarks.rounds import Figure, Spread, seconds, worst_at_most
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets

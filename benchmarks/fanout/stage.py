@@ -14,11 +14,11 @@ from notifier import topics
 from notifier.api.auth.identity import installation_keys, issue_token
 from notifier.config import Settings
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.instance import Instance, engines
-from notifier.devkit.check.traffic import EVENT_CONTENT_TYPE, SOURCE, Tweet
+from notifier.devkit.check.mention_storm import EVENT_CONTENT_TYPE, SOURCE, Tweet
+from notifier.devkit.check.notifier_instance import Instance, engines
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.fixture.load import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader
 from notifier.devkit.fixture.world import World, user
+from notifier.devkit.fixture.world_loader import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import BurstProgress, SliceState
 from notifier.domain.delivery.slice import Step

@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.fanout import delivery, memory, planning
+from benchmarks.fanout import burst_memory, delivery, planning, pull_index_rebuild
 from benchmarks.fanout import intake as lanes
 from benchmarks.fanout import large_burst as large
-from benchmarks.fanout import pull_index as index
-from benchmarks.fanout.densities import shown
+from benchmarks.fanout.density_worlds import shown
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import Finding
 
@@ -36,8 +35,8 @@ PARTS: Parts = {
         ),
     ),
     "lanes": (lanes.run, ("p0_p95_s", "accept_p99_ms", "router_p99_ms", "storm_fanouts", "mentions_per_s")),
-    "index": (index.run, ("redis_rebuild_s",)),
-    "memory": (memory.run, ("worker_rss_mb", "worker_rss_independent_mb")),
+    "index": (pull_index_rebuild.run, ("redis_rebuild_s",)),
+    "memory": (burst_memory.run, ("worker_rss_mb", "worker_rss_independent_mb")),
     "large": (
         large.run,
         (

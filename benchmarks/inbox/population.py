@@ -20,7 +20,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 
 SUBJECTS = 3_000
 """Number of subjects. The first is the award show, which every user follows except those of `gala`."""

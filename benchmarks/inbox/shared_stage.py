@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.inbox.cases import Case
-from benchmarks.inbox.client import Answered
-from benchmarks.inbox.compare import warm_up, with_baseline
+from benchmarks.inbox.comparison_setup import warm_up, with_baseline
 from benchmarks.inbox.figures import LoadSlice, Slices
+from benchmarks.inbox.load_generator import Answered
 from benchmarks.inbox.population import Population
 from benchmarks.inbox.stage import InboxStage, staged
-from notifier.devkit.check.run import Report
+from notifier.devkit.check.check_run import Report
 
 
 @dataclass(slots=True, kw_only=True)

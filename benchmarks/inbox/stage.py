@@ -12,24 +12,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.inbox.bursts import BurstHistory
-from benchmarks.inbox.cache import BenchCache
+from benchmarks.inbox.burst_history import BurstHistory
 from benchmarks.inbox.cases import CONNECTIONS, Case
 from benchmarks.inbox.figures import LoadReading, LoadSlice, read_counters
-from benchmarks.inbox.files import PopulationRequests
-from benchmarks.inbox.other_process import HelperProcess, LoadClient
+from benchmarks.inbox.helper_process import HelperProcess, LoadClient
 from benchmarks.inbox.population import Loader, Population, mention_of
+from benchmarks.inbox.product_valkey import BenchCache
+from benchmarks.inbox.request_files import PopulationRequests
 from benchmarks.process_stats import allow_files, processor_s
 from notifier.adapters.valkey.server import free_port
 from notifier.config import Settings, environment_with
+from notifier.devkit.check.check_run import Report
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.instance import NO_REQUEST_LIMITS, Engines, Instance, end_with_parent, engines
-from notifier.devkit.check.run import Report
-from notifier.devkit.check.traffic import Tweet, request_body
+from notifier.devkit.check.mention_storm import Tweet, request_body
+from notifier.devkit.check.notifier_instance import NO_REQUEST_LIMITS, Engines, Instance, end_with_parent, engines
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.engines.reaper import reaping
-from notifier.devkit.fixture.load import NO_ROLL_UP
 from notifier.devkit.fixture.world import user
+from notifier.devkit.fixture.world_loader import NO_ROLL_UP
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose

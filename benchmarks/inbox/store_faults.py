@@ -7,9 +7,9 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.inbox.cases import BARE_PAGE, FIRST, WARM, Case
-from benchmarks.inbox.compare import warm_up
+from benchmarks.inbox.comparison_setup import warm_up
 from benchmarks.inbox.figures import LoadSlice, ratio, right_answers
-from benchmarks.inbox.latency import in_ms, opened
+from benchmarks.inbox.open_latency import in_ms, opened
 from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
 from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure, unjudged

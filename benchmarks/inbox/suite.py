@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.fanout.suite import Parts
-from benchmarks.inbox import crowd, latency, load, micro, news, pages
+from benchmarks.inbox import changed_pages, many_users, open_latency, opens_under_load, parts_of_an_open, warm_opens
 from benchmarks.inbox import first_opens as first
 from benchmarks.inbox import redis_faults as redis_trouble
 from benchmarks.inbox import store_faults as store_trouble
@@ -27,12 +27,12 @@ class StageMeasure(Protocol):
 
 
 ON_STAGE: dict[str, tuple[StageMeasure, Names]] = {
-    "pages": (pages.run, pages.names),
-    "news": (news.run, news.names),
-    "latency": (latency.run, latency.names),
-    "load": (load.run, load.names),
-    "memory": (crowd.memory, crowd.memory_names),
-    "herd": (crowd.herd, crowd.herd_names),
+    "pages": (warm_opens.run, warm_opens.names),
+    "news": (changed_pages.run, changed_pages.names),
+    "latency": (open_latency.run, open_latency.names),
+    "load": (opens_under_load.run, opens_under_load.names),
+    "memory": (many_users.memory, many_users.memory_names),
+    "herd": (many_users.herd, many_users.herd_names),
     "first": (first.run, first.names),
     "redis": (redis_trouble.run, redis_trouble.names),
     "store": (store_trouble.run, store_trouble.names),
@@ -68,7 +68,7 @@ def parts(folder: Path, profile: str, environments: Environments, *, peer: bool)
     feed = StreamFrameworkPart(pythons=environments)
     if peer or feed.installed():
         stage_parts["stream_framework"] = (feed.run, feed.names)
-    alone: Parts = {"parts": (micro.run, micro.NAMES)} if profile == "embedded" else {}
+    alone: Parts = {"parts": (parts_of_an_open.run, parts_of_an_open.NAMES)} if profile == "embedded" else {}
     try:
         yield {
             **alone,

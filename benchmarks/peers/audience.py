@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fanout.densities import Lively, everybody_follows, shown
+from benchmarks.fanout.density_worlds import Lively, everybody_follows, shown
 from notifier.devkit.fixture.world import Members
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, offsets
 from notifier.domain.audience.snapshot import AudienceSnapshot

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from benchmarks.peers.ours import Delivered
+from benchmarks.peers.product_side import Delivered
 from benchmarks.peers.registry import Peer
 from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.finding import Finding, at_least

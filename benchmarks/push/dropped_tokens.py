@@ -11,13 +11,13 @@ from benchmarks.fanout.stage import FanoutStage
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.fake_providers.behavior import ProviderScript
-from notifier.devkit.fake_providers.devices import (
+from notifier.devkit.fake_providers.fake_devices import (
     APNS_TOPIC,
     ENDPOINT_PATH_PREFIX,
     fixture_apns_token,
     fixture_fcm_token,
 )
-from notifier.devkit.fixture.users import platform
+from notifier.devkit.fixture.sample_users import platform
 from notifier.devkit.fixture.world import ACTIVE_24H, user
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import AppleToken, Device, DeviceId

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.fanout.stage import staged
-from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
+from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
 from notifier.devkit.check.check_alerts import ArrivedAlert
 from notifier.devkit.check.finding import Finding, no_errors

@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.devkit.check.traffic import Tweet
+from notifier.devkit.check.mention_storm import Tweet
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import Kind, Member, Platform, Subject, UserId

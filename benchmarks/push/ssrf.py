@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from benchmarks.fanout.stage import FanoutStage
 from notifier.adapters.http2 import Http2Transport
-from notifier.adapters.push import fakes as development
+from notifier.adapters.push import public_test_credentials
 from notifier.adapters.push.webpush import Resolver, WebPushSender, guarded
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.fake_providers.devices import ENDPOINT_PATH_PREFIX, PUSH_SERVICE_ORIGIN, fixture_subscription
+from notifier.devkit.fake_providers.fake_devices import ENDPOINT_PATH_PREFIX, PUSH_SERVICE_ORIGIN, fixture_subscription
 from notifier.devkit.fixture.world import user
 from notifier.devkit.http2.server import serving
 from notifier.domain.bursts.burst import Burst
@@ -137,7 +137,11 @@ def redirected(alert_: Alert, port: int) -> Iterator[str]:
 def _sender(transport: Http2Transport, services: PushServices) -> WebPushSender:
     clock = SystemClock()
     return WebPushSender(
-        transport=transport, vapid=development.fake_vapid(), services=services, clock=clock, chance=random.random
+        transport=transport,
+        vapid=public_test_credentials.fake_vapid(),
+        services=services,
+        clock=clock,
+        chance=random.random,
     )
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fanout.stage import staged
-from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.push.dropped_tokens import NAME as DROP
 from benchmarks.push.dropped_tokens import DroppedDevices, is_gone
+from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
 from benchmarks.push.ssrf import NAME as SSRF
 from benchmarks.push.ssrf import blocked
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.traffic import EVENT_CONTENT_TYPE, SOURCE
+from notifier.devkit.check.mention_storm import EVENT_CONTENT_TYPE, SOURCE
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import PUSH_STEPS

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.fanout.stage import FanoutStage, staged
-from benchmarks.push.arrivals import ArrivedAlerts
+from benchmarks.push.expected_alerts import ArrivedAlerts
 from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.check_alerts import ArrivedAlert
-from notifier.devkit.check.expected import ExpectedResult
+from notifier.devkit.check.expected_result import ExpectedResult
 from notifier.devkit.check.finding import at_most, quantile
 from notifier.devkit.check.latency_report import VIP_PUSH_P95_LIMIT_SECONDS
-from notifier.devkit.check.traffic import Storm, tweets
-from notifier.devkit.fixture.followers import WorldBitmaps
+from notifier.devkit.check.mention_storm import Storm, tweets
 from notifier.devkit.fixture.world import ACTIVE_7D, World
+from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import Burst

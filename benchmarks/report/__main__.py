@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.report.machine import commit, machine, today
 from benchmarks.report.markdown import BEGIN, pictures, results, with_results
-from benchmarks.report.store import Run, read, write
+from benchmarks.report.stored_results import Run, read, write
 from notifier.devkit.engines.maven import missing_tools
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ import psutil
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import MB
 from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.devkit.check.instance import end_with_parent
+from notifier.devkit.check.notifier_instance import end_with_parent
 
 WAYS = ("fork_server", "multiprocessing", "interpreters")
 UNITS: Mapping[str, str] = {"ready_s": "s", "processor_s": "s", "pss_mb": "MB", "restart_s": "s"}
@@ -104,7 +104,7 @@ def service(folder: Path, way: str) -> Iterator[Service]:
     command = [
         sys.executable,
         "-m",
-        "benchmarks.startup.service",
+        "benchmarks.startup.run_up",
         way,
         str(folder / "data"),
         str(folder / "ready.json"),

@@ -26,7 +26,7 @@ from notifier.api.container import ApiContainer, build_container
 from notifier.api.demo import routes as demo
 from notifier.api.demo.routes import DemoControls, demo_controls
 from notifier.api.problems import EXCEPTION_HANDLERS, ResponseHeaders
-from notifier.api.processes import HUB_KEY
+from notifier.api.role_processes import HUB_KEY
 from notifier.api.routes import devices, events, inbox, inbox_stream, preferences, static, subjects
 from notifier.api.routes import system as system_routes
 from notifier.api.routes.fast_inbox import FastInbox

@@ -19,15 +19,15 @@ from notifier.api.background.housekeeping import PageAuditSampler, PageLatency
 from notifier.api.background.limiters import DeviceRequestLimiter, RequestMeter, request_meter
 from notifier.api.background.overview import ExclusiveRequests, OverviewReader, OverviewStreamLimit, SharedSnapshots
 from notifier.api.opaque_ids import OpaqueIds
-from notifier.api.processes import RoleProcesses
-from notifier.api.schemas.rendering import Renderer
+from notifier.api.role_processes import RoleProcesses
+from notifier.api.schemas.page_rendering import Renderer
 from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, limited_threads
-from notifier.bounded_executor import Threads
+from notifier.concurrency_limits import Threads
 from notifier.config.loader import installed_version
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox
-from notifier.flow.inbox.preferences import PreferenceEditor
+from notifier.flow.inbox.preference_editor import PreferenceEditor
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.flow.inbox.warm_up import WarmUp

@@ -13,8 +13,8 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ASGIApp, ExceptionHandlersMap, Message, Receive, Scope, Send
 
-from notifier.api.answers import NO_STORE_HEADERS
 from notifier.api.auth.guards import REMAINING_ALLOWANCE
+from notifier.api.response_parts import NO_STORE_HEADERS
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
 from notifier.domain.token_bucket import RequestAllowance, whole_seconds

@@ -9,7 +9,7 @@ from notifier.api.app import create
 from notifier.api.auth.dev_mode import INSECURE_WARNING
 from notifier.api.auth.service_keys import installation_keys
 from notifier.api.background.housekeeping import tune_garbage_collector
-from notifier.api.processes import exit_now, listen
+from notifier.api.role_processes import exit_now, listen
 from notifier.config import Settings
 from notifier.metrics import Metrics
 from notifier.profiles import choose

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from notifier.bounded_executor import BoundedExecutor, Bulkhead, Threads
+from notifier.concurrency_limits import BoundedExecutor, Bulkhead, Threads
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.bursts import RecentBursts

@@ -2,7 +2,7 @@
 
 import click
 
-from notifier.cli.group import LazyCommands, example
+from notifier.cli.command_groups import LazyCommands, example
 from notifier.config.loader import installed_version
 
 SECTIONS = {
@@ -17,13 +17,13 @@ SECTIONS = {
         "key": "notifier.cli.commands.key:key",
     },
     "Send events": {
-        "mention": "notifier.cli.commands.events:mention",
-        "retract": "notifier.cli.commands.events:retract",
-        "follow": "notifier.cli.commands.events:follow",
-        "block": "notifier.cli.commands.events:block",
-        "unblock": "notifier.cli.commands.events:unblock",
-        "vip": "notifier.cli.commands.events:vip",
-        "storm": "notifier.cli.commands.events:storm",
+        "mention": "notifier.cli.commands.send_events:mention",
+        "retract": "notifier.cli.commands.send_events:retract",
+        "follow": "notifier.cli.commands.send_events:follow",
+        "block": "notifier.cli.commands.send_events:block",
+        "unblock": "notifier.cli.commands.send_events:unblock",
+        "vip": "notifier.cli.commands.send_events:vip",
+        "storm": "notifier.cli.commands.send_events:storm",
     },
     "Inspect": {
         "inbox": "notifier.cli.commands.inbox:inbox",

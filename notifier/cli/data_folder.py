@@ -8,8 +8,8 @@ from pathlib import Path
 
 from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.supervisor.forkserver_client import LOG_NAME
-from notifier.cli.supervisor.processes import ROLES
-from notifier.devkit.fixture.load import (
+from notifier.cli.supervisor.role_processes import ROLES
+from notifier.devkit.fixture.world_loader import (
     DEMO_LOADED_MARKER,
     DEMO_LOADING_MARKER,
     DEMO_REMOVAL_MARKER,

@@ -1,7 +1,7 @@
 """Encoding and decoding of domain values, for the store, the log and upstream events."""
 
 from notifier.codec.cloudevents import ReceivedEvent, UpstreamEvent, read_batch, read_event
-from notifier.codec.storage import (
+from notifier.codec.messagepack import (
     SnapshotFacts,
     contains_user,
     pack,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, time
 from typing import Any
 
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.ids import Member

@@ -8,7 +8,7 @@ from math import isfinite
 
 import msgspec
 
-from notifier.codec.storage import from_ms, pack, to_ms, unpack
+from notifier.codec.messagepack import from_ms, pack, to_ms, unpack
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, decode, encode, from_offsets, no_members, shard_of
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform

@@ -12,6 +12,7 @@ from notifier.config.field import (
     variable,
     without_password,
 )
+from notifier.config.limits import InboxLimits, RequestLimits
 from notifier.config.loader import (
     PROFILE_FILE,
     PUSH_FILE,
@@ -22,7 +23,6 @@ from notifier.config.loader import (
     set_in_environment,
 )
 from notifier.config.push import PushSettings
-from notifier.config.sections import InboxLimits, RequestLimits
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
     HYSTERESIS,

@@ -17,9 +17,9 @@ from notifier.config.cluster import (
     matches_pattern,
 )
 from notifier.config.field import HiddenPart, setting, variable
+from notifier.config.limits import DeadLetterSettings, InboxLimits, ReachSettings, RequestLimits
 from notifier.config.loader import read_settings
 from notifier.config.push import PushSettings
-from notifier.config.sections import DeadLetterSettings, InboxLimits, ReachSettings, RequestLimits
 from notifier.domain.audience.activity import P2_DAYS_CHOICES
 from notifier.domain.errors import BadSetting
 

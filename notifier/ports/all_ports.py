@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from notifier.domain.ids import Platform
 from notifier.ports.audience import ActiveHours, ActiveSets, Activity, Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
-from notifier.ports.cache import BacklogReport, Backpressure, RecentEvents, TokenBuckets
 from notifier.ports.coordination import Clock, Epochs, Leases, Nonces, Queue, Throttles
-from notifier.ports.directory import AccountFlags, Directory
+from notifier.ports.disposable_state import BacklogReport, Backpressure, RecentEvents, TokenBuckets
 from notifier.ports.event_log import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
 from notifier.ports.inbox_versions import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
@@ -26,6 +25,7 @@ from notifier.ports.push import (
     SendLog,
 )
 from notifier.ports.retractions import ErasureTargets, HeldMentions, ReachLimits, Retractions
+from notifier.ports.user_directory import AccountFlags, Directory
 from notifier.ports.users import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 
 

@@ -50,7 +50,6 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.driver import warmup
 from notifier.adapters.celery import CeleryQueue, application, check_connection
-from notifier.adapters.directory_cache import CachedDirectory
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
     RedisActiveHours,
@@ -73,6 +72,7 @@ from notifier.adapters.redis import (
     connect_async,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
+from notifier.adapters.user_directory_cache import CachedDirectory
 from notifier.config import VARIABLE_PREFIX, Settings
 from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool
@@ -80,11 +80,11 @@ from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.profiles import health
+from notifier.profiles import engine_inspections
 from notifier.profiles.celery_brokers import broker_urls
-from notifier.profiles.cluster_connections import cassandra_access, kafka_access, redis_url
+from notifier.profiles.connection_settings import cassandra_access, kafka_access, redis_url
 from notifier.profiles.data_folder import REDIS_STARTUP_TIMEOUT, locked, require_redis, require_writable
-from notifier.profiles.health import EngineInspection, run_inspections
+from notifier.profiles.engine_inspections import EngineInspection, run_inspections
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
 
@@ -140,8 +140,8 @@ class ClusterProfile:
     def inspect(self) -> Iterator[Inspection]:
         access, urls = cassandra_access(self._settings), broker_urls(self._settings, self.redis_url())
         inspections: dict[str, EngineInspection] = {
-            "cassandra": lambda: list(health.inspect_cassandra(cassandra.cassandra_status(access), access)),
-            "kafka": lambda: list(health.inspect_kafka(kafka.cluster_status(self._kafka_access))),
+            "cassandra": lambda: list(engine_inspections.inspect_cassandra(cassandra.cassandra_status(access), access)),
+            "kafka": lambda: list(engine_inspections.inspect_kafka(kafka.cluster_status(self._kafka_access))),
             "redis": self._redis_inspection(self.redis_url(), "redis", holds_tasks=self.redis_url() in urls.values()),
         }
         # Inspect each broker once, even if several pools have their databases on it.
@@ -161,7 +161,7 @@ class ClusterProfile:
         return self._redis_inspection(url, f"broker {pool}", holds_tasks=True) if is_redis else probe_connection
 
     def _redis_inspection(self, url: str, name: str, *, holds_tasks: bool) -> EngineInspection:
-        return lambda: list(health.inspect_redis(name, redis.server_status(url), holds_tasks=holds_tasks))
+        return lambda: list(engine_inspections.inspect_redis(name, redis.server_status(url), holds_tasks=holds_tasks))
 
     def redis_url(self) -> str:
         return redis_url(self._settings)

@@ -8,10 +8,18 @@ from pathlib import Path
 from random import random
 
 from notifier.adapters.http2 import Http2Limits, Http2Transport, resolve_addresses
-from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount, fakes
+from notifier.adapters.push import (
+    AccessTokens,
+    ApnsSender,
+    AppleKey,
+    FcmSender,
+    ProviderTokens,
+    ServiceAccount,
+    public_test_credentials,
+)
 from notifier.adapters.push.apns.sender import ORIGINS
-from notifier.adapters.push.fakes import LazyProvider, ReroutingTransport, UnconfiguredProvider
 from notifier.adapters.push.fcm.sender import ORIGIN
+from notifier.adapters.push.public_test_credentials import LazyProvider, ReroutingTransport, UnconfiguredProvider
 from notifier.adapters.push.webpush import MessageKeyPairs, Vapid, WebPushSender, guarded
 from notifier.config import PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting
@@ -136,18 +144,23 @@ class _ProviderFactory:
             case Platform.APNS:
                 # Don't check topics: the app of the demo's devices is not among the configured ones.
                 return self._apns(
-                    fakes.fake_apple_key(), dict.fromkeys(ApnsEnvironment, fake), resources, is_topic_checked=False
+                    public_test_credentials.fake_apple_key(),
+                    dict.fromkeys(ApnsEnvironment, fake),
+                    resources,
+                    is_topic_checked=False,
                 )
             case Platform.FCM if self.push.fcm.uses_google_library:
                 return self._fcm_by_firebase_admin(
-                    fakes.fake_service_account_file(fake + fakes.TOKEN_PATH), fake, resources
+                    public_test_credentials.fake_service_account_file(fake + public_test_credentials.TOKEN_PATH),
+                    fake,
+                    resources,
                 )
             case Platform.FCM:
-                return self._fcm(fakes.fake_service_account(fake), fake, resources)
+                return self._fcm(public_test_credentials.fake_service_account(fake), fake, resources)
             case Platform.WEB:
                 services = replace(self.push.web.services, loopback=True, production=False)
                 rerouted = ReroutingTransport(transport=self._guarded_transport(services, resources), origin=fake)
-                return self._web(fakes.fake_vapid(), services, rerouted, resources)
+                return self._web(public_test_credentials.fake_vapid(), services, rerouted, resources)
 
     def _apns(
         self,

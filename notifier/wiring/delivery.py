@@ -5,10 +5,10 @@ from datetime import timedelta
 
 from notifier.domain.delivery.slice import PUSH_STEPS, Step
 from notifier.flow.delivery.dispatcher import Dispatcher
+from notifier.flow.delivery.load_monitor import LoadMonitor, PoolRates
 from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.delivery.row_writer import RowWriter
 from notifier.flow.delivery.slice_worker import SliceWorker
-from notifier.flow.delivery.throttling import LoadMonitor, PoolRates
 from notifier.flow.indexing.bitmaps import SelfRepairingSets
 from notifier.wiring.push import build_push_pipeline
 from notifier.wiring.sequencing import build_publisher

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from notifier.flow.accounts.account_indexer import AccountIndexer
 from notifier.flow.devices.device_indexer import DepartedAccountDevices, DeviceIndexer
-from notifier.flow.devices.registry import DeviceRegistry
-from notifier.flow.indexing.activity import ActivityIndexer, RollUp
+from notifier.flow.devices.device_registry import DeviceRegistry
+from notifier.flow.indexing.activity_indexer import ActivityIndexer, RollUp
 from notifier.flow.indexing.bitmaps import Bitmaps
 from notifier.flow.indexing.graph_indexer import GraphIndexer
 from notifier.wiring.system import System, build_leadership

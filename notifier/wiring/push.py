@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from notifier.domain.ids import Platform
+from notifier.flow.push.alert_sender import AlertSender
 from notifier.flow.push.catch_up import CatchUp, SiblingBursts
 from notifier.flow.push.circuit_breakers import CircuitBreakers
+from notifier.flow.push.device_selection import Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.pipeline import PushPipeline
 from notifier.flow.push.rate_limiter import RateLimiter, Slowdown
-from notifier.flow.push.selection import Selection
-from notifier.flow.push.sender import AlertSender
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.system import System
 

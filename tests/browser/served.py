@@ -20,7 +20,7 @@ from playwright.sync_api import Request as PageRequest
 from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.api.demo.traffic import mention_batch
-from notifier.cli.http import Ready, read_ready
+from notifier.cli.running_service import Ready, read_ready
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.support.browser.page import InboxPage

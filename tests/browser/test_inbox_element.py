@@ -11,7 +11,8 @@ from tests.support.browser.fake_inbox import Inbox, digest, item, items
 from tests.support.browser.page import FakeInboxPage
 
 NEVER_SEEN = (
-    "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, { seen: 36_000_000 }))"
+    "import('/static/notifier-inbox/delays-and-limits.js')"
+    ".then(({ TIMING }) => Object.assign(TIMING, { seen: 36_000_000 }))"
 )
 """Rows stay unread on a machine of any speed."""
 HOSTILE = [

@@ -12,7 +12,7 @@ from tests.support.browser.page import FakeInboxPage
 POLL_S = 30
 LONGEST_POLL_S = 38
 """The interval plus a quarter of jitter."""
-SET_TIMING = "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
+SET_TIMING = "import('/static/notifier-inbox/delays-and-limits.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
 SLOW = SET_TIMING % "{ silence: 36_000_000, relativeTimes: 36_000_000 }"
 """The clock of these tests runs ahead of the heartbeats, and the times of rows do not change."""
 WATCH = """() => {

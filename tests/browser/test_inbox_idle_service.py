@@ -11,7 +11,8 @@ from tests.browser.served import FOLLOWERS, Served, Tab, active, tab
 
 PEOPLE = iter(active(10))
 SET_TIMING = (
-    "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, { silence: 36_000_000 }))"
+    "import('/static/notifier-inbox/delays-and-limits.js')"
+    ".then(({ TIMING }) => Object.assign(TIMING, { silence: 36_000_000 }))"
 )
 """The clock of these tests runs ahead of the heartbeats."""
 LONGEST_POLL_MS = 38_000

@@ -7,7 +7,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.support.browser.fake_inbox import CLOSE, Inbox, item, items
 from tests.support.browser.page import FakeInboxPage
 
-SET_TIMING = "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
+SET_TIMING = "import('/static/notifier-inbox/delays-and-limits.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
 
 
 def test_growing_row_changes_text_and_keeps_position(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -263,7 +263,7 @@ def test_events_are_parsed_in_any_chunks(page: Page, address: str) -> None:
     page.goto(address)
     results = page.evaluate(
         """async () => {
-          const { eventParser } = await import('/static/notifier-inbox/sse.js');
+          const { eventParser } = await import('/static/notifier-inbox/event-stream-parser.js');
           const text = ': beat\\r\\nevent: row\\r\\ndata: {"a":\\r\\ndata: 1}\\r\\nid: 7\\r\\n\\r\\n'
             + 'retry: 20\\rdata: x\\r\\rdata:y\\n\\n';
           return Array.from({ length: text.length }, (_, cut) => {

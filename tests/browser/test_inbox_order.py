@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.support.browser.fake_inbox import Inbox, items
 from tests.support.browser.page import FakeInboxPage
 
-SET_TIMING = "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
+SET_TIMING = "import('/static/notifier-inbox/delays-and-limits.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
 NEVER_SEEN = SET_TIMING % "{ seen: 36_000_000 }"
 LOG = """() => {
   const root = document.querySelector('notifier-inbox').shadowRoot;

@@ -16,7 +16,10 @@ SLOW = 20_000
 """Milliseconds that a step with a real service may take on a busy machine."""
 PEOPLE = iter(active(50))
 """Each test takes users of its own."""
-SOON = "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, { maxBackoff: 1_000 }))"
+SOON = (
+    "import('/static/notifier-inbox/delays-and-limits.js')"
+    ".then(({ TIMING }) => Object.assign(TIMING, { maxBackoff: 1_000 }))"
+)
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import httpx
 
-from notifier.cli.commands.events import mention_event as event
-from notifier.cli.http import Ready
+from notifier.cli.commands.send_events import mention_event as event
+from notifier.cli.running_service import Ready
 
 ANSWERS_WITHIN = 10.0
 """Seconds. A slower answer counts as none."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier import topics
-from notifier.cli.commands.events import mention_event as event
+from notifier.cli.commands.send_events import mention_event as event
 from notifier.config import Settings
 from notifier.consumer_loop import build_stream_processor
 from notifier.domain.delivery.ledger import BurstProgress

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 
-from notifier.cli.http import Ready, read_ready
-from notifier.devkit.check.instance import end_with_parent
+from notifier.cli.running_service import Ready, read_ready
+from notifier.devkit.check.notifier_instance import end_with_parent
 from notifier.domain.errors import NotRunning
 from tests.repo.sources import ROOT
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.fanout.stage import FanoutStage, staged
-from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
+from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
 from notifier.devkit.check.http_client import HttpClient, get_patiently
 from notifier.devkit.fixture.world import ACTIVE_30D, World, user
 from notifier.domain.audience.bitmap import from_offsets

@@ -8,11 +8,11 @@ from pathlib import Path
 from click.testing import Result
 
 from notifier import topics
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.cli.commands.audience import freshness_json
-from notifier.cli.context import open_stores
+from notifier.cli.opened_stores import open_stores
 from notifier.config import Settings
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.activity import ActiveSetFreshness

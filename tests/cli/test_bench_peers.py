@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers.audience import PeerDensity
-from benchmarks.peers.contest import Contest, names
+from benchmarks.peers.delivery_comparison import Contest, names
 from benchmarks.peers.registry import PEERS, Peer
 from benchmarks.peers.subprocess_peer import PeerFailed, PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks.fanout.suite import run
 from benchmarks.peers.virtualenvs import NotPrepared
-from benchmarks.push.contest import parts
 from benchmarks.push.other_libraries import RIVALS
+from benchmarks.push.sender_comparison import parts
 
 FEW = [replace(rival, ours_many=200, many=40) for rival in RIVALS]
 

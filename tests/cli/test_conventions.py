@@ -15,8 +15,8 @@ import pytest
 from click.testing import Result
 
 from notifier.cli import main
+from notifier.cli.command_groups import CommandGroup
 from notifier.cli.commands.throttle import selected_throttles
-from notifier.cli.group import CommandGroup
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from tests.cli.conftest import Notifier

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetterTallies
-from notifier.adapters.sqlite.stores.inbox import audit_entries
+from notifier.adapters.sqlite.stores.inbox_rows import audit_entries
 from notifier.cli.commands.import_.loader import IndexerBacklog, run_indexer
-from notifier.cli.http import OutageRetry
+from notifier.cli.running_service import OutageRetry
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, Death, LaneStop, LimitKind
 from notifier.domain.errors import LaneStopped

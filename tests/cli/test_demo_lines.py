@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.group import program_command
+from notifier.cli.command_groups import program_command
 from tests.browser.demo import demo
 from tests.cli.running import until
 

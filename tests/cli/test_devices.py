@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.context import open_stores
+from notifier.cli.opened_stores import open_stores
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import AppleToken, FirebaseToken
-from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.devices.device_registry import DeviceRegistry
 from tests.cli.conftest import Notifier
 
 TOKEN = "ab" * 30 + "12cd"

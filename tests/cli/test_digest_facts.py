@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from notifier.api.schemas.items import item_body
+from notifier.api.schemas.inbox_items import item_body
 from notifier.cli.commands.explain.text import digest_explanation
 from notifier.cli.commands.inbox import page_json
 from notifier.domain.errors import NotFound

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.cli.http import Ready
+from notifier.cli.running_service import Ready
 from tests.cli.caller import Caller, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import STARTS_WITHIN, Running, is_running, start, until

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.cli.commands.events import follow_event, mention_event
+from notifier.cli.commands.send_events import follow_event, mention_event
 from notifier.cli.supervisor.pump_process import run
 from notifier.config import Settings
 from notifier.domain.bursts.burst import RETENTION

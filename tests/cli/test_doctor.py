@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters
 from notifier.adapters.system_clock import SystemClock
 from notifier.cli.commands.doctor.command import (
@@ -21,7 +21,7 @@ from notifier.cli.commands.doctor.command import (
     python_finding,
     sqlite_finding,
 )
-from notifier.cli.commands.doctor.data_folder import activity_finding, bursts_finding
+from notifier.cli.commands.doctor.stores_and_processes import activity_finding, bursts_finding
 from notifier.config import PushSettings
 from notifier.config.push import ApnsSettings, WebPushSettings
 from notifier.devkit.fake_providers.hosting import host_fake

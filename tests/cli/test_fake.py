@@ -14,7 +14,7 @@ import pytest
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import ApnsSettings, PushSettings
-from notifier.devkit.fake_providers.devices import fixture_address, member_of
+from notifier.devkit.fake_providers.fake_devices import fixture_address, member_of
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.alert import build_test_alert
 from notifier.domain.push.device import Device

@@ -9,7 +9,7 @@ import pytest
 from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import SERVICE_KEYS_FILE
 from notifier.cli.commands.key import SCOPES
-from notifier.devkit.check.instance import Instance
+from notifier.devkit.check.notifier_instance import Instance
 from tests.cli.conftest import Notifier
 from tests.cli.running import until
 

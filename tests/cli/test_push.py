@@ -10,7 +10,7 @@ import pytest
 
 from notifier.config import Settings
 from notifier.devkit.fake_providers.behavior import Behavior
-from notifier.devkit.fake_providers.devices import fixture_address
+from notifier.devkit.fake_providers.fake_devices import fixture_address
 from notifier.devkit.fake_providers.hosting import HostedFake, host_fake
 from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.device import Device

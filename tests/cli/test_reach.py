@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.cli.http import Ready, ready_path, write_ready
+from notifier.cli.running_service import Ready, ready_path, write_ready
 from tests.cli.running import Running, start
 
 

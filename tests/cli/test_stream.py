@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from notifier.adapters.redis.connect import TIMEOUT
-from notifier.devkit.check.traffic import EVENT_CONTENT_TYPE, Tweet
+from notifier.devkit.check.mention_storm import EVENT_CONTENT_TYPE, Tweet
 from notifier.devkit.fixture.world import user
 from notifier.domain.ids import UserId
 from tests.cli.caller import Caller, calling

@@ -11,9 +11,9 @@ import pytest
 
 from notifier.cli.commands.top.command import EMPTY_TEXTS, print_plain, render_screen
 from notifier.cli.commands.top.snapshot import TopView, read_view, view_json
-from notifier.cli.context import open_stores, overview_of
-from notifier.cli.http import Ready, ready_path, write_ready
+from notifier.cli.opened_stores import open_stores, overview_of
 from notifier.cli.output import console, without_control_characters
+from notifier.cli.running_service import Ready, ready_path, write_ready
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LimitKind

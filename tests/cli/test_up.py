@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from notifier.cli.http import Ready
+from notifier.cli.running_service import Ready
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from tests.cli.caller import ANSWERS_WITHIN, calling

@@ -3,30 +3,30 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.archive import SqliteArchive
+from notifier.adapters.sqlite.stores.audience_snapshots import SqliteAudienceSnapshots
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
-from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteDeadLetterTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
-from notifier.adapters.sqlite.stores.directory import SqliteAccountFlags, SqliteDirectory
-from notifier.adapters.sqlite.stores.inbox import SqliteInbox
+from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
+from notifier.adapters.sqlite.stores.leases_and_throttles import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteActiveSets, SqliteMemberSets
 from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions, SqliteReachLimits
-from notifier.adapters.sqlite.stores.push import SqliteSendLog
 from notifier.adapters.sqlite.stores.retractions import SqliteErasureTargets
-from notifier.adapters.sqlite.stores.snapshots import SqliteAudienceSnapshots
+from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqliteSendLog
+from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
 from notifier.ports.audience import ActiveSets, MemberSets
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Epochs, Leases, Throttles
-from notifier.ports.directory import AccountFlags, Directory
 from notifier.ports.event_log import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxStore
 from notifier.ports.ledger import Archive, Ledger
 from notifier.ports.push import Devices, SendLog
 from notifier.ports.retractions import ErasureTargets, HeldMentions, ReachLimits
+from notifier.ports.user_directory import AccountFlags, Directory
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveSets, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.cassandra import CassandraAccess, Cluster
-from notifier.adapters.directory_cache import CachedDirectory
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.user_directory_cache import CachedDirectory
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
 from tests.contracts.flow_stores import Store, memory_store, sqlite_store

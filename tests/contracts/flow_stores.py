@@ -8,28 +8,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from notifier.adapters.sqlite.async_reader import SqliteReader
+from notifier.adapters.sqlite.async_queries import SqliteReader
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.burst_changes import SqliteBurstChanges, SqliteViewerLapses
+from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.stores.audience_snapshots import SqliteAudienceSnapshots
+from notifier.adapters.sqlite.stores.burst_change_feed import SqliteBurstChanges, SqliteViewerLapses
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteHeads, SqliteRecentBursts
-from notifier.adapters.sqlite.stores.directory import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
-from notifier.adapters.sqlite.stores.inbox import SqliteInbox
+from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
+from notifier.adapters.sqlite.stores.inbox_timeline import SqliteTimeline
 from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteDeferredBursts, SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
-from notifier.adapters.sqlite.stores.people import SqlitePeople
-from notifier.adapters.sqlite.stores.push import SqlitePushSuppressions
-from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
-from notifier.adapters.sqlite.stores.snapshots import SqliteAudienceSnapshots
-from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
-from notifier.adapters.sqlite.stores.user_preferences import (
+from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
     SqliteAccountPreferences,
     SqlitePreferences,
     SqliteSubjectPreferences,
     SqliteUserBlocks,
 )
-from notifier.codec.storage import to_ms
+from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
+from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqlitePushSuppressions
+from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
+from notifier.adapters.sqlite.stores.viewer_facts import SqlitePeople
+from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Member, Subject, UserId
@@ -37,12 +37,12 @@ from notifier.domain.users.subject_preferences import NEVER, PreferenceChange, V
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.audience import Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
-from notifier.ports.directory import AccountFlags, Directory
 from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
 from notifier.ports.inbox_versions import BurstChanges, ViewerLapses
 from notifier.ports.ledger import Claims, DeferredBursts, Ledger
 from notifier.ports.push import PushSuppressions
 from notifier.ports.retractions import Retractions
+from notifier.ports.user_directory import AccountFlags, Directory
 from notifier.ports.users import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads

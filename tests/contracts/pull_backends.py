@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect_async
-from notifier.adapters.redis.pull_index import RedisPullIndex
-from notifier.adapters.redis.pull_reader import RedisPullReader
+from notifier.adapters.redis.pull_index_reader import RedisPullReader
+from notifier.adapters.redis.pull_index_writer import RedisPullIndex
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId

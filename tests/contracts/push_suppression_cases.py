@@ -13,7 +13,7 @@ from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.contracts.flow_stores import Store
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START

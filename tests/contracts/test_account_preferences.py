@@ -19,7 +19,7 @@ from notifier.domain.users.account_preferences import (
 )
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.fakes.clock import START
 

@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.cache import RedisBacklogReport
 from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.disposable_state import RedisBacklogReport
 from notifier.codec import pack
 from notifier.domain.delivery.backlog import PoolBacklog
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.cache import BacklogReport
+from notifier.ports.disposable_state import BacklogReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.cache import MemoryBacklogReport
 from tests.support.fakes.clock import START, ManualClock

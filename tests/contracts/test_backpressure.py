@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.cache import RedisBackpressure
 from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.disposable_state import RedisBackpressure
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.cache import Backpressure
+from notifier.ports.disposable_state import Backpressure
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.cache import MemoryBackpressure
 from tests.support.fakes.clock import ManualClock

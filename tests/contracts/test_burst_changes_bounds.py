@@ -9,10 +9,14 @@ import pytest
 
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.burst_changes import MAX_POSITION_AGE, MAX_WRITE_DURATION, CassandraBurstChanges
+from notifier.adapters.cassandra.stores.burst_change_feed import (
+    MAX_POSITION_AGE,
+    MAX_WRITE_DURATION,
+    CassandraBurstChanges,
+)
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts
-from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.burst_changes import MAX_KEPT_CHANGES, SqliteBurstChanges, SqlitePosition
+from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.stores.burst_change_feed import MAX_KEPT_CHANGES, SqliteBurstChanges, SqlitePosition
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notifier.adapters import redis
-from notifier.adapters.redis.keys import KEY_TYPES, KeyKind, kind_of
+from notifier.adapters.redis.keys_and_checksums import KEY_TYPES, KeyKind, kind_of
 from tests.contracts.cache_use import Use
 from tests.contracts.cache_uses import Caches, caches_on
 from tests.contracts.garbage import Garble, corruptions, replacements

@@ -2,7 +2,7 @@
 
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.contracts.backends import Backend
 
 NOVA = DirectoryEntry(user=UserId("nova"), member=Member(7), verified=True, deleted=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.audience.follows import UNFOLLOWED, BlockFollows, Follow
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START

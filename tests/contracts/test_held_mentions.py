@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.inbox import audit_entries
+from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.stores.inbox_rows import audit_entries
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,

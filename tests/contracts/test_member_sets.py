@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, all_members, from_flags, from_offsets, members
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetKind, ShardSets
@@ -14,7 +14,7 @@ from notifier.domain.errors import Poison
 from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.contracts.backends import Backend, in_memory
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from notifier.adapters.cassandra import Cluster
-from notifier.adapters.cassandra.stores.directory import CassandraDirectory
+from notifier.adapters.cassandra.stores.user_directory import CassandraDirectory
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import MIN_LEASED_NUMBERS
+from notifier.ports.user_directory import MIN_LEASED_NUMBERS
 
 ADA, BEA = UserId("ada"), UserId("bea")
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from notifier.adapters.redis.pull_reader import MAX_LIST_LENGTH
+from notifier.adapters.redis.pull_index_reader import MAX_LIST_LENGTH
 from notifier.domain.ids import BurstKey
 from notifier.ports.pull_index import NewestPositions
 from tests.contracts.pull_backends import ADA, BEFORE, BO, FOR_EVER, NOON, NOVA, SUBJECTS, Backend, backend, burst, seqs

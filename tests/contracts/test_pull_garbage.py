@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.redis.pull_reader import AS_OF, EPOCH, SINCE, part_key, part_of
+from notifier.adapters.redis.pull_index_reader import AS_OF, EPOCH, SINCE, part_key, part_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Subject
 from tests.contracts.garbage import STRINGS

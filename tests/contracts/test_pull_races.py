@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.redis.connect import RedisBreaker, connect
-from notifier.adapters.redis.pull_index import RedisPullIndex
+from notifier.adapters.redis.pull_index_writer import RedisPullIndex
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject

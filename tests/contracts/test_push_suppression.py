@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.sqlite.files import Files, load_statement
+from notifier.adapters.sqlite.database_files import Files, load_statement
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.bursts.burst import Burst
@@ -14,7 +14,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import may_push, may_push_after_quiet_hours
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.push_suppression_cases import (
     ACTIONS,
@@ -117,7 +117,9 @@ def test_late_block_follow_is_suppressed_except_earlier_rows(store: Store) -> No
     assert BASE + 9 in suppressed(store, BURST)
 
 
-@pytest.mark.parametrize("name", ["read_push_suppression", "read_late_block_follows", "read_early_follows"])
+@pytest.mark.parametrize(
+    "name", ["read_push_suppression", "read_block_follows_after_burst", "read_follows_before_burst"]
+)
 def test_every_sqlite_query_searches_an_index(tmp_path: Path, name: str) -> None:
     files = Files.at(tmp_path)
     files.migrate()

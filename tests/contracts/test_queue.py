@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from notifier.adapters.celery.app import PRODUCER_TIMEOUT, application, queue_names, redis_broker_urls
+from notifier.adapters.celery.garbage_deleting_transport import TASK_NAME
 from notifier.adapters.celery.queue import MIN_TIMEOUT_SECONDS, OPEN_SECONDS, BrokerBreaker, CeleryQueue
-from notifier.adapters.celery.transport import TASK_NAME
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable

@@ -9,7 +9,7 @@ from threading import Event, current_thread, get_ident
 import pytest
 
 from notifier.adapters.sqlite import Files, SqlitePeople
-from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
+from notifier.adapters.sqlite.async_queries import SqliteReader, SqliteWriter
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.visibility import Mark

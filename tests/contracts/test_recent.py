@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.cache import RECENT_EVENTS_TTL, RedisRecentEvents
 from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.disposable_state import RECENT_EVENTS_TTL, RedisRecentEvents
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.cache import RecentEvents
+from notifier.ports.disposable_state import RecentEvents
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.cache import MemoryRecentEvents
 from tests.support.fakes.clock import ManualClock

@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from notifier.adapters.sqlite.stores.push import BATCH_KEPT_FOR
+from notifier.adapters.sqlite.stores.send_log_and_suppressions import BATCH_KEPT_FOR
 from notifier.codec.push import pack_intent, pack_outcome
 from notifier.domain.audience.bitmap import Bits, all_members, from_offsets, no_members
 from notifier.domain.audience.tiers import Tier

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.cache import RedisTokenBuckets
 from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.disposable_state import RedisTokenBuckets
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
-from notifier.ports.cache import TokenBuckets
+from notifier.ports.disposable_state import TokenBuckets
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.cache import MemoryTokenBuckets
 from tests.support.fakes.clock import ManualClock

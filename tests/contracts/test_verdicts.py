@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 
-from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.inbox import audit_entries
+from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.stores.inbox_rows import audit_entries
 from notifier.domain.bursts.moderation import ReachLimit, Verdict
 from notifier.domain.ids import UserId
 from tests.contracts.backends import Backend

@@ -84,7 +84,7 @@ def import_commands() -> Callable[[], None]:
     from notifier.__main__ import run
     from notifier.cli import main
 
-    import_module("notifier.cli.context")  # imported by commands when they run
+    import_module("notifier.cli.opened_stores")  # imported by commands when they run
     for verb in main.list_commands(context := click.Context(main)):
         main.get_command(context, verb)
     return run

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from benchmarks.__main__ import bench
 from notifier.cli import main
-from notifier.cli.http import read_ready
-from notifier.devkit.check.instance import Instance
+from notifier.cli.running_service import read_ready
+from notifier.devkit.check.notifier_instance import Instance
 from tests.cli.caller import calling
 from tests.cli.running import until
 from tests.docs.command_line import check_command

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks import demo_page as page
-from benchmarks import live
+from benchmarks import live_latency
 from benchmarks.audience import suite as audience
 from benchmarks.cassandra import suite as cql
-from benchmarks.chaos import node_down as ring
+from benchmarks.chaos import cassandra_node_down as ring
 from benchmarks.chaos.scenarios import SHARING
 from benchmarks.fanout import suite as fanout
-from benchmarks.kafka import records as log
+from benchmarks.kafka import log_throughput as log
 from benchmarks.push import suite as push
-from notifier.devkit.check.faults import ENGINE_INJECTIONS, INJECTIONS
+from notifier.devkit.check.fault_injection import ENGINE_INJECTIONS, INJECTIONS
 from tests.repo.sources import ROOT
 
 BENCHMARKS, CLUSTER = ((ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "cluster.md"))
@@ -23,7 +23,7 @@ EXPLAINED = {name.partition("{")[0] for name in re.findall(r"`([a-z0-9_]+(?:\{[^
 
 @pytest.mark.parametrize(
     "parts",
-    [fanout.PARTS, audience.PARTS, live.PARTS, page.PARTS, cql.PARTS, log.PARTS, push.parts(Path)],
+    [fanout.PARTS, audience.PARTS, live_latency.PARTS, page.PARTS, cql.PARTS, log.PARTS, push.parts(Path)],
     ids=["fanout", "audience", "live", "page", "cql", "log", "push"],
 )
 def test_every_benchmark_figure_is_explained(parts: fanout.Parts) -> None:

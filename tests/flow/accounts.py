@@ -11,7 +11,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import UserId
 from notifier.flow.accounts.account_indexer import AccountIndexer
-from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
 from tests.support.fakes.audience import MemoryMemberSets

@@ -12,11 +12,11 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.flow.indexing.activity import RollUp
+from notifier.flow.indexing.activity_indexer import RollUp
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.audience import ActiveSetEntry, ShardBitmap
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryActivity, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases

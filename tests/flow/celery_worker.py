@@ -15,7 +15,7 @@ from notifier.domain.delivery.slice import Done, Pool, Slice, SliceResult
 from notifier.domain.errors import StoreUnavailable
 from tests.flow.celery_host import GATE
 from workers.celery_worker import run
-from workers.watchdog import MAX_SILENCE, end_with_parent
+from workers.process_upkeep import MAX_SILENCE, end_with_parent
 
 assert numpy
 

@@ -11,10 +11,10 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Address, Device, DeviceRecord, FirebaseToken
 from notifier.flow.devices.device_indexer import DepartedAccountDevices, DeviceIndexer
-from notifier.flow.devices.registry import DeviceRegistry, log_record
+from notifier.flow.devices.device_registry import DeviceRegistry, log_record
 from notifier.metrics import Metrics
-from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged
+from notifier.ports.user_directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock

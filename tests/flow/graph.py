@@ -24,7 +24,7 @@ from notifier.domain.users.subject_preferences import (
 )
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.imports.importer import Import
-from notifier.flow.inbox.preferences import account_preferences_record
+from notifier.flow.inbox.preference_editor import account_preferences_record
 from notifier.flow.indexing.bitmaps import Bitmaps
 from notifier.flow.indexing.graph_indexer import GraphIndexer
 from notifier.metrics import Metrics

@@ -12,9 +12,9 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.flow.indexing.activity import ActivityIndexer
-from notifier.ports.directory import DirectoryEntry
+from notifier.flow.indexing.activity_indexer import ActivityIndexer
 from notifier.ports.event_log import Logged, Record
+from notifier.ports.user_directory import DirectoryEntry
 from tests.flow.activity_world import HOUR, MINUTE, World
 from tests.support.fakes.audience import MemoryActiveHours
 

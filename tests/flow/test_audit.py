@@ -14,8 +14,8 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, PROTECTED_TYPE
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Badge, OpenedInbox, Page
+from notifier.flow.inbox.page_audit import Audit
 from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.inbox import MemoryTimeline

@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from notifier.adapters.celery.app import queue_names, redis_broker_urls
-from notifier.adapters.celery.transport import ExpectedKeyTypes
+from notifier.adapters.celery.garbage_deleting_transport import ExpectedKeyTypes
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool
 from tests.contracts.garbage import STRINGS, replacements

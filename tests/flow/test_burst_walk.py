@@ -12,9 +12,9 @@ from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE
-from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE, RUN_LENGTH
 from notifier.flow.inbox.page import OpenedInbox
+from notifier.flow.inbox.page_audit import Audit
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.wiring.delivery import build_reconciler

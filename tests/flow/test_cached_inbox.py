@@ -12,9 +12,9 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.invalidation import SharedVersionLookups
 from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
+from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
 from notifier.ports.inbox import Timeline
 from tests.flow.inboxes import KIM, Processes, both_shown
 from tests.support.in_memory_system import NOVA, Stage

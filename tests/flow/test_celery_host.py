@@ -16,7 +16,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from tests.flow.celery_host import ROOT, Host, enqueue, hosting, make_slice, require_p0_first, until
 from tests.flow.celery_worker import FAILS
-from workers.watchdog import EXIT_CODE
+from workers.process_upkeep import EXIT_CODE
 
 START_AND_WAIT = """
 import subprocess, sys, time

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from notifier.cli.commands.doctor.command import Level
-from notifier.cli.commands.doctor.data_folder import open_circuits_finding
+from notifier.cli.commands.doctor.stores_and_processes import open_circuits_finding
 from notifier.cli.commands.ledger import ledger_json
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable

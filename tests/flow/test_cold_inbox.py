@@ -10,8 +10,8 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.flow.inbox.viewer_cache import viewer_scopes
-from notifier.ports.directory import DirectoryEntry
 from notifier.ports.inbox import Timeline
+from notifier.ports.user_directory import DirectoryEntry
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage

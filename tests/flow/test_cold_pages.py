@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.bounded_executor import Bulkhead, TooManyWaiting
+from notifier.concurrency_limits import Bulkhead, TooManyWaiting
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.flow.inbox.store_breaker import MAX_COLD_READS, NoDeadline, PageDeadline, new_cold_bulkhead

@@ -15,7 +15,7 @@ from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import MAX_DEVICES
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.flow.device_world import PEOPLE, DeviceWorld
 from tests.flow.graph import Corrupt, Fuse
 from tests.flow.stalling import Stalling

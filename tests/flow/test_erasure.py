@@ -15,7 +15,7 @@ from notifier.domain.bursts.retraction import RetractionCause, tweet_key
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
-from notifier.flow.intake.held_mentions import HeldMentionRelease
+from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.ports.event_log import DeadLetter
 from notifier.wiring.sequencing import build_retractor
 from tests.flow.event_statuses import status_of

@@ -12,8 +12,8 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import BADGE_LIMIT
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.subject_cache import SubjectCache, burst_size
-from notifier.ports.directory import DirectoryEntry
 from notifier.ports.pull_index import SubjectList, SubjectLists
+from notifier.ports.user_directory import DirectoryEntry
 from tests.support.interleavings.orders import Threads
 from tests.support.interleavings.world import FIRST, KIM, LEE, OF_LYRA, OF_NOVA, SECOND, SINCE, World, burst_of
 from tests.support.simulator.inbox_visits import run_sync

@@ -15,7 +15,7 @@ from notifier.domain.errors import LogUnavailable, NotifierError, StoreUnavailab
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
-from notifier.flow.intake.held_mentions import HeldMentionRelease, with_current_text
+from notifier.flow.intake.held_mention_release import HeldMentionRelease, with_current_text
 from notifier.flow.operations.event_status import EventStatus
 from notifier.ports.event_log import Record
 from notifier.wiring.intake import build_router

@@ -11,7 +11,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.upstream.graph_changes import FollowAction
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.imports.followers import FollowerImport
+from notifier.flow.imports.follower_import import FollowerImport
 from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import FollowEdges, NumberedFollowEdges

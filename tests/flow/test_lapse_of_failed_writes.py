@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
+from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.inbox_versions import ALL_MEMBERS
 from tests.support.fakes.inbox_versions import MemoryViewerVersionReader, MemoryViewerVersionWriter
 from tests.support.in_memory_system import Stage

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from notifier.config.sections import DeadLetterSettings
+from notifier.config.limits import DeadLetterSettings
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
 from notifier.domain.delivery.slice import Dead, Pool, Retry, Slice
 from notifier.domain.errors import StoreUnavailable

@@ -20,9 +20,9 @@ from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.delivery.slice_worker import SliceLease
-from notifier.ports.directory import DirectoryEntry
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import PushSuppression
+from notifier.ports.user_directory import DirectoryEntry
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.push import build_push_pipeline
 from tests.support.in_memory_system import NOVA, Stage

@@ -11,7 +11,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.flow.activity_world import (
     DAILY,
     HOUR,

@@ -21,7 +21,7 @@ from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.audience import ActiveSetEntry, ShardBitmap
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
 from tests.contracts.backends import migrated

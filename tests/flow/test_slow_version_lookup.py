@@ -7,7 +7,7 @@ from time import monotonic
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.flow.inbox.invalidation import SharedVersionLookups
+from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
 from notifier.ports.inbox_versions import Scope, VersionLookup
 
 WITHIN = timedelta(milliseconds=200)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.api.background.limiters import DeviceRequestLimiter
-from notifier.bounded_executor import BoundedExecutor, Bulkhead
+from notifier.concurrency_limits import BoundedExecutor, Bulkhead
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable

@@ -12,7 +12,7 @@ from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.intake.held_mentions import HeldMentionRelease
+from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.flow.operations.event_status import MAX_SEARCHED_RECORDS
 from tests.http.problems import assert_problem
 from tests.support.example_event import event

@@ -10,8 +10,8 @@ from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Record
+from notifier.ports.user_directory import DirectoryEntry
 from tests.http.problems import assert_problem
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge

@@ -23,7 +23,7 @@ from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge, BurstItem, Page
-from notifier.flow.inbox.preferences import PreferenceEditor
+from notifier.flow.inbox.preference_editor import PreferenceEditor
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.delivery import build_reconciler

@@ -26,8 +26,8 @@ from notifier.domain.users.subject_preferences import (
     Volume,
     own_volumes,
 )
-from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Entry, InboxView, OpenedInbox
+from notifier.flow.inbox.page_audit import Audit
 from notifier.metrics import Metrics
 from tests.support.examples import ADA, BOB, EVE, MINUTE, NOON, burst, viewer
 from tests.support.fakes.clock import START

@@ -15,8 +15,8 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.flow.inbox.gap_fetch import MAX_BURSTS_READ, GapFetch, GapPage, SeqRange, seq_of
-from notifier.ports.directory import DirectoryEntry
 from notifier.ports.inbox import InboxPosition
+from notifier.ports.user_directory import DirectoryEntry
 from tests.support.examples import burst
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
-from notifier.api.schemas.rendering import Renderer
+from notifier.api.schemas.page_rendering import Renderer
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE

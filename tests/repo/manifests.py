@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from notifier.cli.supervisor.processes import ROLES
+from notifier.cli.supervisor.role_processes import ROLES
 from tests.repo.sources import ROOT
 
 BASE = ROOT / "k8s" / "base"

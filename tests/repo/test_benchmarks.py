@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks.__main__ import bench
 from benchmarks.report.__main__ import BENCHES, PAGE, PICTURES, STORE
 from benchmarks.report.markdown import pictures, results, with_results
-from benchmarks.report.store import Run, read, write
+from benchmarks.report.stored_results import Run, read, write
 from tests.repo.test_documents import HOME
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, START_TIMEOUT_SECONDS, standalone_heartbeat_file
 from notifier.cli.supervisor.pid_files import pid_files_of
-from notifier.cli.supervisor.processes import ROLES
+from notifier.cli.supervisor.role_processes import ROLES
 from notifier.config import Settings, setting_entries
 from notifier.domain.delivery.slice import TIME_SHARE, Pool
 from tests.docs.command_line import check_command
@@ -27,7 +27,7 @@ from tests.repo.manifests import (
 )
 from tests.repo.sources import ROOT, pyproject
 from tests.support.http_app import MemoryBackend
-from workers.runner import POOLS
+from workers.slice_runner import POOLS
 
 DEPLOYMENT_KINDS = {"Deployment", "PodDisruptionBudget", "ServiceAccount"}
 MEGABYTE = 1_000_000

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.supervisor.processes import ROLES
+from notifier.cli.supervisor.role_processes import ROLES
 from notifier.config import Settings
 from tests.repo.manifests import BASE, KUSTOMIZATION, OVERLAYS, base, kustomization, manifest
 from tests.repo.test_manifests import figure, memory

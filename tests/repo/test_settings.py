@@ -1,8 +1,8 @@
 """docs/settings.md is generated from the code."""
 
 from notifier.config import setting_entries
-from notifier.config.docs import render_page
 from notifier.config.settings import Settings
+from notifier.config.settings_page import render_page
 from tests.repo.sources import ROOT
 
 

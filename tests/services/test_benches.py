@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cassandra.bursts import SyntheticBursts, first
-from benchmarks.cassandra.history import InboxHistory
+from benchmarks.cassandra.coordinator import LaneRecords, coordinator
+from benchmarks.cassandra.inbox_history import InboxHistory
+from benchmarks.cassandra.large_bursts import SyntheticBursts, first
 from benchmarks.cassandra.layouts import PEOPLE, fill, layouts
-from benchmarks.cassandra.mentions import LaneRecords, coordinator
 from benchmarks.cassandra.protocol import FrameConnection
-from benchmarks.cassandra.widths import WIDTHS, RangeWidth, page
+from benchmarks.cassandra.range_widths import WIDTHS, RangeWidth, page
 from benchmarks.cassandra.writers import Batches, DriverDefaults, LeanestWriter, ProductWriter, Singles, values
 from notifier.adapters.cassandra import CassandraInbox, Cluster
 from notifier.adapters.cassandra.bulk.writer import BulkWriter

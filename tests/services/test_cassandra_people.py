@@ -26,7 +26,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.driver.session import MAX_IN_FLIGHT_PER_CALL
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, all_members, members, no_members
@@ -37,7 +37,7 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.keyspace import keyspace, patient_reader, truncated

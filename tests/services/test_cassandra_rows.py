@@ -26,7 +26,7 @@ from notifier.adapters.cassandra.bulk.encoding import PreencodedBatch, Preencode
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.cassandra.driver.session import PROTOCOL_VERSION
 from notifier.codec import pack_snapshot
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRows, window_of

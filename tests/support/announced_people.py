@@ -6,8 +6,8 @@ from notifier.domain.ids import Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesChange, AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import PreferenceChange
 from notifier.domain.users.user_blocks import UserBlock
-from notifier.ports.directory import Directory
 from notifier.ports.inbox_versions import ALL_MEMBERS
+from notifier.ports.user_directory import Directory
 from tests.support.fakes.inbox_versions import MemoryVersions
 from tests.support.fakes.people import MemoryPeople
 

@@ -29,7 +29,7 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.audience import ShardBitmap
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from notifier.wiring.system import build_system
 from tests.support.announced_people import AnnouncedPeople

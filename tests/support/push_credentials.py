@@ -5,7 +5,7 @@ import json
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from notifier.adapters.push.fakes import (
+from notifier.adapters.push.public_test_credentials import (
     APPLE_KEY_ID,
     APPLE_TEAM_ID,
     GOOGLE_EMAIL,

@@ -13,7 +13,7 @@ from kombu.connection import Connection
 from kombu.entity import Queue
 from kombu.transport import redis
 
-from notifier.adapters.celery.transport import (
+from notifier.adapters.celery.garbage_deleting_transport import (
     EXPECTED_KEY_TYPES_OPTION,
     TASK_NAME,
     ExpectedKeyTypes,

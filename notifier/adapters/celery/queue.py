@@ -17,8 +17,8 @@ from notifier.adapters.celery.app import (
     queue_name_for,
     queue_names,
 )
+from notifier.adapters.celery.garbage_deleting_transport import TASK_NAME
 from notifier.adapters.celery.publisher_confirms import ConfirmingPublisher
-from notifier.adapters.celery.transport import TASK_NAME
 from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import QueueUnavailable

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from notifier.adapters.kafka.connection import Fenced, PartitionsLost, UnreadableBatch
-from notifier.adapters.kafka.membership import (
+from notifier.adapters.kafka.group_membership import (
     IDLE_CHECK_INTERVAL,
     STALL_TIMEOUT,
     GroupMembership,

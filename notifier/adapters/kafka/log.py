@@ -8,7 +8,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from notifier.adapters.kafka.connection import Access, translated
 from notifier.adapters.kafka.consumer import KafkaLogConsumer
-from notifier.adapters.kafka.membership import KafkaGroupMember
+from notifier.adapters.kafka.group_membership import KafkaGroupMember
 from notifier.adapters.kafka.producer import LogProducer
 from notifier.adapters.kafka.topics import incarnation_of, to_logged, with_incarnation
 from notifier.adapters.kafka.workarounds import topic_id

@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from notifier.adapters.redis.calls import RedisValue, ScriptCall, run_calls, run_calls_async
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
-from notifier.adapters.redis.keys import CHECKSUM_FILE, KeyKind, LuaScript
-from notifier.codec.storage import from_ms, to_ms
+from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, KeyKind, LuaScript
+from notifier.adapters.redis.pipelined_calls import RedisValue, ScriptCall, run_calls, run_calls_async
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
 from notifier.domain.ids import Member
 from notifier.ports.audience import ACTIVITY_KEPT_FOR

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
-from notifier.adapters.redis.calls import Argument, Command, ScriptCall, run_calls
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys import LuaScript, kind_of, unwrap, wrap
+from notifier.adapters.redis.keys_and_checksums import LuaScript, kind_of, unwrap, wrap
+from notifier.adapters.redis.pipelined_calls import Argument, Command, ScriptCall, run_calls
 from notifier.domain.errors import CacheUnavailable
 
 MAX_ATTEMPTS = 64

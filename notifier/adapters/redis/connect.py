@@ -8,10 +8,10 @@ from typing import Any, cast
 import redis.asyncio.sentinel
 import redis.sentinel
 
-from notifier.adapters.redis.address import MultiHostAddress, multi_host_address
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
-from notifier.adapters.redis.keys import GarbageCount
-from notifier.adapters.redis.node import (
+from notifier.adapters.redis.keys_and_checksums import GarbageCount
+from notifier.adapters.redis.multi_host_address import MultiHostAddress, multi_host_address
+from notifier.adapters.redis.server_client import (
     MAX_CONNECTIONS,
     TIMEOUT,
     AsyncClient,

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from notifier.adapters.redis.calls import ScriptCall, run_calls
 from notifier.adapters.redis.compare_and_set import CasHashes, HashCell
 from notifier.adapters.redis.connect import RedisClient
-from notifier.adapters.redis.keys import CHECKSUM_FILE, KeyKind, LuaScript
+from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, KeyKind, LuaScript
+from notifier.adapters.redis.pipelined_calls import ScriptCall, run_calls
 from notifier.codec import pack, unpack
 from notifier.codec.push import pack_history, pack_rate, unpack_history, unpack_rate
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of

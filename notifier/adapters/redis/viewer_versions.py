@@ -8,12 +8,12 @@ from zlib import crc32
 
 from redis.exceptions import ResponseError
 
-from notifier.adapters.redis.calls import Command
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
-from notifier.adapters.redis.keys import KeyKind, LuaScript
-from notifier.adapters.redis.lookups import lookup_connection
+from notifier.adapters.redis.keys_and_checksums import KeyKind, LuaScript
+from notifier.adapters.redis.lookup_connection import lookup_connection
 from notifier.adapters.redis.persistent_connection import CommandWords
+from notifier.adapters.redis.pipelined_calls import Command
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
@@ -204,9 +204,9 @@ def _verified_value(checked_value: bytes) -> bytes:
 # The scripts are sent as text and not by digest: they are short, and a server that has forgotten them then needs no
 # second round trip.
 _BEGIN_CHANGE, _FINISH_CHANGE, _INSERT_VERSIONS = (
-    LuaScript.load("begin_change"),
-    LuaScript.load("finish_change"),
-    LuaScript.load("insert_versions"),
+    LuaScript.load("begin_viewer_facts_change"),
+    LuaScript.load("finish_viewer_facts_change"),
+    LuaScript.load("insert_viewer_versions"),
 )
 
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from notifier.api.threads import limited_threads
-from notifier.bounded_executor import Threads, TooManyWaiting
 from notifier.codec import UpstreamEvent
+from notifier.concurrency_limits import Threads, TooManyWaiting
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import DiskFull, NotifierError, Unavailable
 from notifier.flow.intake.gateway import Gateway, IntakeReceipt

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from notifier.api.background.activity_recorder import Pause
-from notifier.bounded_executor import Threads
+from notifier.concurrency_limits import Threads
 from notifier.domain.errors import CacheUnavailable, Unavailable
 from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics

@@ -8,15 +8,15 @@ from datetime import timedelta
 from typing import TypeVar
 
 from notifier.api.background.activity_recorder import Pause
-from notifier.bounded_executor import Threads
+from notifier.concurrency_limits import Threads
 from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.token_bucket import RequestAllowance, RequestLimit, TokenBucket
-from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.metrics import Metrics
-from notifier.ports.cache import TokenBuckets
 from notifier.ports.coordination import Clock
+from notifier.ports.disposable_state import TokenBuckets
 
 T = TypeVar("T")
 

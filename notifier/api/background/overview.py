@@ -14,9 +14,9 @@ import msgspec
 from litestar.types import Send
 
 from notifier.api.event_stream import KEEP_ALIVE
-from notifier.api.processes import RoleProcesses, loading_progress
-from notifier.api.schemas.system import system_body
-from notifier.bounded_executor import Threads
+from notifier.api.role_processes import RoleProcesses, loading_progress
+from notifier.api.schemas.system_overview import system_body
+from notifier.concurrency_limits import Threads
 from notifier.domain.errors import NotifierError, StreamsFull, Unavailable
 from notifier.flow.operations.overview import Overview
 

@@ -19,8 +19,8 @@ from notifier.domain.push.device import (
     WebSubscription,
 )
 from notifier.domain.push.translations import language_of
-from notifier.ports.directory import Directory
 from notifier.ports.push import Devices
+from notifier.ports.user_directory import Directory
 
 ALERTS_FILE = "alerts.ndjson"
 MAX_READ_BYTES = 4 << 20

@@ -17,14 +17,14 @@ from litestar import Response, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import JSONBody, QueryParameter, SkipValidation
 
-from notifier.api.answers import NO_STORE_HEADERS
 from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.auth.identity import issue_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
 from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
-from notifier.api.processes import RoleProcesses
+from notifier.api.response_parts import NO_STORE_HEADERS
+from notifier.api.role_processes import RoleProcesses
 from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
 from notifier.codec import read_batch
 from notifier.domain.audience.tiers import Tier

@@ -9,10 +9,10 @@ import msgspec
 from litestar import HttpMethod, Response, delete, get, route
 from litestar.params import FromPath, JSONBody
 
-from notifier.api.answers import PRIVATE_HEADERS
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer
 from notifier.api.problems import problem_responses
+from notifier.api.response_parts import PRIVATE_HEADERS
 from notifier.config import PushSettings
 from notifier.domain.errors import BadDevice, NotFound
 from notifier.domain.ids import Platform

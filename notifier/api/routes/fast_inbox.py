@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
-from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches_etag
 from notifier.api.auth.guards import ALREADY_METERED
 from notifier.api.auth.identity import Authenticator
 from notifier.api.container import ApiContainer
 from notifier.api.problems import SECURITY_HEADERS, limit_headers
+from notifier.api.response_parts import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches_etag
 from notifier.api.routes.inbox import FAST_PATH_ERROR, UNREAD_HEADERS
-from notifier.api.schemas.rendering import RenderedPage, badge_json
+from notifier.api.schemas.page_rendering import RenderedPage, badge_json
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import RequestAllowance

@@ -4,7 +4,10 @@ import msgspec
 from litestar import Response, get, put
 from litestar.params import JSONBody
 
-from notifier.api.answers import (
+from notifier.api.auth.guards import require_json
+from notifier.api.container import UserRequest, WiredContainer
+from notifier.api.problems import problem_responses
+from notifier.api.response_parts import (
     DEFAULT_PAGE_SIZE,
     PAGE_HEADERS,
     PRIVATE_HEADERS,
@@ -15,10 +18,7 @@ from notifier.api.answers import (
     page_headers,
     pre_encoded,
 )
-from notifier.api.auth.guards import require_json
-from notifier.api.container import UserRequest, WiredContainer
-from notifier.api.problems import problem_responses
-from notifier.api.schemas.items import ItemBody
+from notifier.api.schemas.inbox_items import ItemBody
 from notifier.domain.errors import BadMark
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Badge

@@ -14,10 +14,10 @@ from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.event_stream import KEEP_ALIVE, MEDIA_TYPE, STREAM_HEADERS, EventStream
 from notifier.api.problems import problem_responses
 from notifier.api.routes.inbox import BadgeBody, badge_body
-from notifier.api.schemas.items import ItemBody, item_body
+from notifier.api.schemas.inbox_items import ItemBody, item_body
 from notifier.domain.ids import BurstKey
 from notifier.flow.live.hub import HEARTBEAT_INTERVAL
-from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamPosition, StreamUpdate
+from notifier.flow.live.stream_events import Listener, Stream, StreamEvent, StreamPosition, StreamUpdate
 
 WRITE_INTERVAL_SECONDS = 0.25
 """Minimum interval between two writes to a client. In a storm, a burst grows faster than a user can read."""

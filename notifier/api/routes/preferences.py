@@ -7,10 +7,10 @@ import msgspec
 from litestar import Response, get, patch
 from litestar.params import FromPath, JSONBody
 
-from notifier.api.answers import PRIVATE_HEADERS
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer, raw_path_part
 from notifier.api.problems import problem_responses
+from notifier.api.response_parts import PRIVATE_HEADERS
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.errors import BadPreference
 from notifier.domain.ids import Kind, Subject

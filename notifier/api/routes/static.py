@@ -11,8 +11,8 @@ from typing import Any
 from litestar import Request, Response, get
 from litestar.params import FromPath
 
-from notifier.api.answers import conditional_response, etag
 from notifier.api.problems import problem_responses
+from notifier.api.response_parts import conditional_response, etag
 from notifier.domain.errors import NotFound
 
 MEDIA_TYPES = {

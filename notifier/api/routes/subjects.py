@@ -10,10 +10,10 @@ from litestar.enums import ScopeType
 from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from notifier.api.answers import Cursor, Limit, conditional_response, etag, next_link, page_headers
 from notifier.api.container import UserRequest, WiredContainer
 from notifier.api.problems import problem_responses
-from notifier.api.schemas.items import ItemBody, item_body
+from notifier.api.response_parts import Cursor, Limit, conditional_response, etag, next_link, page_headers
+from notifier.api.schemas.inbox_items import ItemBody, item_body
 from notifier.domain.errors import Refused
 from notifier.domain.ids import Subject
 from notifier.flow.inbox.gap_fetch import MAX_SEQ, SeqRange

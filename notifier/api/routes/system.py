@@ -10,14 +10,14 @@ from litestar.params import SkipValidation
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from notifier.api.answers import JSON, NO_STORE_HEADERS, pre_encoded
 from notifier.api.background.overview import SnapshotStream
 from notifier.api.container import WiredContainer
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
 from notifier.api.problems import problem_responses
-from notifier.api.processes import merged_metrics
+from notifier.api.response_parts import JSON, NO_STORE_HEADERS, pre_encoded
+from notifier.api.role_processes import merged_metrics
 from notifier.api.schemas.openapi import OpenApiDocument
-from notifier.api.schemas.system import SystemBody
+from notifier.api.schemas.system_overview import SystemBody
 from notifier.domain.audience.activity import ActiveSetFreshness, active_set_freshness
 from notifier.domain.errors import CacheUnavailable
 from notifier.flow.lane_guard import stopped_lanes

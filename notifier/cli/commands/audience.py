@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import CommandGroup, example
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import is_terminal, print_fields, print_json, print_sentence, print_table, progress
 from notifier.config import Settings
@@ -45,7 +45,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 
     Also shows how current the counts are.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     settings = settings_for(data)
     with open_stores(settings) as stores:
@@ -81,7 +81,7 @@ def verify(
 
     Exit code 1 if anything differs or is unreadable.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
     from notifier.flow.indexing.audience_verification import AudienceVerification
 
     user = UserId(account.removeprefix("@"))

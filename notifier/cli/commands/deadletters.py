@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.commands.throttle import operator_option
-from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, deaths_in_window
@@ -40,7 +40,7 @@ def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json
 
 
 def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     with open_stores(settings_for(data)) as stores:
         letters = stores.ports.dead_letters.list(limit)
@@ -73,7 +73,7 @@ def lanes(data: Path | None, as_json: bool) -> None:
 
     A lane is one stream of the log, or one pool of slices.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     settings = settings_for(data)
     with open_stores(settings) as stores:
@@ -100,7 +100,7 @@ def resume(*, lane: str, reason: str, operator: str, data: Path | None, as_json:
     LANE is a name that `notifier deadletters lanes` shows. The record or slice that stopped the lane is retried first.
     If the lane isn't stopped, nothing changes.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     if not reason.strip():
         raise click.UsageError("--reason must not be empty")

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from notifier.cli.command_groups import example, program_command
 from notifier.cli.data_folder import prepare_data_folder
-from notifier.cli.group import example, program_command
 from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES
 from notifier.domain.errors import FolderNotEmpty
 
 if TYPE_CHECKING:
+    from notifier.devkit.check.check_run import CheckPlan
     from notifier.devkit.check.finding import Finding
-    from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World
 
 FAULT_KINDS = (
@@ -178,7 +178,7 @@ def demo(
     compares stores, inboxes and alerts with the results that the formulas of the users predict. --mentions,
     --threshold, --faults and --outage apply only with --headless. --json implies --headless.
     """
-    from notifier.devkit.check.run import CheckPlan
+    from notifier.devkit.check.check_run import CheckPlan
     from notifier.devkit.fixture.world import World
 
     headless = headless or as_json
@@ -255,7 +255,7 @@ def show_in_browser(
 
 
 def run_check(plan: "CheckPlan") -> "Sequence[Finding]":
-    from notifier.devkit.check.run import prepared_run
+    from notifier.devkit.check.check_run import prepared_run
 
     with prepared_run(plan, lambda message: click.echo(message, err=True)) as prepared:
         return prepared.run()

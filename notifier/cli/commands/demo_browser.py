@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.api.port import free_port
-from notifier.cli.commands.events import BATCH_CONTENT_TYPE
+from notifier.cli.command_groups import program_command
 from notifier.cli.commands.roles import stop_signal
+from notifier.cli.commands.send_events import BATCH_CONTENT_TYPE
 from notifier.cli.commands.up import RunningService
 from notifier.cli.data_folder import prepare_data_folder
-from notifier.cli.group import program_command
-from notifier.cli.http import Ready, request_json
 from notifier.cli.options import command_line_for
+from notifier.cli.running_service import Ready, request_json
 from notifier.config import VARIABLE_PREFIX, Settings, has_display
 from notifier.domain.errors import NotifierError, OtherWorld, PortTaken
 
@@ -72,7 +72,7 @@ class FixtureLoading:
 
     def start(self) -> None:
         """Start the thread, unless all users are already loaded. Raises OtherWorld or Unwritable."""
-        from notifier.devkit.fixture.load import (
+        from notifier.devkit.fixture.world_loader import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,
             require_no_users,
@@ -106,7 +106,7 @@ class FixtureLoading:
             raise self.failure
 
     def _run(self) -> None:
-        from notifier.api.processes import loading_file
+        from notifier.api.role_processes import loading_file
 
         try:
             self._load()
@@ -119,8 +119,8 @@ class FixtureLoading:
             loading_file(self.data).unlink(missing_ok=True)
 
     def _load(self) -> None:
-        from notifier.api.processes import loading_file
-        from notifier.devkit.fixture.load import DEMO_LOADED_MARKER, DEMO_LOADING_MARKER, WorldLoader, steps
+        from notifier.api.role_processes import loading_file
+        from notifier.devkit.fixture.world_loader import DEMO_LOADED_MARKER, DEMO_LOADING_MARKER, WorldLoader, steps
 
         ports, file = self.profile.ports(), loading_file(self.data)
         with_one_celebrity = replace(self.world, celebrities=1, second_followers=None)
@@ -172,7 +172,7 @@ class BrowserDemo:
     def run(self) -> None:
         """Run the demo until Ctrl-C."""
         from notifier.cli.data_folder import require_own_folder
-        from notifier.devkit.check.instance import engines
+        from notifier.devkit.check.notifier_instance import engines
         from notifier.devkit.engines.cassandra import Sync
 
         started = monotonic()
@@ -240,9 +240,9 @@ class BrowserDemo:
 
         Also continues an interrupted removal. Raises NotADataFolder, OtherWorld or Unwritable.
         """
-        from notifier.api.processes import loading_file
+        from notifier.api.role_processes import loading_file
         from notifier.cli.data_folder import has_owned_files, is_partly_removed, remove_demo_data
-        from notifier.devkit.fixture.load import DEMO_LOADING_MARKER, write_world_marker
+        from notifier.devkit.fixture.world_loader import DEMO_LOADING_MARKER, write_world_marker
 
         if self.fresh or is_partly_removed(self.data):
             remove_demo_data(self.data)
@@ -255,7 +255,7 @@ class BrowserDemo:
 
     def _require_same_world(self) -> None:
         """Raise OtherWorld if the folder has other generated users."""
-        from notifier.devkit.fixture.load import (
+        from notifier.devkit.fixture.world_loader import (
             DEMO_LOADED_MARKER,
             DEMO_LOADING_MARKER,
             is_world_marker,
@@ -304,7 +304,7 @@ def demo_users(world: "World") -> list[str]:
     """
     import numpy as np
 
-    from notifier.devkit.fixture.users import LOCALES
+    from notifier.devkit.fixture.sample_users import LOCALES
     from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
     from notifier.domain.push.translations import ENGLISH
 

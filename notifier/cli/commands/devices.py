@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import example
+from notifier.cli.command_groups import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_json, print_sentence, print_table
 from notifier.domain.audience.bitmap import contains, shard_of
@@ -14,7 +14,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Device, DeviceId
-from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.ports.all_ports import Ports
 
@@ -36,7 +36,7 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
 
     Only the last four characters of an address are shown.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     if remove is not None and not DEVICE_ID.fullmatch(remove):
         raise click.UsageError("A device id has 32 hexadecimal digits.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import example
+from notifier.cli.command_groups import example
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_lines
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
@@ -41,7 +41,7 @@ def dump(contents: str, ndjson: bool, members: bool, burst: str | None, data: Pa
 
     Memory use is constant. A bitmap has one bit per member; the lowest bit of the first byte is the lowest member.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     key = BurstKey.parse(burst) if burst else None
     sources: Mapping[str, Callable[[Ports], Iterator[Line]]] = {
@@ -67,7 +67,7 @@ def row_line(stored: StoredRow) -> Line:
 
 
 def ledger_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
-    from notifier.cli.context import active_throttle_ids
+    from notifier.cli.opened_stores import active_throttle_ids
 
     throttles = active_throttle_ids(ports)
     progress_rows = ports.archive.burst_progress() if key is None else iter(ports.ledger.read([key]).values())

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.commands.roles import heartbeat_sender, parent_option, readiness_reporter, set_up_role, stop_signal
-from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.supervisor.fake_provider import FakeProviderCommand, parse_behavior, run_fake
 from notifier.domain.errors import UnusableEnvironment

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import example
+from notifier.cli.command_groups import example
 from notifier.cli.options import command_line_for, data_option, json_option, settings_for
 from notifier.cli.output import print_json, print_sentence, progress
 
@@ -54,10 +54,10 @@ def fixture(
     a test can compute what each user must see. Loading the same data again changes nothing. A folder with other
     generated data, or with users of unknown origin, is refused. A notifier may be running on the folder.
     """
-    from notifier.cli.context import open_stores
     from notifier.cli.data_folder import prepare_data_folder
-    from notifier.devkit.fixture.load import WorldLoader, require_no_users, steps, write_world_marker
+    from notifier.cli.opened_stores import open_stores
     from notifier.devkit.fixture.world import World
+    from notifier.devkit.fixture.world_loader import WorldLoader, require_no_users, steps, write_world_marker
 
     try:
         world = World(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from notifier.cli.group import example
+from notifier.cli.command_groups import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import (
     cell,
@@ -44,7 +44,7 @@ TOKEN_LIFETIME = timedelta(minutes=1)
 @json_option
 def inbox(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
     """Show the first page of a user's inbox, and the badge count."""
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     settings = settings_for(data)
     if url:
@@ -77,7 +77,7 @@ def page_json(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
 
 def _item_json(item: InboxItem, now: datetime) -> Mapping[str, object]:
     """Return an item with the field names of the HTTP API. `burst` has the burst key instead of the opaque id."""
-    from notifier.api.schemas.items import burst_text, digest_text
+    from notifier.api.schemas.inbox_items import burst_text, digest_text
 
     if isinstance(item, DigestItem):
         digest = item.digest
@@ -128,14 +128,14 @@ def _token(settings: Settings, user: UserId) -> str:
     from datetime import UTC
 
     from notifier.cli.commands.token import sign_user_token
-    from notifier.cli.context import require_folder
+    from notifier.cli.opened_stores import require_folder
 
     require_folder(settings.data)
     return sign_user_token(settings, user, datetime.now(UTC), TOKEN_LIFETIME)
 
 
 def _page_over_http(url: str, token: str, user: str, limit: int) -> dict[str, object]:
-    from notifier.cli.http import request_json
+    from notifier.cli.running_service import request_json
 
     response = request_json(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
     return {

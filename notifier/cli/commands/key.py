@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.group import CommandGroup, example
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.errors import NotFound
@@ -112,7 +112,7 @@ def key_json(service_key: "ServiceKey") -> dict[str, object]:
 def _key_file(data: Path | None) -> "ServiceKeyFile":
     """Return the key file. It hashes keys with the secret of the data folder."""
     from notifier.api.auth.service_keys import ServiceKeyFile, installation_keys
-    from notifier.cli.context import require_folder
+    from notifier.cli.opened_stores import require_folder
 
     settings = settings_for(data)
     if not (settings.secret and settings.service_keys):

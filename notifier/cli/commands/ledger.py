@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import example
+from notifier.cli.command_groups import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
@@ -25,7 +25,7 @@ from notifier.ports.all_ports import Ports
 @json_option
 def ledger(burst: str, data: Path | None, as_json: bool) -> None:
     """Show the totals of a burst, and its delivery slices by tier and state."""
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     with open_stores(settings_for(data)) as stores:
         report = ledger_json(stores.ports, BurstKey.parse(burst))
@@ -37,7 +37,7 @@ def ledger(burst: str, data: Path | None, as_json: bool) -> None:
 
 def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
     """Return the object that `--json` prints. Raises NotFound."""
-    from notifier.cli.context import active_throttle_ids
+    from notifier.cli.opened_stores import active_throttle_ids
 
     progress = ports.ledger.read([key]).get(key)
     if progress is None:

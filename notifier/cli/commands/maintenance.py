@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from notifier.cli.group import example
+from notifier.cli.command_groups import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json
 from notifier.config import SettingEntry, Settings, format_value, setting_entries
@@ -21,7 +21,7 @@ def flush(*, data: Path | None) -> None:
     The inbox opens of the last minute and the counts of frequency caps are lost. Inboxes read the store until the pull
     index is rebuilt, and lost tasks are queued again. An external Redis (NOTIFIER_REDIS_URL) is left unchanged.
     """
-    from notifier.cli.context import require_folder
+    from notifier.cli.opened_stores import require_folder
     from notifier.profiles import choose
 
     settings = settings_for(data)
@@ -87,7 +87,7 @@ def settings(*, markdown: bool, data: Path | None, as_json: bool) -> None:
     A star marks values that differ from the default.
     """
     if markdown:
-        from notifier.config.docs import render_page
+        from notifier.config.settings_page import render_page
 
         click.echo(render_page(), nl=False)
         return

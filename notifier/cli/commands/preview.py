@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from notifier.api.schemas.preview import PreviewBody, previews
+from notifier.cli.command_groups import example
 from notifier.cli.commands.audience import require_account
-from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_fields, print_json, print_sentence, print_table, progress
 from notifier.domain.bursts.mention import Event, EventId
@@ -35,7 +35,7 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
     Shows the users, alerts, rows, bytes and seconds of each tier, and how many users each rule excludes. Nothing is
     written, and no user is notified.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
     from notifier.metrics import Metrics
     from notifier.wiring.operations import build_preview
     from notifier.wiring.system import build_system

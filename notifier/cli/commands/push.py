@@ -7,15 +7,15 @@ from typing import assert_never
 
 import click
 
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.commands.devices import device_json
-from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_json, print_sentence, print_table
 from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.ports.push import Provider
 
 DEFAULT_TEXT = "notifier can reach this device"
@@ -93,7 +93,7 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
 
     Exit code 1 unless there are devices and all of them accepted it.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     if not text.strip() or len(text) > MAX_TEXT_LENGTH:
         raise click.UsageError(f"--text must have 1 to {MAX_TEXT_LENGTH} characters.")

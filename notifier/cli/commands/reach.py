@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.commands.throttle import MIN_PREFIX_LENGTH, operator_option
-from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
@@ -43,7 +43,7 @@ all_by_option = click.option("--by", "author", default=None, help="Instead of id
 @json_option
 def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | None, as_json: bool) -> None:
     """List the held mentions, oldest first. A mention is held for at most 30 days."""
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     settings = settings_for(data)
     with open_stores(settings) as stores:
@@ -80,8 +80,8 @@ def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path
     IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other
     held mentions of the account remain held. If its verdict is `deny` by now, nothing is delivered.
     """
-    from notifier.cli.context import open_stores
-    from notifier.flow.intake.held_mentions import HeldMentionRelease
+    from notifier.cli.opened_stores import open_stores
+    from notifier.flow.intake.held_mention_release import HeldMentionRelease
 
     settings = settings_for(data)
     with open_stores(settings) as stores:
@@ -102,7 +102,7 @@ def drop(*, ids: Sequence[str], author: str | None, operator: str, data: Path | 
 
     The status of their events says that they were denied. IDS are as in `notifier reach release`.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     settings = settings_for(data)
     with open_stores(settings) as stores:
@@ -120,7 +120,7 @@ def drop(*, ids: Sequence[str], author: str | None, operator: str, data: Path | 
 
 def _without_retracted_text(ports: Ports, held_mentions: Sequence[HeldMention]) -> Sequence[HeldMention]:
     """Return the held mentions. Those that were retracted meanwhile have no text."""
-    from notifier.flow.intake.held_mentions import with_current_text
+    from notifier.flow.intake.held_mention_release import with_current_text
 
     return with_current_text(ports.retractions, held_mentions)
 
@@ -241,7 +241,7 @@ def set_reach(
     The verdict applies until it is changed. If two operators set verdicts at the same time, one of them wins. The other
     operator sees that verdict and exit code 1.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     user = parse_account_name(account)
     with open_stores(settings_for(data)) as stores:
@@ -267,7 +267,7 @@ def set_reach(
 @json_option
 def list_reaches(data: Path | None, as_json: bool) -> None:
     """List the accounts with a limited reach, and who set it, why and when."""
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     with open_stores(settings_for(data)) as stores:
         limited = [record for record in stores.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
@@ -286,7 +286,7 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
 @json_option
 def show(account: str, data: Path | None, as_json: bool) -> None:
     """Show how far an account's mentions reach, and who set it."""
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     user = parse_account_name(account)
     with open_stores(settings_for(data)) as stores:

@@ -11,7 +11,7 @@ from threading import Thread
 
 import click
 
-from notifier.cli.group import example
+from notifier.cli.command_groups import example
 from notifier.cli.options import data_option, host_option, port_option, settings_for
 from notifier.cli.supervisor.heartbeat import HeartbeatSender, heartbeat_file, standalone_heartbeat_file
 from notifier.config import Settings
@@ -66,7 +66,7 @@ def pump(parent: int | None, data: Path | None) -> None:
 
     It runs the router, coordinators, retractor, indexers, dispatcher, reconciler, monitor, roll-up and live publisher.
     """
-    from notifier.cli.context import system_of
+    from notifier.cli.opened_stores import system_of
     from notifier.cli.supervisor.pump_process import run
     from notifier.profiles import choose
 
@@ -87,7 +87,7 @@ def pump(parent: int | None, data: Path | None) -> None:
 @data_option
 def worker(pool: str, number: int, parent: int | None, data: Path | None) -> None:
     """Run only one worker of a pool, in one process."""
-    from notifier.cli.context import system_of
+    from notifier.cli.opened_stores import system_of
     from notifier.metrics import Metrics
     from notifier.profiles import choose
     from notifier.profiles.push_providers import require_credentials
@@ -123,9 +123,9 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
     A role of `up` ends with its parent and shares its metrics. A role that runs alone checks the schema. Raises NoData,
     DiskFull, and the errors of `require_schema`.
     """
-    from notifier.cli.context import require_folder, require_schema
+    from notifier.cli.opened_stores import require_folder, require_schema
     from notifier.cli.supervisor.pid_files import share_metrics
-    from workers.watchdog import end_with_parent
+    from workers.process_upkeep import end_with_parent
 
     if parent is not None:
         end_with_parent(parent)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.data_folder import prepare_data_folder
-from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import command_line_for, data_option, json_option, settings_for
 from notifier.cli.output import print_json
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import CommandGroup, example
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.options import DurationParam, RateParam, data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.audience.tiers import TIERS, Tier
@@ -76,7 +76,7 @@ def set_throttle(
     as_json: bool,
 ) -> None:
     """Set a throttle. It expires by itself, and the tier ramps up over 30 seconds."""
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     if pause == (rate is not None):
         raise click.UsageError("Give either --rate, or --pause to stop the tier.")
@@ -103,7 +103,7 @@ def set_throttle(
 @json_option
 def list_throttles(data: Path | None, as_json: bool) -> None:
     """List the active throttles, and those that are ramping up."""
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     with open_stores(settings_for(data)) as stores:
         now = stores.ports.clock.now()
@@ -129,7 +129,7 @@ def lift(id: str, operator: str, data: Path | None, as_json: bool) -> None:
     ID is an id that `notifier throttle list` shows, or at least its first six characters if they are unambiguous. If ID
     is a tier, all of its throttles end.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     with open_stores(settings_for(data)) as stores:
         now = stores.ports.clock.now()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import example
+from notifier.cli.command_groups import example
 from notifier.cli.options import DurationParam, data_option, json_option, settings_for
 from notifier.cli.output import iso_time, print_json
 from notifier.config import Settings
@@ -27,7 +27,7 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
     Its bearer can act as that user until it expires. If NOTIFIER_ISSUER_NAME is set, only that issuer makes tokens, and
     this command fails.
     """
-    from notifier.cli.context import open_stores
+    from notifier.cli.opened_stores import open_stores
 
     if ttl < MIN_LIFETIME:
         raise click.UsageError("--ttl must be at least 1s; a shorter token expires before it can be used.")

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.api.port import reserve_port
+from notifier.cli.command_groups import example
 from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.commands.roles import stop_signal
-from notifier.cli.group import example
-from notifier.cli.http import Ready, ready_path, write_ready
 from notifier.cli.options import FiniteRange, command_line_for, data_option, host_option, port_option, settings_for
 from notifier.cli.output import iso_time
+from notifier.cli.running_service import Ready, ready_path, write_ready
 from notifier.cli.supervisor.child import Child, last_line, make_start
 from notifier.cli.supervisor.fake_provider import parse_behavior
-from notifier.cli.supervisor.fakes import FakeProviders, remove_stale_settings, require_script
+from notifier.cli.supervisor.fake_providers import FakeProviders, remove_stale_settings, require_script
 from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT, OpenForks, RoleForks, fork_server
 from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, HeartbeatLimits, HeartbeatWatch, heartbeat_file
 from notifier.cli.supervisor.pid_files import pid_files_of, share_metrics
-from notifier.cli.supervisor.processes import api_processes, is_awaited, process_arguments
+from notifier.cli.supervisor.role_processes import api_processes, is_awaited, process_arguments
 from notifier.cli.supervisor.supervisor import Supervisor
 from notifier.config import MAX_API_WORKERS, PROFILE_FILE, VARIABLE_PREFIX, PushSettings, Settings, format_value
 from notifier.config.loader import installed_version
@@ -109,7 +109,7 @@ def run_service(
     open_forks: OpenForks = fork_server,
 ) -> None:
     """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
-    from notifier.api.processes import loading_file
+    from notifier.api.role_processes import loading_file
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.flow.indexing.tier_rule import load_tier_rule
     from notifier.profiles import choose

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.http import replace_file
 from notifier.cli.output import print_json
+from notifier.cli.running_service import replace_file
 from notifier.config import variable
 from notifier.domain.errors import FileUnwritable, NotifierError, PortTaken, UnusableEnvironment
 from notifier.domain.ids import Platform

@@ -31,10 +31,10 @@ MODULES = (
     "notifier.api.server",
     "notifier.cli.supervisor.pid_files",
     "notifier.cli.commands.fake",
-    "notifier.cli.context",
+    "notifier.cli.opened_stores",
     "notifier.cli.supervisor.pump_process",
     "workers.celery_worker",
-    "workers.watchdog",
+    "workers.process_upkeep",
 )
 """Modules that the roles import. Without the fork server, each role spends half a second on these imports."""
 PROFILE_MODULES: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}

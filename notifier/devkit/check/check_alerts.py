@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.devkit.fake_providers.devices import member_of
-from notifier.devkit.fixture.users import platform
+from notifier.devkit.fake_providers.fake_devices import member_of
+from notifier.devkit.fixture.sample_users import platform
 from notifier.devkit.fixture.world import Flags
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts
-from notifier.devkit.check.expected import ExpectedMention, ExpectedResult
+from notifier.devkit.check.expected_result import ExpectedMention, ExpectedResult
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.devkit.check.traffic import SOURCE, Tweet
+from notifier.devkit.check.mention_storm import SOURCE, Tweet
 from notifier.devkit.fixture.world import Flags, World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES

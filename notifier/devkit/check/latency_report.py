@@ -6,7 +6,7 @@ from datetime import datetime
 from notifier.devkit.check import latency
 from notifier.devkit.check.check_alerts import ArrivedAlert, ExpectedAlerts
 from notifier.devkit.check.finding import Finding, quantile
-from notifier.devkit.check.traffic import SentEvents
+from notifier.devkit.check.mention_storm import SentEvents
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import BurstProgress

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from notifier.devkit.fake_providers.behavior import ProviderScript, retry_after
-from notifier.devkit.fake_providers.devices import FakePhones
+from notifier.devkit.fake_providers.fake_devices import FakePhones
 from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply

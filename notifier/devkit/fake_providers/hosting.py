@@ -10,11 +10,11 @@ from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
-from notifier.adapters.push import fakes as test_credentials
+from notifier.adapters.push import public_test_credentials as test_credentials
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers.apns import FakeApns, TokenCheck
 from notifier.devkit.fake_providers.behavior import Behavior, ProviderScript
-from notifier.devkit.fake_providers.devices import PUSH_SERVICE_ORIGIN, FakePhones, browser
+from notifier.devkit.fake_providers.fake_devices import PUSH_SERVICE_ORIGIN, FakePhones, browser
 from notifier.devkit.fake_providers.fcm import FakeFcm
 from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.devkit.fake_providers.webpush import FakePushService

@@ -16,13 +16,13 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member, UserId
-from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBitmap
 from notifier.ports.coordination import Epochs
-from notifier.ports.directory import AccountFlags, Directory, DirectoryEntry
 from notifier.ports.event_log import Logged
+from notifier.ports.user_directory import AccountFlags, Directory, DirectoryEntry
 
 # Directory entries, derived from the account flags.
 

@@ -18,11 +18,11 @@ from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.errors import CacheUnavailable, Poison, QueueUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.timing import is_due
-from notifier.flow.delivery.throttling import PoolRates
+from notifier.flow.delivery.load_monitor import PoolRates
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
-from notifier.ports.cache import BacklogReport
 from notifier.ports.coordination import Clock, Queue
+from notifier.ports.disposable_state import BacklogReport
 from notifier.ports.ledger import DeferredBursts, Ledger
 
 LOGGER = logging.getLogger("notifier.dispatcher")

@@ -20,10 +20,10 @@ from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBitmap
 from notifier.ports.coordination import Epochs
-from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
 from notifier.ports.push import Devices
 from notifier.ports.retractions import Retractions
+from notifier.ports.user_directory import Directory
 
 # Removal of the devices of deleted or erased accounts, including devices registered concurrently.
 

@@ -33,9 +33,9 @@ from notifier.domain.users.import_rows import (
 from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, SubjectPreference, Volume
 from notifier.flow.accounts.account_indexer import DIRECTORY_FLAGS, sync_directory_entries
 from notifier.ports.coordination import Clock
-from notifier.ports.directory import MIN_LEASED_NUMBERS, AccountFlags, Directory
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.imports import ImportBatch, KeySort, SourceBatch
+from notifier.ports.user_directory import MIN_LEASED_NUMBERS, AccountFlags, Directory
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 Advance = Callable[[int], object]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.bounded_executor import TooManyWaiting
+from notifier.concurrency_limits import TooManyWaiting
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, UserId
@@ -13,7 +13,6 @@ from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.burst_walk import BurstWalk
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.digests import DigestWalk, next_digest_due, read_digests
-from notifier.flow.inbox.evaluation import Evaluation, Listing, partial_page, seen_token
 from notifier.flow.inbox.last_known_pages import (
     MAX_PAGE_AGE,
     LastKnownPages,
@@ -22,6 +21,7 @@ from notifier.flow.inbox.last_known_pages import (
     page_to_remember,
 )
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
+from notifier.flow.inbox.page_evaluation import Evaluation, Listing, partial_page, seen_token
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_positions import SubjectPositions

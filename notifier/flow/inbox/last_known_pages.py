@@ -10,8 +10,8 @@ from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.visibility import Mark, Marks, SeenToken
-from notifier.flow.inbox.evaluation import seen_token
 from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxItem, InboxView, Page
+from notifier.flow.inbox.page_evaluation import seen_token
 from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.ports.inbox_versions import RememberedPage
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.bounded_executor import Bulkhead
+from notifier.concurrency_limits import Bulkhead
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import (
     CLOSED,

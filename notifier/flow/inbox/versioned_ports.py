@@ -13,11 +13,11 @@ from notifier.domain.users.account_preferences import AccountPreferences, Accoun
 from notifier.domain.users.subject_preferences import BlockMute, PreferenceChange, SubjectPreference
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark, Viewer
-from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
+from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, Pair
-from notifier.ports.directory import Directory, DirectoryEntry
 from notifier.ports.inbox_versions import ALL_MEMBERS, scopes_of
+from notifier.ports.user_directory import Directory, DirectoryEntry
 from notifier.ports.users import (
     AccountPreferencesStore,
     InboxContext,

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.ids import Member, UserId
-from notifier.flow.inbox.invalidation import VersionLookups
 from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, facts_ttl, viewer_scopes
+from notifier.flow.inbox.viewer_facts_invalidation import VersionLookups
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import RememberedPage, RememberedViewer, VersionLookup, ViewerVersionReader

@@ -10,8 +10,8 @@ from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.indexing.bitmaps import count_unreadable, read_bitmap, repair_records
 from notifier.ports.audience import Follows, MemberSets
-from notifier.ports.directory import Directory
 from notifier.ports.event_log import EventLog
+from notifier.ports.user_directory import Directory
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 

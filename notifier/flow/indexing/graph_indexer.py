@@ -20,8 +20,8 @@ from notifier.domain.users.subject_preferences import PreferenceChange
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.indexing.bitmaps import Bitmaps, FollowChanges, PreferenceChanges
 from notifier.ports.coordination import Epochs
-from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
+from notifier.ports.user_directory import Directory
 from notifier.ports.users import UserBlocks
 
 T = TypeVar("T")

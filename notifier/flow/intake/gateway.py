@@ -21,7 +21,7 @@ from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
-from notifier.ports.cache import RecentEvents
+from notifier.ports.disposable_state import RecentEvents
 from notifier.ports.event_log import EventLog, Record
 
 CONTENT_DIGEST_BYTES = 16

@@ -18,8 +18,8 @@ from notifier.domain.bursts.moderation import (
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
 from notifier.ports.audience import Follows, Pair
-from notifier.ports.directory import Directory, DirectoryEntry
 from notifier.ports.retractions import HeldMentions, ReachLimits
+from notifier.ports.user_directory import Directory, DirectoryEntry
 from notifier.ports.users import AccountPreferencesStore
 
 REFUSAL_BY_VERDICT = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD}

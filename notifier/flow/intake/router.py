@@ -21,8 +21,8 @@ from notifier.flow.sequencing.erasure import Erasure
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Bursts, Heads, MentionOutcome
-from notifier.ports.cache import TokenBuckets
 from notifier.ports.coordination import Clock
+from notifier.ports.disposable_state import TokenBuckets
 from notifier.ports.event_log import EventLog, Logged, Record
 from notifier.ports.retractions import HeldMentions
 

@@ -14,7 +14,7 @@ from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE
 from notifier.flow.inbox.digests import changes_digest, digest_due_for, next_digest_due, read_digests
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import Entry, InboxView
-from notifier.flow.live.stream import (
+from notifier.flow.live.stream_events import (
     PAGE_SIZE,
     Listener,
     RecentBurstBuffer,

@@ -18,8 +18,8 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.bursts import Bursts, MentionOutcome
-from notifier.ports.cache import RecentEvents
 from notifier.ports.coordination import Clock, Throttles
+from notifier.ports.disposable_state import RecentEvents
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.ledger import Ledger
 from notifier.ports.retractions import HeldMentions

@@ -35,8 +35,8 @@ from notifier.domain.timing import is_due
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.ports.audience import ActiveHours
 from notifier.ports.bursts import RecentBursts
-from notifier.ports.cache import BacklogReport, Backpressure
 from notifier.ports.coordination import Clock, Throttles
+from notifier.ports.disposable_state import BacklogReport, Backpressure
 from notifier.ports.event_log import DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.ledger import DeferredBursts, Ledger

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, Platform
+from notifier.domain.push.batch_draft import Draft, SendAttempt
 from notifier.domain.push.circuit_breaker import (
     CLOSED,
     Breaker,
@@ -30,7 +31,6 @@ from notifier.domain.push.circuit_breaker import (
     retry_at,
 )
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, WebSubscription
-from notifier.domain.push.draft import Draft, SendAttempt
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import is_due
 from notifier.metrics import Metrics

@@ -48,16 +48,16 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.ids import Platform
-from notifier.domain.push.draft import Draft, count_attempts, within_rate
+from notifier.domain.push.batch_draft import Draft, count_attempts, within_rate
 from notifier.domain.push.send_log import FailedAttempt, SendBatch, SendLogKey, send_progress
 from notifier.domain.push.shard_state import ShardState
 from notifier.flow.delivery.slice_worker import ClaimLost, SliceLease
+from notifier.flow.push.alert_sender import AlertSender
 from notifier.flow.push.catch_up import CatchUp
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
+from notifier.flow.push.device_selection import BATCH_DEVICES, Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.rate_limiter import RateLimiter
-from notifier.flow.push.selection import BATCH_DEVICES, Selection
-from notifier.flow.push.sender import AlertSender
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import AudienceSnapshots

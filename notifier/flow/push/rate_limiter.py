@@ -9,7 +9,7 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit, ProviderRate, draw, report_results, slowdown
 from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
-from notifier.ports.cache import Backpressure
+from notifier.ports.disposable_state import Backpressure
 from notifier.ports.push import InboxLatencyReport, ProviderRates
 
 # Slowdown: alerts are sent at a lower rate while inbox pages or the store are slow.

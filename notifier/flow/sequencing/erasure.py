@@ -14,11 +14,11 @@ from notifier.codec import contains_user
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.retraction import Retraction, RetractionCause, erasure_key, tweet_key
 from notifier.domain.ids import UserId
-from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.directory import Directory
 from notifier.ports.retractions import ErasureTargets, Retractions
+from notifier.ports.user_directory import Directory
 
 T = TypeVar("T")
 

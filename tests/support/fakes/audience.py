@@ -24,7 +24,7 @@ from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ActiveSetEntry, Pair, ShardBitmap
 from notifier.ports.coordination import Clock
-from notifier.ports.directory import Directory
+from notifier.ports.user_directory import Directory
 from tests.support.fakes.people import MemoryPeople
 
 

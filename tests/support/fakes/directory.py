@@ -8,7 +8,7 @@ from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, membe
 from notifier.domain.audience.bitmap import Bits, shard_of
 from notifier.domain.audience.id_ranges import IdRange, require_unique_numbers, split_id
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 
 
 class MemoryDirectory:

@@ -40,7 +40,7 @@ from notifier.domain.users.user_blocks import (
     visible_after_unblock,
 )
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.directory import AccountFlags, Directory
+from notifier.ports.user_directory import AccountFlags, Directory
 from notifier.ports.users import InboxContext
 
 

@@ -13,15 +13,15 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.visibility import SeenToken
 from notifier.flow.inbox.inbox import Inbox
-from notifier.flow.inbox.invalidation import Invalidation
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
+from notifier.flow.inbox.viewer_facts_invalidation import Invalidation
 from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
-from notifier.ports.directory import DirectoryEntry
 from notifier.ports.inbox_versions import Scope
+from notifier.ports.user_directory import DirectoryEntry
 from notifier.ports.users import Preferences
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from tests.support.fakes.audience import MemoryActivity, MemoryMemberSets

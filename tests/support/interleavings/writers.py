@@ -11,7 +11,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferenceP
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedUserBlocks
-from notifier.ports.directory import DirectoryEntry
+from notifier.ports.user_directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryFollows
 from tests.support.fakes.user_preferences import MemoryUserBlocks
 from tests.support.interleavings.world import (

@@ -12,8 +12,8 @@ from notifier.domain.audience.activity import ACTIVE_SET_KINDS
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.ids import Member
 from notifier.domain.upstream.graph_changes import GraphRecord
-from notifier.ports.directory import Directory
 from notifier.ports.event_log import Record
+from notifier.ports.user_directory import Directory
 from tests.support.oracle import DeviceUpdate, FollowUpdate, Person, Update
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.preference_changes import graph_updates

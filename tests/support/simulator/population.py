@@ -13,8 +13,8 @@ from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.audience import ActiveSetEntry, ShardBitmap
-from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Record
+from notifier.ports.user_directory import DirectoryEntry
 from tests.support.fakes.clock import START
 from tests.support.oracle import FOR_EVER, Person
 from tests.support.simulator.durable_state import DurableState

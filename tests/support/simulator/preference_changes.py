@@ -16,7 +16,7 @@ from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferenceChange, PreferencePatch, Volume
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.intake.gateway import IntakeStatus
-from notifier.ports.directory import Directory
+from notifier.ports.user_directory import Directory
 from notifier.wiring.system import System
 from tests.support.example_event import accept
 from tests.support.oracle import FOR_EVER, AccountUpdate, BlockUpdate, FollowUpdate, Person, PreferenceUpdate, Update

@@ -15,7 +15,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.flow.inbox.inbox import AnswerObserver, Inbox
-from notifier.flow.inbox.preferences import PreferenceEditor
+from notifier.flow.inbox.preference_editor import PreferenceEditor
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.versioned_ports import versioned
@@ -38,7 +38,7 @@ from tests.support.simulator.push_observer import ObservedClaims, ObservedPhones
 from tests.support.simulator.scheduler import Process, Scheduler
 from tests.support.simulator.script import Part, Script
 from tests.support.simulator.snapshot_observer import ObservedAudienceSnapshots, ObservedSets, SnapshotObserver
-from workers.runner import Runner
+from workers.slice_runner import Runner
 
 # Pull index of a process: bursts that Redis refused are remembered and sent first at the next call of any kind.
 

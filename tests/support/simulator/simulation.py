@@ -61,7 +61,7 @@ class LoggedErrors(logging.Handler):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        loggers = [logging.getLogger(name) for name in ("notifier.consumer_loop", "workers.runner")]
+        loggers = [logging.getLogger(name) for name in ("notifier.consumer_loop", "workers.slice_runner")]
         before = [(logger, logger.propagate, logger.level) for logger in loggers]
         for logger in loggers:
             logger.addHandler(self)

@@ -12,7 +12,7 @@ from notifier.adapters.cassandra import CassandraStatus, MigrationEntry, NodeSta
 from notifier.adapters.cassandra.schema.health import clock_lead_of
 from notifier.adapters.cassandra.schema.migrate import FOLDER, CassandraMigration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.profiles.health import inspect_cassandra, inspect_kafka, inspect_redis, run_inspections
+from notifier.profiles.engine_inspections import inspect_cassandra, inspect_kafka, inspect_redis, run_inspections
 from notifier.profiles.profile import Inspection
 
 ACCESS = cassandra.CassandraAccess(hosts=["10.0.0.1"], keyspace="ours", datacenter="here")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.imports.datasets import FOLLOWS
+from notifier.adapters.imports.dataset_layouts import FOLLOWS
 from notifier.adapters.imports.source import form_of, open_source
 from notifier.domain.errors import BadImport
 from notifier.ports.imports import NumberedFollowEdges

@@ -3,7 +3,7 @@
 from datetime import UTC
 
 from notifier.adapters.system_clock import SystemClock, UuidNonces
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 
 
 def test_time_survives_storage() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from notifier.api.routes.inbox import BadgeBody
 from notifier.api.routes.inbox_stream import frame
-from notifier.api.schemas.items import ItemBody
-from notifier.flow.live.stream import StreamEvent
+from notifier.api.schemas.inbox_items import ItemBody
+from notifier.flow.live.stream_events import StreamEvent
 from tests.http.listening_client import parse_events
 from tests.support.examples import NOON
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.audience import directory as naming
-from benchmarks.audience.alternatives import BloomFilter, BloomFilters, FollowerTable
-from benchmarks.audience.compare import BitmapSource
-from benchmarks.audience.large_universe import UniverseCase, figures, measure_case
-from benchmarks.fanout.slices import GROWTH_MB, SAMPLES
-from benchmarks.fanout.slices import figures as of_slices
-from notifier.adapters.sqlite.files import Files
+from benchmarks.audience import user_lookups as naming
+from benchmarks.audience.alternative_audiences import BloomFilter, BloomFilters, FollowerTable
+from benchmarks.audience.tier_comparison import BitmapSource
+from benchmarks.audience.universe_sizes import UniverseCase, figures, measure_case
+from benchmarks.fanout.worker_memory import GROWTH_MB, SAMPLES
+from benchmarks.fanout.worker_memory import figures as of_slices
+from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import no_members

@@ -12,14 +12,14 @@ from cassandra import ConsistencyLevel
 from cassandra.protocol import BatchMessage
 from cassandra.query import BatchType
 
-from benchmarks.cassandra import mentions
-from benchmarks.cassandra.bursts import SyntheticBursts, first
-from benchmarks.cassandra.history import openings
+from benchmarks.cassandra import coordinator
+from benchmarks.cassandra.inbox_history import openings
+from benchmarks.cassandra.large_bursts import SyntheticBursts, first
 from benchmarks.cassandra.protocol import CHUNK, HEADER, FrameConnection, batches
 from benchmarks.cassandra.suite import PARTS
-from benchmarks.cassandra.turns import Turn, cheaper, faster
 from benchmarks.cassandra.writers import ROW_TTL_SECONDS, values
-from benchmarks.kafka import records
+from benchmarks.cassandra.writers_in_turns import Turn, cheaper, faster
+from benchmarks.kafka import log_throughput
 from benchmarks.report import __main__ as report
 from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowMessage, divide_into_messages
 from notifier.consumer_loop import BATCH_SIZE
@@ -189,7 +189,7 @@ class Time:
         self.passed += seconds
 
 
-def held_lane(takes: float, per_record: float = 0.0) -> tuple[mentions.HeldRate, list[int]]:
+def held_lane(takes: float, per_record: float = 0.0) -> tuple[coordinator.HeldRate, list[int]]:
     """Run a lane whose stage takes `takes` seconds per batch and `per_record` more per record."""
     time, sizes = Time(), list[int]()
 
@@ -197,8 +197,8 @@ def held_lane(takes: float, per_record: float = 0.0) -> tuple[mentions.HeldRate,
         sizes.append(len(records))
         time.sleep(takes + per_record * len(records))
 
-    arrivals = mentions.LaneRecords(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
-    return mentions.hold(stage, arrivals, 10, time.now, time.sleep), sizes
+    arrivals = coordinator.LaneRecords(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
+    return coordinator.hold(stage, arrivals, 10, time.now, time.sleep), sizes
 
 
 def test_lane_that_keeps_up_finishes_all_records() -> None:
@@ -217,7 +217,7 @@ def test_slow_lane_finishes_fewer_records_and_reports_waits() -> None:
 
 def test_lane_records_have_partition_by_subject_and_rising_offsets() -> None:
     subjects = [Subject(Kind.MENTION, UserId(f"star{number}")) for number in range(7)]
-    arrivals = mentions.LaneRecords(subjects=subjects, lane=Lane.CELEBRITY)
+    arrivals = coordinator.LaneRecords(subjects=subjects, lane=Lane.CELEBRITY)
     logged = [*arrivals.batch(20), *arrivals.batch(20)]
     assert len({(entry.partition, entry.record.key) for entry in logged}) == 7
     assert [entry.offset for entry in logged] == sorted({entry.offset for entry in logged})
@@ -235,6 +235,6 @@ def test_make_bench_lists_parts_skipped_without_java(
 
 def test_document_describes_every_figure() -> None:
     document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    names = [figure for parts in (PARTS, records.PARTS) for _, brings in parts.values() for figure in brings]
+    names = [figure for parts in (PARTS, log_throughput.PARTS) for _, brings in parts.values() for figure in brings]
     assert len(names) == len(set(names))
     assert [figure for figure in names if f"`{figure.partition('{')[0]}" not in document] == []

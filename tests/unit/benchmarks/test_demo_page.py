@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import live
+from benchmarks import live_latency
 from benchmarks.demo_page import PARTS, axe_figure, ready_figures, storm_figure, weight_figures
 from benchmarks.fanout.large_burst import FOLLOWERS
 from tests.repo.sources import ROOT
@@ -91,5 +91,5 @@ def test_only_burst_of_star_counts_as_delivered() -> None:
 
 def test_document_describes_every_figure() -> None:
     document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    names = [figure for parts in (PARTS, live.PARTS) for _, brings in parts.values() for figure in brings]
+    names = [figure for parts in (PARTS, live_latency.PARTS) for _, brings in parts.values() for figure in brings]
     assert [figure for figure in names if f"`{figure}`" not in document] == []

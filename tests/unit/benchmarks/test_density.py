@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from benchmarks.fanout.delivery import opened
-from benchmarks.fanout.density import DENSITIES, FORMER_MIN_SHARED, FORMER_TABLE, FormerRows, names
+from benchmarks.fanout.delivery_by_density import DENSITIES, FORMER_MIN_SHARED, FORMER_TABLE, FormerRows, names
 from benchmarks.report.density_plot import curves, density_plot, density_words
-from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.database_files import Files
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, from_offsets
 from notifier.domain.ids import BurstKey
 from tests.support.examples import NOON, OF_NOVA

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.audience import suite as audience
-from benchmarks.fanout.memory import growth, most
+from benchmarks.fanout.burst_memory import growth, most
 from benchmarks.fanout.planning import shard_counts
 from benchmarks.fanout.suite import PARTS, Part, names, run
 from benchmarks.push import promises, transport

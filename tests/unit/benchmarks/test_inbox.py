@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.inbox.cases import NOT_MODIFIED, PAGES, WARM
-from benchmarks.inbox.client import get, read_answers
-from benchmarks.inbox.crowd import HERD, loads
+from benchmarks.inbox.changed_pages import merged
 from benchmarks.inbox.figures import (
     REDIS,
     STORE,
@@ -29,8 +28,9 @@ from benchmarks.inbox.figures import (
     ratios,
     right_answers,
 )
-from benchmarks.inbox.load import MENTIONS_PER_BATCH, batches
-from benchmarks.inbox.news import merged
+from benchmarks.inbox.load_generator import get, read_answers
+from benchmarks.inbox.many_users import HERD, loads
+from benchmarks.inbox.opens_under_load import MENTIONS_PER_BATCH, batches
 from benchmarks.inbox.population import GROUPS, Group, Population, zipf, zipf_picks
 from benchmarks.inbox.shared_stage import turned
 from benchmarks.rounds import Spread

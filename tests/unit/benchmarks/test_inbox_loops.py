@@ -12,10 +12,10 @@ from selectors import DefaultSelector, SelectSelector
 
 import pytest
 
-from benchmarks.inbox.client import Job, RequestFiles, done, get, read_answers, read_requests, write_requests
 from benchmarks.inbox.figures import due_times
-from benchmarks.inbox.loops import Answer, Broken, LoadLoop, Request, Tally, closed_loop, open_loop, parsed
-from benchmarks.inbox.other_process import HelperFailed, HelperProcess, LoadClient
+from benchmarks.inbox.helper_process import HelperFailed, HelperProcess, LoadClient
+from benchmarks.inbox.load_generator import Job, RequestFiles, done, get, read_answers, read_requests, write_requests
+from benchmarks.inbox.load_loops import Answer, Broken, LoadLoop, Request, Tally, closed_loop, open_loop, parsed
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 STALLS, STALL_S = 20, 0.4

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from benchmarks.peers.audience import DENSITIES, PeerDensity, sample, written
-from benchmarks.peers.contest import names
+from benchmarks.peers.delivery_comparison import names
 from benchmarks.peers.figures import Rounds, figures
-from benchmarks.peers.ours import Delivered
+from benchmarks.peers.product_side import Delivered
 from benchmarks.peers.registry import PEERS, Peer
 from benchmarks.rounds import Spread
-from notifier.devkit.fixture.followers import WorldBitmaps
+from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, count
 from notifier.domain.audience.tiers import SetKind
 from tests.repo.sources import ROOT

@@ -9,8 +9,8 @@ from socket import create_connection
 import pytest
 
 from benchmarks.push import kill_workers, quiet_hours, vip_latency
-from benchmarks.push.arrivals import ExpectedAlerts
 from benchmarks.push.dropped_tokens import is_gone
+from benchmarks.push.expected_alerts import ExpectedAlerts
 from benchmarks.push.kill_workers import Kill, differences
 from benchmarks.push.quiet_hours import QUIET_USER, SimulatedEvening
 from benchmarks.push.ssrf import Trap, rebound, redirected

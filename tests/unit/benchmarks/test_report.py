@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.report.markdown import BEGIN, END, number, pictures, results, with_results
-from benchmarks.report.plot import LimitShare, share_of_limit
-from benchmarks.report.store import Run
+from benchmarks.report.stored_results import Run
+from benchmarks.report.svg_plots import LimitShare, share_of_limit
 
 
 def check(name: str, **facts: object) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.processes import (
+from notifier.cli.supervisor.role_processes import (
     ROLES,
     api_processes,
     available_cores,

@@ -12,7 +12,7 @@ import numpy as np
 from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts, read_alerts
 from notifier.devkit.check.finding import Finding
 from notifier.devkit.check.latency_report import vip_push_finding
-from notifier.devkit.fixture.users import device, platform
+from notifier.devkit.fixture.sample_users import device, platform
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst

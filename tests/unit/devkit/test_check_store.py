@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from notifier.devkit.check.check_store import StoreCheck
-from notifier.devkit.check.expected import ExpectedResult
-from notifier.devkit.check.traffic import SOURCE, Tweet
+from notifier.devkit.check.expected_result import ExpectedResult
+from notifier.devkit.check.mention_storm import SOURCE, Tweet
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRow, cut_inbox_rows

@@ -11,14 +11,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.http2 import Http2Limits
-from notifier.adapters.push.fakes import APPLE_KEY_ID, APPLE_TEAM_ID, VAPID_SUBJECT, elliptic_key
+from notifier.adapters.push.public_test_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, VAPID_SUBJECT, elliptic_key
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPushSettings
 from notifier.devkit.check.check_alerts import read_alerts
 from notifier.devkit.fake_providers import FakePushService
 from notifier.devkit.fake_providers.behavior import Behavior
-from notifier.devkit.fake_providers.devices import APNS_TOPIC, fixture_address, fixture_subscription, member_of
+from notifier.devkit.fake_providers.fake_devices import APNS_TOPIC, fixture_address, fixture_subscription, member_of
 from notifier.devkit.fake_providers.hosting import AlertLog, HostedFake, host_fake
 from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.check.run import CheckPlan
-from notifier.devkit.fixture import users as fixture_users
-from notifier.devkit.fixture.load import WORLD_MARKERS, require_same_world, write_world_marker
+from notifier.devkit.check.check_run import CheckPlan
+from notifier.devkit.fixture import sample_users as fixture_users
 from notifier.devkit.fixture.world import World
+from notifier.devkit.fixture.world_loader import WORLD_MARKERS, require_same_world, write_world_marker
 from notifier.domain.errors import OtherWorld
 
 WORLD = World(universe=400_000, followers=400_000, celebrities=3, seed=1)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.check.faults import MAX_RESPONSE_SECONDS, InboxObserver
+from notifier.devkit.check.fault_injection import MAX_RESPONSE_SECONDS, InboxObserver
 from notifier.devkit.check.http_client import HttpResponse
-from notifier.devkit.check.instance import Instance
+from notifier.devkit.check.notifier_instance import Instance
 
 
 def ok(response: HttpResponse, *, killed: bool = False) -> bool:

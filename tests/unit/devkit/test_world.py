@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.devkit.fake_providers.devices import PUSH_SERVICE_ORIGIN, fixture_subscription, member_of
-from notifier.devkit.fixture.followers import WorldBitmaps
-from notifier.devkit.fixture.load import Advance, WorldLoader, steps
-from notifier.devkit.fixture.users import LOCALES, device, platform
+from notifier.devkit.fake_providers.fake_devices import PUSH_SERVICE_ORIGIN, fixture_subscription, member_of
+from notifier.devkit.fixture.sample_users import LOCALES, device, platform
 from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
+from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
+from notifier.devkit.fixture.world_loader import Advance, WorldLoader, steps
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, count, from_flags, offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member

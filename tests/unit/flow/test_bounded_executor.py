@@ -9,7 +9,7 @@ from threading import Event, Lock
 import pytest
 
 from notifier.api.threads import RequestThreads
-from notifier.bounded_executor import BoundedExecutor, Bulkhead, InFlightLimit, Threads, TooManyWaiting
+from notifier.concurrency_limits import BoundedExecutor, Bulkhead, InFlightLimit, Threads, TooManyWaiting
 from notifier.domain.errors import StoreUnavailable
 
 SHORT, LONG = timedelta(milliseconds=10), timedelta(seconds=30)

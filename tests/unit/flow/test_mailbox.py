@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from notifier.mailbox import Mailbox
+from notifier.event_loop_mailbox import Mailbox
 
 
 class CountedLoop(asyncio.SelectorEventLoop):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
+from notifier.domain.push.batch_draft import Draft, SendAttempt
 from notifier.domain.push.circuit_breaker import Open
 from notifier.domain.push.device import Device, WebSubscription
-from notifier.domain.push.draft import Draft, SendAttempt
 from notifier.domain.push.send_log import AttemptState, SendBatch, SendLogKey, SilentReason
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.metrics import Metrics

@@ -7,9 +7,9 @@ from datetime import timedelta
 from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
+from notifier.domain.push.batch_draft import Draft, count_attempts, first_alert_draft, in_doubt_draft, within_rate
 from notifier.domain.push.catch_up import LateAudience
 from notifier.domain.push.device import Device, FirebaseToken
-from notifier.domain.push.draft import Draft, count_attempts, first_alert_draft, in_doubt_draft, within_rate
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.send_log import (
     RETRY_WINDOW,

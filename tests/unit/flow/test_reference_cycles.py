@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.sqlite.async_reader import SqliteReader
+from notifier.adapters.sqlite.async_queries import SqliteReader
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.inbox.invalidation import SharedVersionLookups
 from notifier.flow.inbox.shared_loads import Singleflight
+from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
 from notifier.ports.inbox_versions import VersionLookup
 
 FAILURES = 50

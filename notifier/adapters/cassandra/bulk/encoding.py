@@ -11,7 +11,7 @@ from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from notifier.adapters.cassandra.driver.session import PROTOCOL_VERSION
 from notifier.adapters.cassandra.driver.statements import load_statement
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 MAX_ROWS_PER_MESSAGE = 10

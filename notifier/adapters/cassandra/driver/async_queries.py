@@ -13,8 +13,8 @@ from cassandra.query import PreparedStatement
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.errors import translate_errors
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.bounded_executor import InFlightLimit
-from notifier.mailbox import Mailbox, RunningLoopMailbox
+from notifier.concurrency_limits import InFlightLimit
+from notifier.event_loop_mailbox import Mailbox, RunningLoopMailbox
 
 BoundQuery = tuple[PreparedStatement, Row]
 

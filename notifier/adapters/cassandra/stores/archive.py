@@ -6,10 +6,10 @@ from typing import Any
 from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
-from notifier.adapters.cassandra.stores.inbox import row_of
-from notifier.adapters.cassandra.stores.snapshots import chosen_snapshot_names, read_snapshots
+from notifier.adapters.cassandra.stores.audience_snapshots import chosen_snapshot_names, read_snapshots
+from notifier.adapters.cassandra.stores.inbox_rows import row_of
 from notifier.codec import unpack
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.bursts.burst import Burst
@@ -29,7 +29,7 @@ RANGES_PER_READ = 128
 _SELECT_BURSTS = "SELECT blob FROM bursts"
 _SELECT_PLANS = "SELECT subject, seq FROM plans"
 _SELECT_ROWS = "SELECT member_range, opened_at, subject, seq, tier, members FROM inbox"
-_SELECT_ROWS_OF_BURST = load_statement("read_burst_rows")
+_SELECT_ROWS_OF_BURST = load_statement("read_inbox_rows_opened_between")
 
 
 class CassandraArchive:

@@ -30,7 +30,7 @@ from notifier.adapters.cassandra.schema.partitioning import (
     run_of,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, put_change_entries
+from notifier.adapters.cassandra.stores.burst_change_feed import BurstChangeEntry, put_change_entries
 from notifier.adapters.cassandra.stores.retractions import (
     BLANK_MENTION,
     CHANGE_MENTION,
@@ -41,7 +41,7 @@ from notifier.adapters.cassandra.stores.retractions import (
     retraction_key_rows,
 )
 from notifier.codec import pack, unpack
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.burst import RETENTION, Burst, expires_at
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal

@@ -7,7 +7,7 @@ from typing import Any
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import bucket_of_subject
 from notifier.adapters.cassandra.stores.open_bursts import MAX_LISTING_DELAY_MS, TTL_MS, OpenBursts
-from notifier.codec.storage import from_ms, to_ms, to_us
+from notifier.codec.messagepack import from_ms, to_ms, to_us
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock

@@ -12,8 +12,8 @@ from typing import Any
 from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import seconds_until
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.codec.push import pack_registration, unpack_registration
-from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,
     SHARD_MEMBERS,

@@ -6,7 +6,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.batching import Row, put_by_partition, put_in_both_tables
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following
 from notifier.domain.errors import StoreUnavailable

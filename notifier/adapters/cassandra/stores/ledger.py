@@ -15,7 +15,7 @@ from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
 from notifier.codec import pack, unpack
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
@@ -214,9 +214,9 @@ def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
 
 # Claims: one row per slice, changed by compare-and-set. Owner and attempt identify a worker's claim.
 
-_INSERT_CLAIM = load_statement("insert_claim")
-_REPLACE_CLAIM = load_statement("replace_claim")
-_EXTEND_CLAIM = load_statement("extend_claim")
+_INSERT_CLAIM = load_statement("insert_slice_claim")
+_REPLACE_CLAIM = load_statement("replace_expired_slice_claim")
+_EXTEND_CLAIM = load_statement("extend_slice_claim")
 _SELECT_CLAIM = (
     "SELECT attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ? AND slice = ?"
 )

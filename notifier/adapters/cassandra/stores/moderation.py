@@ -17,9 +17,9 @@ from notifier.adapters.cassandra.schema.partitioning import (
     bucket_of_user,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.coordination import append_to_audit
+from notifier.adapters.cassandra.stores.leases_and_throttles import append_to_audit
 from notifier.codec import pack, unpack
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,

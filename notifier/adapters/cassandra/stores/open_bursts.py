@@ -12,7 +12,7 @@ from threading import Lock
 
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import hour_of
-from notifier.codec.storage import to_ms, to_us
+from notifier.codec.messagepack import to_ms, to_us
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.errors import StoreUnavailable

@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.schema.partitioning import (
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
 from notifier.adapters.cassandra.stores.moderation import PUT_EVENT, SELECT_BUCKET, held_mentions_of
 from notifier.codec import pack, unpack
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
@@ -34,7 +34,7 @@ PUT_RETRACTION_KEY = """
     USING TTL ?
 """
 CHANGE_MENTION = load_statement("change_mention")
-BLANK_MENTION = load_statement("blank_mention")
+BLANK_MENTION = load_statement("erase_mention_text")
 # The write timestamp is the rank of the retraction: the highest rank wins.
 _PUT_RETRACTION = "INSERT INTO retractions (retraction_key, blob) VALUES (?, ?) USING TIMESTAMP ? AND TTL ?"
 _SELECT_RETRACTIONS = "SELECT retraction_key, blob FROM retractions WHERE retraction_key IN ?"

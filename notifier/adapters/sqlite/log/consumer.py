@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import load_statement
-from notifier.codec.storage import to_ms
+from notifier.adapters.sqlite.database_files import load_statement
+from notifier.codec.messagepack import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 
@@ -120,7 +120,7 @@ _SELECT_FILE_VERSION = "PRAGMA data_version"
 _SELECT_RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
 _SELECT_COMMITTED = "SELECT offset FROM committed_offsets WHERE consumer_group = ? AND partition = ?"
 _COMMIT_OFFSET = load_statement("commit_offset")
-_SELECT_LAG = load_statement("count_lag")
+_SELECT_LAG = load_statement("count_consumer_lag")
 
 
 class SqliteConsumer:

@@ -7,9 +7,9 @@ from itertools import islice
 from zlib import crc32
 
 from notifier.adapters.sqlite.connection import Database, WriteCombiner
-from notifier.adapters.sqlite.files import load_statement
+from notifier.adapters.sqlite.database_files import load_statement
 from notifier.adapters.sqlite.log.consumer import GroupMember, SqliteConsumer
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITION_COUNTS
@@ -23,8 +23,8 @@ RECORDS_PER_READ = 100
 _SELECT_NEXT_OFFSET = "SELECT next_offset FROM next_offsets WHERE partition = ?"
 _PUT_NEXT_OFFSET = "INSERT OR REPLACE INTO next_offsets (partition, next_offset) VALUES (?, ?)"
 _INSERT_RECORD = "INSERT INTO records (partition, offset, key, value, appended_at) VALUES (?, ?, ?, ?, ?)"
-_DELETE_RECORDS = load_statement("delete_records")
-_SELECT_UNCOMMITTED = load_statement("read_pending_records")
+_DELETE_RECORDS = load_statement("delete_consumed_log_records")
+_SELECT_UNCOMMITTED = load_statement("read_unconsumed_log_records")
 
 
 class SqliteLog:

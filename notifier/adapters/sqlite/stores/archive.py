@@ -8,10 +8,10 @@ from itertools import chain
 from typing import Any
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import load_statement
+from notifier.adapters.sqlite.database_files import load_statement
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.codec import unpack, unpack_snapshot
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import Tier
@@ -30,8 +30,8 @@ _SELECT_PLANS_AFTER = "SELECT subject, seq FROM plans WHERE (subject, seq) > (?,
 _SELECT_SHARDS = "SELECT shard FROM audience_snapshots WHERE subject = ? AND seq = ?"
 _SELECT_SNAPSHOT = "SELECT blob FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard = ?"
 _SELECT_NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?"
-_SELECT_ROWS_AFTER = load_statement("read_rows_after")
-_SELECT_ROWS_OF_BURST = load_statement("read_burst_rows")
+_SELECT_ROWS_AFTER = load_statement("read_inbox_rows_after")
+_SELECT_ROWS_OF_BURST = load_statement("read_inbox_rows_of_burst")
 
 ArchivedRow = tuple[int, int, str, int, int, str, bytes]
 """Range, inbox window, subject, opening time, seq, tier and members of an inbox row."""

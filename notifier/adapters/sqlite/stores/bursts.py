@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, load_statement
-from notifier.adapters.sqlite.stores.burst_changes import BurstChangeWriter
+from notifier.adapters.sqlite.database_files import keys_as_json, load_statement
+from notifier.adapters.sqlite.stores.burst_change_feed import BurstChangeWriter
 from notifier.adapters.sqlite.stores.retractions import (
     CHANGE_MENTION,
     PUT_RETRACTION_KEY,
@@ -15,7 +15,7 @@ from notifier.adapters.sqlite.stores.retractions import (
     retraction_key_rows,
 )
 from notifier.codec import pack, unpack
-from notifier.codec.storage import to_ms
+from notifier.codec.messagepack import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
@@ -25,8 +25,8 @@ from notifier.ports.bursts import MentionOutcome
 from notifier.ports.inbox import InboxPosition
 
 _PUT_BURST = load_statement("put_burst")
-_SELECT_BURSTS = load_statement("read_bursts")
-_SELECT_OUTCOMES = load_statement("read_outcomes")
+_SELECT_BURSTS = load_statement("read_bursts_by_key")
+_SELECT_OUTCOMES = load_statement("read_event_outcomes")
 _SELECT_RECENT = load_statement("read_recent_bursts")
 _PUT_MENTION = "INSERT OR IGNORE INTO mentions (subject, seq, source, id, blob) VALUES (?, ?, ?, ?, ?)"
 _PUT_MENTION_ID = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, seq) VALUES (?, ?, ?, ?, ?)"

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import load_statement
+from notifier.adapters.sqlite.database_files import load_statement
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.codec.push import pack_registration, unpack_registration
-from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, member_spans, no_members
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate

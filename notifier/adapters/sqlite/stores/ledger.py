@@ -11,9 +11,9 @@ from datetime import datetime
 from functools import lru_cache
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, load_statement
+from notifier.adapters.sqlite.database_files import keys_as_json, load_statement
 from notifier.codec import pack, unpack
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
@@ -25,8 +25,8 @@ BURSTS_PER_READ = 256
 """Bursts per read, which takes about ten milliseconds: a long read would delay a checkpoint of the write-ahead log."""
 
 _SELECT_PLANS = load_statement("read_plans")
-_SELECT_ENTRIES = load_statement("read_slices")
-_SELECT_CLAIMS = load_statement("read_claims")
+_SELECT_ENTRIES = load_statement("read_ledger_entries")
+_SELECT_CLAIMS = load_statement("read_slice_claims")
 _INSERT_ENTRY = load_statement("record_ledger_entry")
 _INSERT_PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
 _INSERT_OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
@@ -131,7 +131,7 @@ def _entry_row(entry: LedgerEntry) -> tuple[object, ...]:
 # Claims in core.db: each change is one conditional statement, so that only one of two workers gets the slice.
 
 _CLAIM_SLICE = load_statement("claim_slice")
-_EXTEND_CLAIM = load_statement("extend_claim")
+_EXTEND_CLAIM = load_statement("extend_slice_claim")
 
 
 class SqliteClaims:

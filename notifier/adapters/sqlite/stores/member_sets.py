@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import load_statement
-from notifier.adapters.sqlite.stores.directory import accounts_of
+from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.stores.user_directory import accounts_of
 from notifier.domain.audience.bitmap import (
     SHARD_MEMBERS,
     Bits,

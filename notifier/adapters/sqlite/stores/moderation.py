@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import load_statement
-from notifier.adapters.sqlite.stores.inbox import append_to_audit
+from notifier.adapters.sqlite.database_files import load_statement
+from notifier.adapters.sqlite.stores.inbox_rows import append_to_audit
 from notifier.codec import pack, unpack
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,

@@ -1,6 +1,6 @@
 // User actions on a row: open, mark, hide, undo. Shows a toast for those that can be undone or failed.
 
-import { TIMING } from "./timing.js";
+import { TIMING } from "./delays-and-limits.js";
 
 export class Actions {
   menu = null;

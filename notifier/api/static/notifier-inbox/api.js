@@ -1,6 +1,6 @@
 // The HTTP API as the element uses it: the token is sent in a header, never in a URL.
 
-import { MAX_PAGE_SIZE, TIMING } from "./timing.js";
+import { MAX_PAGE_SIZE, TIMING } from "./delays-and-limits.js";
 
 // A failed request. `status` is 0 without a response; `retryAfter` is in milliseconds.
 export class RequestError extends Error {

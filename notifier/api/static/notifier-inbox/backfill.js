@@ -2,7 +2,7 @@
 
 import { parseJson } from "./api.js";
 import { openedAt } from "./store.js";
-import { MAX_PAGE_SIZE, MAX_ROWS, PAGE_SIZE } from "./timing.js";
+import { MAX_PAGE_SIZE, MAX_ROWS, PAGE_SIZE } from "./delays-and-limits.js";
 
 const MAX_ROUNDS = 6; // a page can be empty and still have a next one
 

@@ -3,7 +3,7 @@
 import { Inbox } from "./inbox.js";
 import { sheet } from "./styles.js";
 import { TEXTS } from "./texts.js";
-import { Times, languageOf, textLanguageOf } from "./times.js";
+import { Times, languageOf, textLanguageOf } from "./time-format.js";
 
 export class NotifierInbox extends HTMLElement {
   static observedAttributes = ["src", "lang", "token"];

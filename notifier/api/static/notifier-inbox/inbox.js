@@ -3,13 +3,13 @@
 import { Actions } from "./actions.js";
 import { Api } from "./api.js";
 import { keyboardHandler } from "./keyboard.js";
-import { LiveUpdates, isHidden } from "./live.js";
-import { Loader } from "./loader.js";
+import { LiveUpdates, isHidden } from "./live-updates.js";
+import { Loader } from "./page-loader.js";
 import { Store } from "./store.js";
-import { TIMING, jitter } from "./timing.js";
-import { ChangeTracker, MARK_EVENTS } from "./tracker.js";
+import { TIMING, jitter } from "./delays-and-limits.js";
+import { ChangeTracker, MARK_EVENTS } from "./stale-state-guard.js";
 import { View } from "./view.js";
-import { VisibilityTracker } from "./visibility.js";
+import { VisibilityTracker } from "./seen-detector.js";
 
 export class Inbox {
   store = new Store();

@@ -1,6 +1,6 @@
 // State of the inbox: shown rows, waiting new rows, badge. Uses no DOM, network or clock.
 
-import { MAX_ROWS } from "./timing.js";
+import { MAX_ROWS } from "./delays-and-limits.js";
 
 export const openedAt = (item) => Date.parse(item.opened_at) || 0;
 const newestFirst = (a, b) => openedAt(b) - openedAt(a); // sort is stable: equals keep the server's order

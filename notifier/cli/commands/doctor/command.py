@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from notifier.cli.command_groups import example
 from notifier.cli.data_folder import check_writable
-from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import Check, console, envelope, grid, is_terminal, print_lines, styled
 from notifier.config import Issuer, PushSettings, Settings, variable
@@ -232,7 +232,7 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
 
 
 def _all_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    from notifier.cli.commands.doctor.data_folder import (
+    from notifier.cli.commands.doctor.stores_and_processes import (
         cluster_findings,
         folder_findings,
         insecure_findings,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from notifier.cli.group import CommandGroup, example
+from notifier.cli.command_groups import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import cell, print_fields, print_json, print_sentence
 from notifier.domain.users.subject_preferences import ALWAYS
@@ -178,8 +178,8 @@ def _run_import(
     as_json: bool,
 ) -> None:
     from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
-    from notifier.cli.context import open_stores
     from notifier.cli.data_folder import prepare_data_folder
+    from notifier.cli.opened_stores import open_stores
     from notifier.profiles.import_sources import form_of
 
     settings, started = settings_for(data), time.monotonic()

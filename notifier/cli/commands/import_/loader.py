@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
 from notifier import topics
-from notifier.cli.context import owner_name
-from notifier.cli.http import OutageRetry
+from notifier.cli.opened_stores import owner_name
 from notifier.cli.output import progress
+from notifier.cli.running_service import OutageRetry
 from notifier.config import Settings
 from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.domain.errors import BadImport, DiskFull, UnusableEnvironment
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
-from notifier.flow.imports.followers import FollowerImport
+from notifier.flow.imports.follower_import import FollowerImport
 from notifier.flow.imports.importer import AccountImport, Import, ImportKind, PreferenceImport
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports

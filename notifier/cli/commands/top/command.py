@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from notifier.cli.command_groups import example
 from notifier.cli.commands.top.snapshot import (
     MAX_COUNTED_LETTERS,
     TierBar,
@@ -18,7 +19,6 @@ from notifier.cli.commands.top.snapshot import (
     pool_delay,
     tier_names,
 )
-from notifier.cli.group import example
 from notifier.cli.options import FiniteRange, data_option, json_option, settings_for
 from notifier.cli.output import (
     SHOWN_ID_LENGTH,
@@ -271,7 +271,7 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     runs on it.
     """
     from notifier.cli.commands.top.snapshot import read_view, view_json
-    from notifier.cli.context import open_stores, overview_of
+    from notifier.cli.opened_stores import open_stores, overview_of
     from notifier.cli.output import print_json
 
     settings = settings_for(data)

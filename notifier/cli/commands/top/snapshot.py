@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from notifier.cli.commands.throttle import throttle_json
-from notifier.cli.http import Ready, is_alive, read_ready
 from notifier.cli.output import iso_time
+from notifier.cli.running_service import Ready, is_alive, read_ready
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from notifier.domain.audience.tiers import TIERS

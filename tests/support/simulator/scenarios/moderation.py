@@ -7,7 +7,7 @@ from datetime import timedelta
 from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
 from notifier.domain.errors import DiskFull, Unavailable
 from notifier.domain.ids import UserId
-from notifier.flow.intake.held_mentions import HeldMentionRelease
+from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.ports.all_ports import Ports
 from notifier.wiring.system import System
 from tests.support.simulator.script import Script, ScriptEntry, Tweeted, VerdictChanged

@@ -10,7 +10,7 @@ from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
 from notifier.adapters.cassandra.driver.async_queries import ConcurrentQueries
-from notifier.mailbox import Mailbox
+from notifier.event_loop_mailbox import Mailbox
 
 
 @dataclass

@@ -12,9 +12,9 @@ import pytest
 
 from notifier.adapters.cassandra.driver.async_queries import MAX_IN_FLIGHT, MAX_IN_FLIGHT_PER_CALL, AsyncQueries
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.inbox import MAX_ROWS_PER_QUERY, SUBJECTS_PER_QUERY, InboxRowReader
-from notifier.adapters.cassandra.stores.inbox import InboxRowQuery as Wanted
-from notifier.codec.storage import to_ms
+from notifier.adapters.cassandra.stores.inbox_rows import MAX_ROWS_PER_QUERY, SUBJECTS_PER_QUERY, InboxRowReader
+from notifier.adapters.cassandra.stores.inbox_rows import InboxRowQuery as Wanted
+from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow
 from notifier.domain.audience.tiers import TIERS
 from notifier.domain.ids import Member

@@ -9,7 +9,7 @@ import pytest
 
 from notifier.adapters.kafka.connection import Access, Fenced, UnreadableBatch
 from notifier.adapters.kafka.consumer import KafkaLogConsumer
-from notifier.adapters.kafka.membership import (
+from notifier.adapters.kafka.group_membership import (
     FENCED_REJOIN_DELAY,
     JOIN_TIMEOUT,
     REJOIN_TIMEOUT,

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any, cast
 
-from notifier.adapters.redis.address import Host
 from notifier.adapters.redis.cluster import AsyncClusterClient
-from notifier.adapters.redis.lookups import ClusterLookupConnection
+from notifier.adapters.redis.lookup_connection import ClusterLookupConnection
+from notifier.adapters.redis.multi_host_address import Host
 
 
 class EmptyMap:

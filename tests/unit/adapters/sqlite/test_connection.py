@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.codec.storage import from_ms, to_ms
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.errors import DiskFull, LogUnavailable, StoreUnavailable
 from tests.repo.sources import ROOT
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.inbox import SqliteInbox
-from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
+from notifier.adapters.sqlite.database_files import Files
+from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
+from notifier.adapters.sqlite.stores.inbox_timeline import SqliteTimeline
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import Tier

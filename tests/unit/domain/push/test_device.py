@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifier.codec.messagepack import from_ms, to_ms
 from notifier.codec.push import pack_device_record, pack_registration, unpack_device_record, unpack_registration
-from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (

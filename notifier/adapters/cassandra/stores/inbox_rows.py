@@ -1,0 +1,384 @@
+"""Writes inbox rows, and reads inbox rows and the newest bursts of many subjects."""
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from notifier.adapters.cassandra.bulk.encoding import RowMessage, divide_into_messages
+from notifier.adapters.cassandra.bulk.writer import BulkWriter
+from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
+from notifier.adapters.cassandra.driver.batching import batches
+from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.adapters.cassandra.driver.statements import load_statement
+from notifier.adapters.cassandra.schema.partitioning import seconds_until
+from notifier.codec.messagepack import from_ms, to_ms
+from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, range_of
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.burst import expires_at
+from notifier.domain.ids import BurstKey, Member, Subject
+from notifier.ports.coordination import Clock
+from notifier.ports.inbox import InboxPosition
+
+
+class CassandraInbox:
+    def __init__(self, cluster: Cluster, clock: Clock, bulk: BulkWriter | None = None) -> None:
+        self._clock = clock
+        self._bulk = bulk or BulkWriter(cluster)
+
+    def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
+        # Readers may see some of the rows before the others are written, which is harmless. Each row is written as a
+        # whole, and only points to a burst. What a user sees does not depend on the rows.
+        if unexpired := [group for group in rows if group.row_count and self._ttl(group) > 0]:
+            self._bulk.send(self._messages(unexpired, on_progress))
+
+    def delete_expired(self, now: datetime, limit: int) -> int:
+        """Do nothing: rows and audience snapshots expire by TTL."""
+        return 0
+
+    def _messages(self, rows: Sequence[InboxRows], on_progress: Callable[[], None]) -> Iterator[RowMessage]:
+        query_id = self._bulk.query_id()
+        for group in rows:
+            on_progress()
+            yield from divide_into_messages(group, max(1, self._ttl(group)), query_id)
+
+    def _ttl(self, rows: InboxRows) -> int:
+        """Return the remaining lifetime in whole seconds, below 1 if the burst has expired.
+
+        Don't write the rows of an expired burst: with a TTL of 0 they would never expire.
+        """
+        return seconds_until(expires_at(rows.opened_at), self._clock.now())
+
+
+# Inbox rows of one member, newest first. Only rows of the followed subjects are read.
+
+SUBJECTS_PER_QUERY = 16
+"""Subjects in one query. Some operators set a guardrail that forbids more than 20 values in an IN clause."""
+MAX_ROWS_PER_QUERY = 512
+"""Row limit of a query: at most 300 kB. If a query of several subjects reaches it, each subject is queried alone."""
+MIN_FIRST_PAGE_ROWS = 64
+"""Lowest row limit of the first query of a single subject. Most subjects have fewer rows in an inbox window."""
+MAX_INT64 = (1 << 63) - 1
+"""Greater than every time and number that Cassandra can store."""
+
+_SELECT_ROWS = load_statement("read_inbox_rows_of_several_subjects")
+_SELECT_ROWS_OF_SUBJECT = load_statement("read_inbox_rows_of_one_subject")
+_SELECT_FILLED_WINDOWS = (
+    "SELECT inbox_window FROM inbox WHERE member_range = ? AND inbox_window IN ? PER PARTITION LIMIT 1"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRowQuery:
+    """Rows to read: those of these subjects that reach the member, after the position, at most `limit`."""
+
+    member: Member
+    subjects: Sequence[str]
+    position: InboxPosition | None
+    limit: int
+
+    @property
+    def latest_opening(self) -> int:
+        """Return the latest opening that a row after the position may have, in milliseconds."""
+        return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRowReader:
+    async_queries: AsyncQueries
+
+    async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
+        """Return the rows of these inbox windows, which are ordered newest first.
+
+        The first window nearly always has enough rows. If it doesn't, find out which of the other windows have rows.
+        Read these in groups of growing size, the windows of a group concurrently.
+        """
+        rows = await self._read_windows(row_query, windows[:1])
+        if len(rows) < row_query.limit and len(windows) > 1:
+            for group in _growing_groups(await self._filled_windows(range_of(row_query.member), windows[1:])):
+                rows += await self._read_windows(row_query, group)
+                if len(rows) >= row_query.limit:
+                    break
+        return rows[: row_query.limit]
+
+    async def _filled_windows(self, member_range: int, windows: range) -> list[int]:
+        rows = await self.async_queries(_SELECT_FILLED_WINDOWS, (member_range, list(windows)))
+        return sorted((row.inbox_window for row in rows), reverse=True)
+
+    async def _read_windows(self, row_query: InboxRowQuery, windows: Sequence[int]) -> list[InboxRow]:
+        pages = await asyncio.gather(*(self._read_window(row_query, window) for window in windows))
+        return [row for rows in pages for row in rows]
+
+    async def _read_window(self, row_query: InboxRowQuery, window: int) -> list[InboxRow]:
+        groups = [
+            row_query.subjects[start : start + SUBJECTS_PER_QUERY]
+            for start in range(0, len(row_query.subjects), SUBJECTS_PER_QUERY)
+        ]
+        queried_together = [group for group in groups if len(group) > 1]
+        queried_alone = [subject for group in groups if len(group) == 1 for subject in group]
+        result = list[InboxRow]()
+        queries = [(group, row_query.latest_opening, MAX_ROWS_PER_QUERY) for group in queried_together]
+        results = await self._query(_SELECT_ROWS, row_query, window, queries)
+        for group, rows in zip(queried_together, results, strict=True):
+            if len(rows) < MAX_ROWS_PER_QUERY:
+                result += _reaching(row_query, rows)
+            else:
+                queried_alone += group
+        result += await self._read_by_subject(
+            row_query,
+            window,
+            [_SubjectRowCursor(subject, (row_query.latest_opening, MAX_INT64)) for subject in queried_alone],
+        )
+        return sorted(result, key=_position, reverse=True)[: row_query.limit]
+
+    async def _read_by_subject(
+        self, row_query: InboxRowQuery, window: int, cursors: Sequence["_SubjectRowCursor"]
+    ) -> list[InboxRow]:
+        """Read each subject alone, page by page, until it has enough rows that reach the member, or no more rows."""
+        all_cursors = cursors
+        row_limit = min(MAX_ROWS_PER_QUERY, max(MIN_FIRST_PAGE_ROWS, len(TIERS) * row_query.limit))
+        while cursors:
+            queries = [(cursor.subject, *cursor.read_from, row_limit) for cursor in cursors]
+            results = await self._query(_SELECT_ROWS_OF_SUBJECT, row_query, window, queries)
+            for cursor, rows in zip(cursors, results, strict=True):
+                cursor.take_page(rows, row_limit, _reaching(row_query, rows))
+            cursors = [cursor for cursor in cursors if cursor.has_more and len(cursor.rows) < row_query.limit]
+            row_limit = MAX_ROWS_PER_QUERY
+        return [row for cursor in all_cursors for row in cursor.rows.values()]
+
+    async def _query(
+        self, statement: str, row_query: InboxRowQuery, window: int, queries: Sequence[tuple[object, ...]]
+    ) -> list[list[InboxRow]]:
+        partition = range_of(row_query.member), window
+        # Send all queries in one call, because the queries in flight are limited per call. A member who follows
+        # thousands of subjects must not use up the limit of all calls.
+        results = await self.async_queries.query_each(statement, [(*partition, *query) for query in queries])
+        return [[row_of(row) for row in rows] for rows in results]
+
+
+@dataclass(slots=True)
+class _SubjectRowCursor:
+    """Read position within one subject's rows of an inbox window."""
+
+    subject: str
+    read_from: tuple[int, int]
+    """Opening and number of the burst with which the next page starts."""
+    has_more: bool = True
+    """Whether there may be more rows."""
+    rows: dict[tuple[BurstKey, Tier], InboxRow] = field(default_factory=dict)
+
+    def take_page(self, page: Sequence[InboxRow], row_limit: int, reaching_rows: Sequence[InboxRow]) -> None:
+        """Keep the rows of a page that reach the member, and move to the next page."""
+        self.rows |= {(row.burst, row.tier): row for row in reaching_rows}
+        self.has_more = len(page) == row_limit
+        if self.has_more:
+            # A burst has a row for each tier, and a page may end between two of them: read the last burst again.
+            self.read_from = to_ms(page[-1].opened_at), page[-1].burst.seq
+
+
+def _reaching(row_query: InboxRowQuery, rows: Sequence[InboxRow]) -> list[InboxRow]:
+    """Return the rows after the position that reach the member."""
+    older = rows if row_query.position is None else [row for row in rows if _position(row) < row_query.position]
+    return [row for row in older if row.contains(row_query.member)]
+
+
+def _growing_groups(windows: Sequence[int]) -> Iterator[Sequence[int]]:
+    start, size = 0, 2
+    while start < len(windows):
+        yield windows[start : start + size]
+        start, size = start + size, 2 * size
+
+
+def _position(row: InboxRow) -> InboxPosition:
+    return InboxPosition(row.opened_at, row.burst)
+
+
+def row_of(row: Any) -> InboxRow:
+    return InboxRow(
+        burst=BurstKey(Subject.parse(row.subject), row.seq),
+        opened_at=from_ms(row.opened_at),
+        tier=Tier(row.tier),
+        members=row.members,
+    )
+
+
+# The newest bursts of many subjects. A few bursts of each subject are read first. More are read only of those subjects
+# that may have further bursts newer than the oldest one of the result.
+
+SUBJECTS_PER_GROUP = 128
+"""Subjects that are read together. The bursts of the first groups limit how far back later groups are read."""
+RUNS_PER_QUERY = 16
+"""Maximum runs (partitions of bursts) that one query returns of each subject."""
+FIRST_PAGE_BURSTS = 4
+"""Bursts that the first query reads of each subject: few, because most subjects have no burst in the result."""
+
+_SELECT_RUNS = load_statement("read_burst_partitions_before")
+_SELECT_BURSTS = load_statement("read_bursts_before")
+
+BurstRow = tuple[int, str, int, bytes]
+"""Opening, subject, seq and blob of a burst. The rows sort as the positions of their bursts do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurstQuery:
+    """Bursts to read: the newest ones after the position, at most `limit`."""
+
+    position: InboxPosition | None
+    limit: int
+    authors: Collection[str] | None
+    """Authors whose restricted bursts are read; None for all authors."""
+    earliest_opening: int
+    """Time in milliseconds. Bursts that opened before are ignored."""
+
+    @property
+    def latest_opening(self) -> int:
+        """Return the latest opening that a burst after the position may have, in milliseconds."""
+        return MAX_INT64 if self.position is None else to_ms(self.position.opened_at)
+
+    def is_after(self, opened_at: int, subject: str, seq: int) -> bool:
+        if self.position is None:
+            return True
+        burst = self.position.burst
+        return (opened_at, subject, seq) < (to_ms(self.position.opened_at), str(burst.subject), burst.seq)
+
+    def admits(self, restricted_to: str | None) -> bool:
+        return self.authors is None or not restricted_to or restricted_to in self.authors
+
+
+@dataclass(slots=True)
+class _SubjectBurstCursor:
+    """Read position within the bursts of one subject, from the newest on, which has the highest number."""
+
+    subject: str
+    runs: deque[int] = field(default_factory=deque)
+    """Runs (partitions of bursts) that are left to read, newest first. The first of them may be read in part."""
+    seq_limit: int = MAX_INT64
+    """Burst number. In the first of `runs`, only bursts with lower numbers are left to read."""
+    oldest_run: int = MAX_INT64
+    """Oldest run that a query has returned."""
+    has_more_runs: bool = True
+    """Whether there may be runs older than `oldest_run`."""
+    last_opening: int = MAX_INT64
+    """Opening of the last burst that was read."""
+    taken_count: int = 0
+    """Number of the subject's bursts that were candidates for the result so far."""
+    is_ended: bool = False
+    """Whether no further burst of the subject can be in the result."""
+
+    def take_runs(self, runs: Sequence[int]) -> None:
+        self.runs.extend(runs)
+        self.oldest_run = runs[-1] if runs else self.oldest_run
+        self.has_more_runs = len(runs) == RUNS_PER_QUERY
+        self.is_ended = not self.runs
+
+    def end_run(self) -> None:
+        self.runs.popleft()
+        self.seq_limit = MAX_INT64
+        self.is_ended = not (self.runs or self.has_more_runs)
+
+
+class NewestBursts:
+    """Finds the newest bursts after a position, of any number of subjects. Each object is used once."""
+
+    def __init__(self, async_queries: AsyncQueries, burst_query: BurstQuery) -> None:
+        self._async_queries = async_queries
+        self._burst_query = burst_query
+        self._earliest_opening = burst_query.earliest_opening
+        """Bursts that opened before are ignored. Once `_newest` is full, this is the oldest opening in it."""
+        self._newest: list[BurstRow] = []
+
+    async def read(self, subjects: Collection[Subject]) -> Sequence[BurstRow]:
+        """Return the newest bursts of these subjects, up to the limit and newest first."""
+        for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_PER_GROUP):
+            await self._read_group([_SubjectBurstCursor(subject) for subject in batch])
+        return self._newest
+
+    async def _read_group(self, cursors: Sequence[_SubjectBurstCursor]) -> None:
+        """Add the newest bursts of a group of subjects to the result."""
+        # Once the result is full, most further subjects have no burst that is new enough. Their newest burst already
+        # shows that.
+        bursts_per_subject = min(
+            FIRST_PAGE_BURSTS if len(self._newest) < self._burst_query.limit else 1, self._burst_query.limit
+        )
+        while cursors:
+            await self._find_runs([cursor for cursor in cursors if not cursor.runs])
+            bursts = await self._read_pages([cursor for cursor in cursors if not cursor.is_ended], bursts_per_subject)
+            self._newest = heapq.nlargest(self._burst_query.limit, [*self._newest, *bursts])
+            if len(self._newest) == self._burst_query.limit:
+                self._earliest_opening = max(self._earliest_opening, self._newest[-1][0])
+            cursors = [
+                cursor for cursor in cursors if not cursor.is_ended and cursor.last_opening >= self._earliest_opening
+            ]
+            bursts_per_subject = self._burst_query.limit
+
+    async def _find_runs(self, cursors: Iterable[_SubjectBurstCursor]) -> None:
+        queries = [
+            (run, batch)
+            for run, group in groupby(sorted(cursors, key=attrgetter("oldest_run")), attrgetter("oldest_run"))
+            for batch in batches(group, SUBJECTS_PER_QUERY)
+        ]
+        latest_opening = self._burst_query.latest_opening
+        results = await self._async_queries.query_each(
+            _SELECT_RUNS, [(_subject_names(batch), run, latest_opening, RUNS_PER_QUERY) for run, batch in queries]
+        )
+        for (_, batch), rows in zip(queries, results, strict=True):
+            runs = _by_subject(rows)
+            for cursor in batch:
+                cursor.take_runs([row.run for row in runs.get(cursor.subject, ())])
+
+    async def _read_pages(self, cursors: Iterable[_SubjectBurstCursor], bursts_per_subject: int) -> Sequence[BurstRow]:
+        def run_and_limit(cursor: _SubjectBurstCursor) -> tuple[int, int]:
+            return cursor.runs[0], cursor.seq_limit
+
+        queries = [
+            (run, seq_limit, batch)
+            for (run, seq_limit), group in groupby(sorted(cursors, key=run_and_limit), run_and_limit)
+            for batch in batches(group, SUBJECTS_PER_QUERY)
+        ]
+        latest_opening = self._burst_query.latest_opening
+        results = await self._async_queries.query_each(
+            _SELECT_BURSTS,
+            [
+                (_subject_names(batch), run, seq_limit, latest_opening, bursts_per_subject)
+                for run, seq_limit, batch in queries
+            ],
+        )
+        bursts: list[BurstRow] = []
+        for (*_, batch), rows in zip(queries, results, strict=True):
+            pages = _by_subject(rows)
+            for cursor in batch:
+                bursts += self._take_page(cursor, pages.get(cursor.subject, ()), bursts_per_subject)
+        return bursts
+
+    def _take_page(
+        self, cursor: _SubjectBurstCursor, page: Sequence[Any], bursts_per_subject: int
+    ) -> Sequence[BurstRow]:
+        """Return the bursts of a page that may belong to the result, and move the cursor past the page."""
+        bursts: list[BurstRow] = []
+        for row in page:
+            if row.opened_at < self._earliest_opening or cursor.taken_count == self._burst_query.limit:
+                cursor.is_ended = True
+                return bursts
+            cursor.seq_limit, cursor.last_opening = row.seq, row.opened_at
+            if self._burst_query.is_after(row.opened_at, row.subject, row.seq) and self._burst_query.admits(
+                row.restricted_to
+            ):
+                bursts.append((row.opened_at, row.subject, row.seq, row.blob))
+                cursor.taken_count += 1
+        if len(page) < bursts_per_subject:
+            cursor.end_run()
+        return bursts
+
+
+def _subject_names(cursors: Iterable[_SubjectBurstCursor]) -> list[str]:
+    return [cursor.subject for cursor in cursors]
+
+
+def _by_subject(rows: Iterable[Any]) -> Mapping[str, Sequence[Any]]:
+    """Group rows by subject. The rows of a subject are adjacent, because a subject has one partition."""
+    return {subject: list(group) for subject, group in groupby(rows, attrgetter("subject"))}

@@ -1,0 +1,85 @@
+"""Look-ups, one at a time, over one persistent connection to each server."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from notifier.adapters.redis.cluster import AsyncClusterClient, SlotMap
+from notifier.adapters.redis.connect import AsyncClient
+from notifier.adapters.redis.multi_host_address import Host
+from notifier.adapters.redis.persistent_connection import CommandWords, PersistentConnection
+
+
+class LookupConnection(Protocol):
+    """Connection for look-ups, in one event loop. One task at a time may use it."""
+
+    @property
+    def connection_count(self) -> int:
+        """Number of connections created so far. Each new connection may lead to a new primary."""
+        ...
+
+    async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
+        """Send the commands and return their answers; a server error takes the place of its answer.
+
+        Raises RedisError if no answer arrives in time.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class ClusterLookupConnection:
+    """Connection for look-ups in a cluster: one connection to each node."""
+
+    def __init__(self, client: AsyncClusterClient, timeout: float) -> None:
+        self._client = client
+        self._timeout = timeout
+        self._nodes: dict[Host, PersistentConnection] = {}
+        self._map: SlotMap | None = None
+        self._map_count = 0
+
+    @property
+    def connection_count(self) -> int:
+        """Number of connections created and slot maps read so far.
+
+        Slot maps count, too: if a slot moves to a node that is already connected, no connection is new.
+        """
+        return self._map_count + sum(node.connection_count for node in self._nodes.values())
+
+    async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
+        slot_map = await self._client.slot_map()
+        if slot_map is not self._map:
+            self._map = slot_map
+            self._map_count += 1
+        indexes_by_host = slot_map.grouped_by_host([(name, tuple(arguments), {}) for name, *arguments in commands])
+        answers: list[Any] = [None] * len(commands)
+
+        async def send_to_node(host: Host, indexes: Sequence[int]) -> None:
+            result = await self._node(host).execute([commands[index] for index in indexes])
+            for index, answer in zip(indexes, result, strict=True):
+                answers[index] = answer
+
+        # Await all, even if one fails: only one task at a time may use a node's connection.
+        for error in await asyncio.gather(
+            *(send_to_node(*group) for group in indexes_by_host.items()), return_exceptions=True
+        ):
+            if error:
+                raise error
+        return answers
+
+    async def close(self) -> None:
+        for node in self._nodes.values():
+            await node.close()
+
+    def _node(self, host: Host) -> PersistentConnection:
+        if host not in self._nodes:
+            self._nodes[host] = PersistentConnection(self._client.node(host).connection_pool, self._timeout)
+        return self._nodes[host]
+
+
+def lookup_connection(client: object, timeout: float) -> LookupConnection:
+    """Return a connection for look-ups to the servers of an AsyncClient or AsyncClusterClient."""
+    if isinstance(client, AsyncClusterClient):
+        return ClusterLookupConnection(client, timeout)
+    assert isinstance(client, AsyncClient)
+    return PersistentConnection(client.connection_pool, timeout)

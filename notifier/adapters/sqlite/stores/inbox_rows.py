@@ -1,0 +1,173 @@
+"""Writes inbox rows, sweeps expired rows, and keeps the audit log."""
+
+import hashlib
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain, repeat
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.database_files import load_statement
+from notifier.codec.messagepack import to_ms
+from notifier.domain.audience.inbox_rows import InboxRows, window_of
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
+from notifier.domain.bursts.burst import RETENTION
+
+# Sweep of an inbox file: it deletes rows of inbox windows that have expired as a whole, and old audience snapshots.
+
+RANGES_PER_READ = 256
+"""Ranges checked at a time, in about 2 ms."""
+ROWS_PER_DELETE = 2_000
+"""A transaction deletes about this many rows or snapshots, in about 10 ms, so that deliveries hardly wait."""
+
+_FIND_EXPIRED_RANGES = load_statement("scan_ranges_for_expired_rows")
+_DELETE_EXPIRED_SNAPSHOTS = load_statement("delete_expired_audience_snapshots")
+_DELETE_ROWS = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
+
+
+class ExpirySweep:
+    """Sweep of one file. For each inbox window that expires, it scans all ranges once, over several calls.
+
+    After a restart the sweep begins at the first range again, which only costs time.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._first_kept_window = 0
+        self._next_range: int | None = 0
+
+    def __call__(self, now: datetime, limit: int) -> int:
+        """Delete up to about `limit` rows and snapshots, in short transactions, and return their number."""
+        if (first_kept := window_of(now - RETENTION)) != self._first_kept_window:
+            self._first_kept_window, self._next_range = first_kept, 0
+        swept = self._sweep_snapshots(now, limit)
+        while swept < limit and self._next_range is not None:
+            swept += self._sweep_ranges(self._next_range, limit - swept)
+        return swept
+
+    def _sweep_ranges(self, start: int, limit: int) -> int:
+        with self._db.read() as c:
+            condition = {"start": start, "first_kept_window": self._first_kept_window, "ranges": RANGES_PER_READ}
+            checked = c.execute(_FIND_EXPIRED_RANGES, condition).fetchall()
+        expired = [member_range for member_range, has_expired in checked if has_expired]
+        swept, next_range = self._delete(expired, limit) if expired else (0, None)
+        if next_range is None:
+            next_range = checked[-1][0] + 1 if checked else None
+        self._next_range = next_range
+        return swept
+
+    def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
+        """Return the number of deleted rows, and the next range if the limit was reached before the last one."""
+        swept = 0
+        with self._db.write() as c:
+            for member_range in ranges:
+                if swept >= min(limit, ROWS_PER_DELETE):
+                    return swept, member_range
+                swept += c.execute(_DELETE_ROWS, (member_range, self._first_kept_window)).rowcount
+        return swept, None
+
+    def _sweep_snapshots(self, now: datetime, limit: int) -> int:
+        with self._db.write() as c:
+            return c.execute(
+                _DELETE_EXPIRED_SNAPSHOTS, (to_ms(now - SNAPSHOT_KEPT_FOR), min(limit, ROWS_PER_DELETE))
+            ).rowcount
+
+
+SHARDS_PER_TRANSACTION = 16
+"""Shards whose rows are written in one transaction: at most 512 rows, in a few milliseconds.
+
+Then another writer gets its turn, such as one of an urgent tier.
+"""
+
+# OR IGNORE, not OR REPLACE: a row that is written again changes no page.
+_INSERT_ROW = "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+RowValues = tuple[int, int, str, int, int, str, bytes]
+"""Values of the columns: range, inbox window, subject, opened at, seq, tier, members."""
+
+
+class SqliteInbox:
+    def __init__(self, inboxes: Sequence[Database]) -> None:
+        self._inboxes = inboxes
+        self._sweeps = [ExpirySweep(db) for db in inboxes]
+
+    def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
+        for file, group in _by_file(rows, len(self._inboxes)).items():
+            for batch in _batches(group):
+                on_progress()
+                # Insert in the order of the key, so that each page of the B-tree is found and changed once.
+                with self._inboxes[file].write() as c:
+                    c.executemany(_INSERT_ROW, chain.from_iterable(map(_row_values, batch)))
+
+    def delete_expired(self, now: datetime, limit: int) -> int:
+        swept = 0
+        for sweep in self._sweeps:
+            if swept < limit:
+                swept += sweep(now, limit - swept)
+        return swept
+
+
+def _by_file(rows: Sequence[InboxRows], file_count: int) -> dict[int, list[InboxRows]]:
+    by_file: dict[int, list[InboxRows]] = defaultdict(list)
+    for group in sorted(rows, key=lambda group: group.shard):
+        if group.row_count:
+            by_file[group.shard % file_count].append(group)
+    return by_file
+
+
+def _batches(rows: Sequence[InboxRows]) -> Iterator[Sequence[InboxRows]]:
+    for start in range(0, len(rows), SHARDS_PER_TRANSACTION):
+        yield rows[start : start + SHARDS_PER_TRANSACTION]
+
+
+def _row_values(rows: InboxRows) -> Iterator[RowValues]:
+    return zip(
+        rows.ranges,
+        repeat(window_of(rows.opened_at)),
+        repeat(str(rows.burst.subject)),
+        repeat(to_ms(rows.opened_at)),
+        repeat(rows.burst.seq),
+        repeat(str(rows.tier)),
+        rows.members,
+        strict=False,
+    )
+
+
+# Audit log in core.db: append-only. The hash of each row covers the row before it, so that a changed row is detected.
+
+ROWS_PER_PAGE = 500
+
+_SELECT_LAST_HASH = "SELECT hash FROM audit ORDER BY number DESC LIMIT 1"
+_INSERT_AUDIT_ROW = "INSERT INTO audit (hash, body) VALUES (?, ?)"
+_SELECT_AUDIT_ROWS_AFTER = "SELECT number, hash, CAST(body AS BLOB) FROM audit WHERE number > ? ORDER BY number LIMIT ?"
+
+
+def append_to_audit(
+    c: sqlite3.Connection, *, at: datetime, operator: str, action: str, detail: Mapping[str, object]
+) -> None:
+    """Append an audit row in the transaction of the operation, so that neither exists without the other."""
+    entry = {"at": at.isoformat(), "operator": operator, "action": action, **detail}
+    body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
+    last = c.execute(_SELECT_LAST_HASH).fetchone()
+    c.execute(_INSERT_AUDIT_ROW, (_chain_hash(last[0] if last else b"", body), body))
+
+
+def audit_entries(db: Database) -> Iterator[tuple[bytes, bool]]:
+    """Yield each body, oldest first, and whether its content and position are unchanged."""
+    number, previous = 0, b""
+    while page := _read_page(db, number):
+        for _, stored_hash, body in page:
+            yield body, stored_hash == _chain_hash(previous, body)
+            previous = stored_hash
+        number = page[-1][0]
+
+
+def _read_page(db: Database, after_number: int) -> list[tuple[int, bytes, bytes]]:
+    with db.read() as c:
+        return c.execute(_SELECT_AUDIT_ROWS_AFTER, (after_number, ROWS_PER_PAGE)).fetchall()
+
+
+def _chain_hash(previous_hash: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(previous_hash + body).digest()

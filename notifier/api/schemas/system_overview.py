@@ -1,0 +1,262 @@
+"""JSON body of the system overview."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from notifier.api.role_processes import RoleProcesses
+from notifier.domain.delivery.accounting import RecipientTotals, TierProgress
+from notifier.domain.delivery.dead_letter_limit import LaneStop
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.push.circuit_breaker import OpenCircuit
+from notifier.flow.operations.overview import BurstOverview, CacheState, OverviewSnapshot
+
+
+class TierBody(msgspec.Struct, kw_only=True):
+    """Progress of one tier of a burst.
+
+    - `ended` counts the slices that have ended.
+    - `duration_seconds` is the time from the acceptance of the first mention to the end of the last slice. It is null
+      while work is left.
+    - Each of `spans` has a first shard, a last shard, and their state: planned, in_flight, parked, done, pulled, dead.
+    """
+
+    people: int
+    slices: int
+    ended: int
+    duration_seconds: float | None
+    spans: list[tuple[int, int, str]]
+
+
+class RecipientsBody(msgspec.Struct, kw_only=True):
+    """Accounting of a burst's followers.
+
+    `counted_shards` counts the shards whose audience snapshot is included. While it is less than the burst's `shards`,
+    the totals are partial.
+    """
+
+    expected: int
+    delivered: int
+    suppressed: int
+    parked: int
+    pulled: int
+    dead: int
+    in_flight: int
+    balanced: bool
+    counted_shards: int
+
+
+class RunningBody(msgspec.Struct, kw_only=True):
+    """The burst that is shown in detail: the newest one with work left, or the newest one if none has.
+
+    A burst of a standard account is shown only if there is none of a celebrity. `deferred_until` is the time when the
+    burst's first deferred alert resumes; null if no alert is deferred.
+    """
+
+    burst: str
+    opened_at: datetime
+    count: int
+    followers: int
+    shards: int
+    finished: bool
+    deferred_until: datetime | None
+    tiers: dict[str, TierBody]
+    recipients: RecipientsBody
+
+
+class BacklogBody(msgspec.Struct, kw_only=True):
+    """Backlog of a pool.
+
+    - `slices` counts the slices that are ready or running.
+    - `deferred_slices` counts further slices, which resume at a later time: users are in quiet hours, or a provider's
+      circuit is open. Slices of deferred bursts are not counted.
+    - `delay_seconds` is the age of the oldest burst with slices that are ready or running. It is null if unknown, and
+      while a throttle pauses the pool.
+    """
+
+    slices: int
+    deferred_slices: int
+    delay_seconds: float | None
+
+
+class OpenCircuitBody(msgspec.Struct, kw_only=True):
+    """A push provider whose circuit is open: no alerts are sent to it until the given time.
+
+    `line` is `apns`, `fcm`, or `web` with the name of a push service.
+    """
+
+    line: str
+    until: datetime
+    reason: str
+
+
+class ThrottleBody(msgspec.Struct, kw_only=True):
+    """A throttle that is `active` or `ramping`, and who set it."""
+
+    id: str
+    tier: str
+    rate: float | None
+    state: str
+    reason: str
+    operator: str
+    ends_at: datetime
+
+
+class StoppedLaneBody(msgspec.Struct, kw_only=True):
+    """A processing lane that was stopped by its dead-letter limit.
+
+    - `lane` is a stream of the log or a pool of slices.
+    - `limit` is `in_a_row` or `in_window`.
+    - `record` is the record whose failure exceeded the limit. It is no dead letter, and is tried first after a resume.
+    """
+
+    lane: str
+    since: datetime
+    limit: str
+    record: str
+    cause: str
+
+
+class RoleBody(msgspec.Struct, kw_only=True):
+    """A role of `notifier up`: the id of its process, and how often the process was replaced."""
+
+    pid: int
+    replaced: int
+
+
+class RedisBody(msgspec.Struct, kw_only=True):
+    """State of Redis: `ok`, `rebuilding` while its data is incomplete, or `unavailable`."""
+
+    state: str
+    generation: str | None
+
+
+class SystemBody(msgspec.Struct, kw_only=True):
+    """Overview of the system at one moment.
+
+    - `deferred_bursts` are not counted in `open_bursts`. They wait until quiet hours end or a provider is retried.
+    - `backlog` is the backlog of each pool.
+    - `open_circuits` lists the push providers whose circuit is open.
+    - `stopped_lanes` are processing lanes that process nothing until an operator resumes them.
+    - `loading` is the progress of loading a demo's data in percent; null when done.
+    """
+
+    at: datetime
+    mentions_per_second: float
+    rows_per_second: float
+    deliveries_per_second: float
+    open_bursts: int
+    deferred_bursts: int
+    running: RunningBody | None
+    backlog: dict[str, BacklogBody]
+    open_circuits: list[OpenCircuitBody]
+    throttles: list[ThrottleBody]
+    stopped_lanes: list[StoppedLaneBody]
+    backpressure: float | None
+    roles: dict[str, RoleBody]
+    redis: RedisBody
+    loading: int | None
+
+
+def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loading_percent: int | None) -> SystemBody:
+    return SystemBody(
+        at=snapshot.at,
+        mentions_per_second=round(snapshot.mentions_per_second, 1),
+        rows_per_second=round(snapshot.rate.rows),
+        deliveries_per_second=round(snapshot.rate.deliveries),
+        open_bursts=snapshot.unfinished_bursts,
+        deferred_bursts=snapshot.deferred_bursts,
+        running=_running_body(snapshot.shown_burst) if snapshot.shown_burst else None,
+        backlog=_backlog_bodies(snapshot),
+        open_circuits=[
+            _open_circuit_body(line, circuit) for line, circuit in sorted(snapshot.cache.open_circuits.items())
+        ],
+        throttles=[_throttle_body(throttle, snapshot.at) for throttle in snapshot.throttles],
+        stopped_lanes=[_stopped_lane_body(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
+        backpressure=snapshot.cache.backpressure,
+        roles=_role_bodies(roles),
+        redis=RedisBody(state=_redis_state(snapshot.cache), generation=snapshot.cache.generation),
+        loading=loading_percent,
+    )
+
+
+def _running_body(running: BurstOverview) -> RunningBody:
+    return RunningBody(
+        burst=str(running.burst.key),
+        opened_at=running.burst.opened_at,
+        count=running.burst.count,
+        followers=running.followers,
+        shards=running.shards,
+        finished=running.is_finished,
+        deferred_until=running.deferred_until,
+        tiers={str(progress.tier): _tier_body(progress) for progress in running.tiers},
+        recipients=_recipients_body(running.totals, running.counted_shards),
+    )
+
+
+def _tier_body(progress: TierProgress) -> TierBody:
+    return TierBody(
+        people=progress.people,
+        slices=progress.slices,
+        ended=progress.ended,
+        duration_seconds=progress.seconds,
+        spans=[(span.first, span.last, str(span.state)) for span in progress.spans],
+    )
+
+
+def _recipients_body(totals: RecipientTotals, counted_shards: int) -> RecipientsBody:
+    return RecipientsBody(
+        expected=totals.expected,
+        delivered=totals.delivered,
+        suppressed=totals.suppressed,
+        parked=totals.parked,
+        pulled=totals.pulled,
+        dead=totals.dead,
+        in_flight=totals.in_flight,
+        balanced=totals.is_balanced,
+        counted_shards=counted_shards,
+    )
+
+
+def _backlog_bodies(snapshot: OverviewSnapshot) -> dict[str, BacklogBody]:
+    backlogs = snapshot.cache.backlogs
+    return {
+        str(pool): BacklogBody(
+            slices=backlog.slices, deferred_slices=backlog.deferred, delay_seconds=snapshot.seconds_behind(pool)
+        )
+        for pool in Pool
+        if (backlog := backlogs.get(pool)) is not None
+    }
+
+
+def _open_circuit_body(line: str, circuit: OpenCircuit) -> OpenCircuitBody:
+    return OpenCircuitBody(line=line, until=circuit.until, reason=circuit.reason)
+
+
+def _throttle_body(throttle: Throttle, now: datetime) -> ThrottleBody:
+    return ThrottleBody(
+        id=throttle.id,
+        tier=str(throttle.tier),
+        rate=throttle.rate,
+        state="active" if throttle.is_active(now) else "ramping",
+        reason=throttle.reason,
+        operator=throttle.operator,
+        ends_at=throttle.ends_at,
+    )
+
+
+def _stopped_lane_body(lane: str, stop: LaneStop) -> StoppedLaneBody:
+    return StoppedLaneBody(lane=lane, since=stop.at, limit=str(stop.kind), record=stop.record, cause=stop.cause)
+
+
+def _role_bodies(roles: RoleProcesses) -> dict[str, RoleBody]:
+    replaced: Mapping[str, int] = roles.replacements()
+    return {role: RoleBody(pid=pid, replaced=replaced.get(role, 0)) for role, pid in roles.pids().items()}
+
+
+def _redis_state(cache: CacheState) -> str:
+    if not cache.is_available:
+        return "unavailable"
+    return "ok" if cache.generation else "rebuilding"

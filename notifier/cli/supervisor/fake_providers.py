@@ -1,0 +1,103 @@
+"""Fake push providers of `notifier up`: their ports, and the settings that lead to them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import click
+
+from notifier.cli.running_service import read_ready, replace_file
+from notifier.cli.supervisor.fake_provider import parse_behavior
+from notifier.config import PUSH_FILE, PushSettings, Settings, variable
+from notifier.domain.errors import BadSetting, NotRunning
+from notifier.domain.ids import Platform
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeProviders:
+    """The fakes that `up` runs, all in one process."""
+
+    ports: Mapping[Platform, int]
+    """Ports of the fakes. They stay the same when the process that serves them is replaced."""
+    data: Path
+    push: PushSettings
+    """Push settings of `up`."""
+
+    @classmethod
+    def of(cls, settings: Settings, reserve_port: Callable[[str, int], int]) -> Self:
+        """Reserve a port for each fake that `up` must run.
+
+        If a platform's setting has the address of another fake, `up` runs none for it. Without the reservation, an
+        outgoing connection of another process could get the port while the fake starts or restarts.
+        """
+        push = settings.push
+        faked = [provider for provider in Platform if push.is_faked(provider) and not push.settings_for(provider).fake]
+        return cls(ports={platform: reserve_port(LOOPBACK, 0) for platform in faked}, data=settings.data, push=push)
+
+    @property
+    def arguments(self) -> Sequence[str]:
+        """Arguments of `notifier` that run the role."""
+        ports = [argument for platform, port in self.ports.items() for argument in (f"--{platform}", str(port))]
+        return ["fake", "all", *ports, "--script", self.push.fake_script]
+
+    @property
+    def file(self) -> Path:
+        """File with the push settings of the running `up`."""
+        return self.data / PUSH_FILE
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment variables for the other roles, with the addresses of the fakes."""
+        origins = {variable("push", platform, "fake"): _origin(port) for platform, port in self.ports.items()}
+        return {variable("push", "fakes"): self.push.fakes, **origins}
+
+    def write_settings(self) -> None:
+        """Write the push settings to the data folder. Raises FileUnwritable.
+
+        Commands that run beside `up` read them, because their shell may lack the environment variables of `up`.
+        """
+        fakes = {platform: _origin(port) for platform, port in self.ports.items()}
+        replace_file(self.file, self.push.with_fakes(fakes).toml)
+
+    def remove_settings(self) -> None:
+        self.file.unlink(missing_ok=True)
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """Lines that say which fakes receive alerts instead of the providers."""
+        own_fakes = f"fakes receive those of {', '.join(self.ports)} and append them to {self.data / 'alerts.ndjson'}"
+        other_fakes = [
+            f"the fake at {fake} receives those of {platform}"
+            for platform in Platform
+            if self.push.is_faked(platform) and (fake := self.push.settings_for(platform).fake)
+        ]
+        return [*([own_fakes] if self.ports else []), *other_fakes]
+
+
+def require_script(push: PushSettings) -> None:
+    """Raise BadSetting if the script of the fakes is invalid."""
+    try:
+        parse_behavior(push.fake_script, Platform.APNS)
+    except click.UsageError as error:
+        raise BadSetting(f"{variable('push', 'fake_script')}: {error.message}") from error
+
+
+def remove_stale_settings(data: Path) -> bool:
+    """Remove the push settings that a killed `up` left behind. Return whether a file was removed."""
+    file = data / PUSH_FILE
+    try:
+        read_ready(data)
+        return False
+    except NotRunning:
+        with suppress(OSError):  # an unusable folder is reported where it is used
+            file.unlink()
+            return True
+        return False
+
+
+def _origin(port: int) -> str:
+    return f"http://{LOOPBACK}:{port}"
