@@ -8,7 +8,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 from benchmarks.chaos.scenario_stage import WORLD, Stage, running_stage
-from notifier.api.auth.identity import issue_token
+from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_run import Report

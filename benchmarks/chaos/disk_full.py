@@ -10,7 +10,7 @@ from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.cassandra import Cluster
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.errors import StoreUnavailable
-from notifier.profiles.connection_settings import cassandra_access
+from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "disk_full"
 MENTIONS, STORM_SECONDS = 40, 16.0

@@ -14,7 +14,7 @@ from notifier.devkit.check.finding import Finding, no_errors
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.ids import Subject
 from notifier.ports.event_log import Logged
-from notifier.profiles.connection_settings import kafka_access
+from notifier.profiles.cluster_connections import kafka_access
 
 NAME = "partitions_grown_live"
 STREAM = topics.MENTIONS_CELEBRITY

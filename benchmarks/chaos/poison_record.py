@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.adapters.kafka import Access
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.ports.event_log import Record
-from notifier.profiles.connection_settings import kafka_access
+from notifier.profiles.cluster_connections import kafka_access
 
 NAME = "poison_record"
 MENTIONS, STORM_SECONDS = 40, 6.0

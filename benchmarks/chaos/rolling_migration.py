@@ -11,7 +11,7 @@ from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.cassandra import Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.profiles.connection_settings import cassandra_access
+from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "migrate_with_old_code_running"
 MENTIONS, STORM_SECONDS = 60, 14.0

@@ -14,7 +14,7 @@ from threading import Thread
 
 from benchmarks.chaos.role_process import Role
 from benchmarks.chaos.unpaged_archive import ArchiveSnapshot
-from notifier.api.auth.identity import issue_token
+from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts

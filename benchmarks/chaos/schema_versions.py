@@ -9,7 +9,7 @@ from benchmarks.chaos.rolling_migration import newer
 from benchmarks.chaos.scenario_stage import Stage
 from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.profiles.connection_settings import cassandra_access
+from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "schema_ahead_and_behind"
 ADDED = "CREATE TABLE IF NOT EXISTS trial (id text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;\n"

@@ -5,7 +5,7 @@ from datetime import timedelta
 from threading import Thread
 
 from benchmarks.chaos.scenario_stage import Stage
-from notifier.api.auth.identity import issue_token
+from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.devkit.check.fault_injection import OUTAGE_SECONDS, InboxObserver
 from notifier.devkit.check.finding import Finding, no_errors

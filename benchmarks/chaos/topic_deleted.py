@@ -7,7 +7,7 @@ from benchmarks.chaos.scenario_stage import Stage
 from notifier import topics
 from notifier.adapters.kafka import admin_client, translated
 from notifier.devkit.check.finding import Finding, no_errors
-from notifier.profiles.connection_settings import kafka_access
+from notifier.profiles.cluster_connections import kafka_access
 
 NAME = "topic_deleted"
 MENTIONS = 30

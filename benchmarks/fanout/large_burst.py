@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.fanout.stage import FanoutStage, rows_of, staged
 from benchmarks.rounds import Figure, Spread, worst_at_most
-from notifier.devkit.check import latency
+from notifier.devkit.check import delivery_latency
 from notifier.devkit.check.finding import at_most
 from notifier.devkit.fixture.world import SINCE, World
 from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
@@ -75,7 +75,7 @@ def large_burst(stage: FanoutStage, within: float = TIMEOUT_SECONDS) -> BurstPro
 
 
 def _times(accounts: Sequence[BurstProgress]) -> list[Figure]:
-    p0 = [latency.p95(latency.slice_latencies([account], [Tier.P0])) for account in accounts]
+    p0 = [delivery_latency.p95(delivery_latency.slice_latencies([account], [Tier.P0])) for account in accounts]
     return [
         last_row("burst_200m_p1_s", accounts, Tier.P1, P1_S),
         last_row("burst_200m_p2_s", accounts, Tier.P2, P2_S),
@@ -85,7 +85,7 @@ def _times(accounts: Sequence[BurstProgress]) -> list[Figure]:
 
 def last_row(name: str, accounts: Sequence[BurstProgress], tier: Tier, limit: float) -> Figure:
     """Judge the time from the 202's time stamp to the last row of the tier in the ledger, for the worst burst."""
-    seconds = [latency.slowest(latency.slice_latencies([account], [tier])) for account in accounts]
+    seconds = [delivery_latency.slowest(delivery_latency.slice_latencies([account], [tier])) for account in accounts]
     people = sum(s.final_entry.people for s in rows_of(accounts[0], [tier]) if s.final_entry)
     return worst_at_most(name, seconds, limit, detail=f"{people:,} users")
 
@@ -114,7 +114,7 @@ def _enrol_vips(stage: FanoutStage) -> None:
 
 def _isolation(stage: FanoutStage) -> tuple[float, float, int]:
     """Return P0's p95 of the small subjects when idle, P0's p95 under load, and the number of bursts under load."""
-    idle = latency.p95(_p0(stage, _probe(stage, lambda: False)))
+    idle = delivery_latency.p95(_p0(stage, _probe(stage, lambda: False)))
     flood = []
     for _ in range(FLOOD_BURSTS):
         flood.append(stage.burst_of(stage.mention(stage.world.names[0])[0]))
@@ -124,7 +124,7 @@ def _isolation(stage: FanoutStage) -> tuple[float, float, int]:
     probes = _probe(stage, lambda: not _busy(stage, flood))
     ended = _ended(stage.wait(flood[-1], TIERS, TIMEOUT_SECONDS))
     under = _p0(stage, [key for key in probes if _opened(stage, key) < ended])
-    return idle, latency.p95(under), len(under)
+    return idle, delivery_latency.p95(under), len(under)
 
 
 def _probe(stage: FanoutStage, enough: Callable[[], bool]) -> list[BurstKey]:
@@ -141,7 +141,7 @@ def _probe(stage: FanoutStage, enough: Callable[[], bool]) -> list[BurstKey]:
 
 
 def _p0(stage: FanoutStage, bursts: Sequence[BurstKey]) -> list[tuple[float, int]]:
-    return latency.slice_latencies(stage.ports.ledger.read(bursts).values(), [Tier.P0])
+    return delivery_latency.slice_latencies(stage.ports.ledger.read(bursts).values(), [Tier.P0])
 
 
 def _busy(stage: FanoutStage, bursts: Sequence[BurstKey]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.process_stats import peak_mb
 from notifier import topics
-from notifier.api.auth.identity import installation_keys, issue_token
+from notifier.api.auth.authenticators import installation_keys, issue_token
 from notifier.config import Settings
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.mention_storm import EVENT_CONTENT_TYPE, SOURCE, Tweet

@@ -14,7 +14,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
 
-from notifier.api.role_processes import HUB_KEY, exit_now, listen
+from notifier.api.http_server import HUB_KEY, exit_now, listen
 
 PAGE = 20
 """Items per page."""

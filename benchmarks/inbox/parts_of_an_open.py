@@ -12,7 +12,7 @@ from time import process_time
 import msgspec
 
 from benchmarks.rounds import Figure, Spread, unjudged
-from notifier.api.auth.identity import Authenticator, build_authenticator, issue_token
+from notifier.api.auth.authenticators import Authenticator, build_authenticator, issue_token
 from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.routes.inbox import BadgeBody, InboxBody

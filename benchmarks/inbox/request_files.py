@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.inbox.load_generator import PAGE, UNREAD, get, read_requests, write_requests
 from benchmarks.inbox.population import Population
-from notifier.api.auth.identity import InstallationKeys, installation_keys, issue_token
+from notifier.api.auth.authenticators import InstallationKeys, installation_keys, issue_token
 from notifier.config import Settings
 
 LIFETIME = timedelta(hours=3)

@@ -13,7 +13,7 @@ from typing import Any
 
 from notifier.devkit.check.notifier_instance import end_with_parent
 
-SERVE = Path(__file__).parent / "inside" / "serve.py"
+SERVE = Path(__file__).parent / "inside" / "run_delivery_peer.py"
 ANSWER_TIMEOUT_SECONDS = 90.0
 """A round takes one or two seconds."""
 STOP_TIMEOUT_SECONDS = 8.0

@@ -10,7 +10,7 @@ from benchmarks.push.apns_requests import accepts, posts
 from benchmarks.rounds import Figure
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.check.finding import no_errors
-from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Post, Reply
 

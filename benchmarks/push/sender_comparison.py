@@ -21,7 +21,7 @@ ROUNDS, ROUNDS_QUICK = 7, 3
 """Counted rounds, after one warm-up round."""
 QUICK = 2
 """Divisor of the sends per round with `--quick`."""
-LOOP = SERVE.with_name("send.py")
+LOOP = SERVE.with_name("run_alert_peer.py")
 TRUSTED = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 """Variables with the certificates, for libraries that accept them in no other way."""
 

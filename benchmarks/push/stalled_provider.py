@@ -9,9 +9,9 @@ from typing import Any
 from benchmarks.fanout.stage import rows_of, staged
 from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
+from notifier.devkit.check.delivery_latency import VIP_PUSH_P95_LIMIT_SECONDS
 from notifier.devkit.check.finding import Finding, no_errors, quantile
 from notifier.devkit.check.http_client import HttpClient, get_patiently
-from notifier.devkit.check.latency_report import VIP_PUSH_P95_LIMIT_SECONDS
 from notifier.devkit.fixture.sample_users import platform
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import Tier

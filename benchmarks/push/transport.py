@@ -16,7 +16,7 @@ from benchmarks.push.leanest_sender import LeanestSender
 from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.check.finding import at_least, at_most
-from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.connection import Http2Behavior
 from notifier.ports.push import Post, Reply
 from tests.support.http2_process import ServerProcess, server_process
 from tests.support.test_ca import Authority

@@ -9,9 +9,9 @@ from benchmarks.fanout.stage import FanoutStage, staged
 from benchmarks.push.expected_alerts import ArrivedAlerts
 from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.check_alerts import ArrivedAlert
+from notifier.devkit.check.delivery_latency import VIP_PUSH_P95_LIMIT_SECONDS
 from notifier.devkit.check.expected_result import ExpectedResult
 from notifier.devkit.check.finding import at_most, quantile
-from notifier.devkit.check.latency_report import VIP_PUSH_P95_LIMIT_SECONDS
 from notifier.devkit.check.mention_storm import Storm, tweets
 from notifier.devkit.fixture.world import ACTIVE_7D, World
 from notifier.devkit.fixture.world_bitmaps import WorldBitmaps

@@ -9,6 +9,7 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
+from notifier.api.auth.authenticators import Authenticator
 from notifier.api.auth.cors import with_cors
 from notifier.api.auth.guards import (
     allow_demo_visitors,
@@ -18,15 +19,13 @@ from notifier.api.auth.guards import (
     allow_users,
     require_loopback,
 )
-from notifier.api.auth.identity import Authenticator
-from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.service_keys import InstallationKeys, Scope
 from notifier.api.background.activity_recorder import Pause
 from notifier.api.container import ApiContainer, build_container
 from notifier.api.demo import routes as demo
 from notifier.api.demo.routes import DemoControls, demo_controls
+from notifier.api.http_server import HUB_KEY
 from notifier.api.problems import EXCEPTION_HANDLERS, ResponseHeaders
-from notifier.api.role_processes import HUB_KEY
 from notifier.api.routes import devices, events, inbox, inbox_stream, preferences, static, subjects
 from notifier.api.routes import system as system_routes
 from notifier.api.routes.fast_inbox import FastInbox

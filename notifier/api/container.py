@@ -11,13 +11,14 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
-from notifier.api.auth.identity import Authenticator, build_authenticator
+from notifier.api.auth.authenticators import Authenticator, build_authenticator
 from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
-from notifier.api.background.housekeeping import PageAuditSampler, PageLatency
 from notifier.api.background.limiters import DeviceRequestLimiter, RequestMeter, request_meter
 from notifier.api.background.overview import ExclusiveRequests, OverviewReader, OverviewStreamLimit, SharedSnapshots
+from notifier.api.background.page_audit_sampler import PageAuditSampler
+from notifier.api.background.page_latency import PageLatency
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.role_processes import RoleProcesses
 from notifier.api.schemas.page_rendering import Renderer

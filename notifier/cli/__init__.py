@@ -38,14 +38,14 @@ SECTIONS = {
     "Control": {
         "throttle": "notifier.cli.commands.throttle:throttle",
         "reach": "notifier.cli.commands.reach:reach",
-        "flush": "notifier.cli.commands.maintenance:flush",
+        "flush": "notifier.cli.commands.flush:flush",
         "deadletters": "notifier.cli.commands.deadletters:deadletters",
     },
     "Check and maintain": {
         "dump": "notifier.cli.commands.dump:dump",
         "doctor": "notifier.cli.commands.doctor.command:doctor",
-        "migrate": "notifier.cli.commands.maintenance:migrate",
-        "settings": "notifier.cli.commands.maintenance:settings",
+        "migrate": "notifier.cli.commands.migrate:migrate",
+        "settings": "notifier.cli.commands.settings:settings",
     },
     "Run single processes": {
         "services": "notifier.cli.commands.services:services",

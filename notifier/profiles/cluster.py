@@ -48,7 +48,7 @@ from notifier.adapters.cassandra import (
     pending_migrations,
     require_schema,
 )
-from notifier.adapters.cassandra.driver import warmup
+from notifier.adapters.cassandra.driver.statements import prepare
 from notifier.adapters.celery import CeleryQueue, application, check_connection
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
@@ -81,12 +81,12 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import engine_inspections
-from notifier.profiles.celery_brokers import broker_urls
-from notifier.profiles.connection_settings import cassandra_access, kafka_access, redis_url
-from notifier.profiles.data_folder import REDIS_STARTUP_TIMEOUT, locked, require_redis, require_writable
+from notifier.profiles.cluster_connections import cassandra_access, kafka_access, redis_url
+from notifier.profiles.data_folder import locked, require_writable
 from notifier.profiles.engine_inspections import EngineInspection, run_inspections
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
+from notifier.profiles.redis_and_broker_urls import REDIS_STARTUP_TIMEOUT, broker_urls, require_redis
 
 
 class ClusterProfile:
@@ -120,7 +120,7 @@ class ClusterProfile:
 
     def warm(self) -> None:
         with suppress(*OUTAGES):
-            warmup.prepare(self._cluster)
+            prepare(self._cluster)
 
     @contextmanager
     def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:

@@ -72,17 +72,16 @@ from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.profiles.celery_brokers import broker_urls
-from notifier.profiles.data_folder import (
-    REDIS_STARTUP_TIMEOUT,
-    checked_redis_url,
-    locked,
-    remembered_redis_url,
-    require_redis,
-    require_writable,
-)
+from notifier.profiles.data_folder import locked, require_writable
 from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import configured_platforms, providers
+from notifier.profiles.redis_and_broker_urls import (
+    REDIS_STARTUP_TIMEOUT,
+    broker_urls,
+    checked_redis_url,
+    remembered_redis_url,
+    require_redis,
+)
 
 NO_REDIS_URL = "redis://127.0.0.1:1"
 """A URL at which nothing listens. It is used when no Redis is configured and no `notifier up` runs on the data folder.

@@ -1,8 +1,9 @@
 """Push providers of both profiles, with real credentials or against local fakes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from random import random
@@ -19,15 +20,17 @@ from notifier.adapters.push import (
 )
 from notifier.adapters.push.apns.sender import ORIGINS
 from notifier.adapters.push.fcm.sender import ORIGIN
-from notifier.adapters.push.public_test_credentials import LazyProvider, ReroutingTransport, UnconfiguredProvider
+from notifier.adapters.push.requests import DeviceReceipt
 from notifier.adapters.push.webpush import MessageKeyPairs, Vapid, WebPushSender, guarded
 from notifier.config import PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
-from notifier.domain.push.device import ApnsEnvironment
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import ApnsEnvironment, Device
 from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import ConfigError
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Provider, Transport
+from notifier.ports.push import NoReply, Post, Provider, Reply, Transport
 
 HTTP2_LIMITS: Mapping[Platform, Http2Limits] = {
     # Apple allows many streams per connection, so further connections are rarely opened.
@@ -242,3 +245,79 @@ def _read_file(file: str, section: str, name: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it has a zero byte"
         raise BadSetting(f"{variable('push', section, name)} can't be read: {file}: {reason}.") from error
+
+
+# Transport to a fake, and providers that are unconfigured or created late.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReroutingTransport:
+    """Transport that sends all requests to the origin of a fake provider.
+
+    The yielded requests have the fake's origin. Their authorization still names the real provider.
+    """
+
+    transport: Transport
+    origin: str
+
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
+        return self.transport.exchange(replace(post, origin=self.origin) for post in posts)
+
+
+# Provider for a platform without credentials. It sends nothing and drops no device.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnconfiguredProvider:
+    """Provider that returns a ConfigError for every device. The reason names the missing setting."""
+
+    reason: str
+
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
+        receipt = ConfigError(reason=self.reason)
+        return ((device, receipt) for device in devices)
+
+
+# Provider created by the first send of a process, so that keys and connections are not shared across a fork.
+
+ProviderFactory = Callable[[ExitStack], Provider]
+"""Factory that registers its resources on the stack. Raises BadSetting."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LazyProvider:
+    """Provider that creates the real provider on first use.
+
+    If the creation fails, each device gets a ConfigError, and the next alert tries again. A corrected key file is thus
+    read without a restart.
+    """
+
+    make: ProviderFactory
+    current_pid: Callable[[], int] = os.getpid
+    _provider: Provider | None = None
+    _created_by_pid: int = -1
+    _resources: ExitStack = field(default_factory=ExitStack)
+
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
+        try:
+            provider = self._own_provider()
+        except BadSetting as error:
+            receipt = ConfigError(reason=error.detail)
+            yield from ((device, receipt) for device in devices)
+            return
+        yield from provider.send(alert, devices)
+
+    def close(self) -> None:
+        """Close the resources that this process opened. Those of its parent stay open."""
+        if self._created_by_pid == self.current_pid():
+            self._resources.close()
+        self._provider = None
+
+    def _own_provider(self) -> Provider:
+        if self._provider is None or self._created_by_pid != self.current_pid():
+            # After a fork, this process has copies of resources that its parent still uses. It creates its own.
+            resources = ExitStack()
+            with resources:
+                self._provider = self.make(resources)
+                self._resources, self._created_by_pid = resources.pop_all(), self.current_pid()
+        return self._provider

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from notifier.domain.delivery.slice import PUSH_STEPS, Step
-from notifier.flow.delivery.dispatcher import Dispatcher
-from notifier.flow.delivery.load_monitor import LoadMonitor, PoolRates
+from notifier.flow.delivery.dispatcher import Dispatcher, PoolRates
+from notifier.flow.delivery.load_monitor import LoadMonitor
 from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.delivery.row_writer import RowWriter
 from notifier.flow.delivery.slice_worker import SliceWorker

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 from playwright.sync_api import BrowserContext, Page, expect
 from playwright.sync_api import Request as PageRequest
 
-from notifier.api.auth.identity import issue_token
+from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.api.demo.traffic import mention_batch
 from notifier.cli.running_service import Ready, read_ready

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.data_folder import has_owned_files, is_partly_removed, remove, remove_demo_data, require_own_folder
+from notifier.cli.commands.demo_folder import (
+    has_owned_files,
+    is_partly_removed,
+    remove,
+    remove_demo_data,
+    require_own_folder,
+)
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotADataFolder, Unwritable
 

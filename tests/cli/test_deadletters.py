@@ -12,7 +12,7 @@ import pytest
 from notifier import topics
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetterTallies
-from notifier.adapters.sqlite.stores.inbox_rows import audit_entries
+from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
 from notifier.cli.commands.import_.loader import IndexerBacklog, run_indexer
 from notifier.cli.running_service import OutageRetry
 from notifier.config import Settings

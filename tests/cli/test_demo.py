@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from notifier.devkit.check.latency_report import TIMED_FINDINGS
+from notifier.devkit.check.delivery_latency import TIMED_FINDINGS
 from tests.cli.conftest import Notifier
 
 WORLD = ["--followers", "2000", "--universe", "4000", "--celebrities", "3", "--threshold", "1000"]

@@ -31,7 +31,7 @@ def test_command_runs_without_optional_libraries(arguments: list[str]) -> None:
     "module",
     [
         "notifier.profiles.embedded",
-        "notifier.api.server",
+        "notifier.api.api_process",
         "notifier.cli.supervisor.pump_process",
         "workers.celery_worker",
     ],

@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteDeadLetterTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
 from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
-from notifier.adapters.sqlite.stores.leases_and_throttles import SqliteEpochs, SqliteLeases, SqliteThrottles
+from notifier.adapters.sqlite.stores.leases_throttles_audit import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteActiveSets, SqliteMemberSets
 from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions, SqliteReachLimits

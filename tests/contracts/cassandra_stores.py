@@ -18,7 +18,7 @@ from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraDeferredBursts
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
-from notifier.adapters.cassandra.stores.leases_and_throttles import CassandraLeases, CassandraThrottles
+from notifier.adapters.cassandra.stores.leases_throttles_audit import CassandraLeases, CassandraThrottles
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
 from notifier.adapters.cassandra.stores.member_sets import CassandraActiveSets, CassandraMemberSets
 from notifier.adapters.cassandra.stores.moderation import CassandraHeldMentions, CassandraReachLimits

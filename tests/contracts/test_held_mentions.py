@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.inbox_rows import audit_entries
+from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
 from notifier.domain.bursts.held_mention import (
     HELD_MENTION_KEPT_FOR,
     MAX_DECISION_WAIT,

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.connection import Http2Behavior
 from notifier.ports.push import NoReply, Post, Reply
 from tests.contracts.transports import PATIENT, SOON, Faulty, faulty
 from tests.support.test_ca import Authority

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.inbox_rows import audit_entries
+from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, Death, LaneStop, LimitKind
 from tests.contracts.backends import Backend
 from tests.support.fakes.clock import START

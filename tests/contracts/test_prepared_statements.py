@@ -10,7 +10,7 @@ import pytest
 
 import notifier.adapters.cassandra as package
 from notifier.adapters.cassandra import CassandraAccess, Cluster
-from notifier.adapters.cassandra.driver.warmup import prepare, statements
+from notifier.adapters.cassandra.driver.statements import prepare, statements
 from notifier.cli.opened_stores import system_of
 from notifier.config import Settings
 from notifier.devkit.engines.engine import free_port

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.inbox_rows import audit_entries
+from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from tests.contracts.backends import Backend

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import permutations
 
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.inbox_rows import audit_entries
+from notifier.adapters.sqlite.stores.leases_throttles_audit import audit_entries
 from notifier.domain.bursts.moderation import ReachLimit, Verdict
 from notifier.domain.ids import UserId
 from tests.contracts.backends import Backend

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.adapters.http2 import Http2Limits, Http2Transport
-from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply, Transport
 from tests.support.fakes.push import MemoryTransport

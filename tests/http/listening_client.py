@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import httpx
 from litestar import Litestar
 
-from notifier.api.role_processes import HUB_KEY
+from notifier.api.http_server import HUB_KEY
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.live.hub import LiveHub, OpenedBursts
 from tests.support.example_event import event

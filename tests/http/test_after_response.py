@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
-from notifier.api.background.housekeeping import ANSWERS_PER_AUDIT, AUDIT_DELAY, PageAuditSampler
+from notifier.api.background.page_audit_sampler import ANSWERS_PER_AUDIT, AUDIT_DELAY, PageAuditSampler
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer

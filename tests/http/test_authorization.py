@@ -11,9 +11,8 @@ from litestar import Litestar
 from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
 
-from notifier.api.auth.identity import issue_token
-from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import InstallationKeys, ServiceKeyFile, new_key
+from notifier.api.auth.authenticators import issue_token
+from notifier.api.auth.service_keys import InstallationKeys, Scope, ServiceKeyFile, new_key
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.problems import assert_problem

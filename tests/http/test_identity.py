@@ -10,7 +10,7 @@ import httpx
 import jwt
 import pytest
 
-from notifier.api.auth.identity import issue_token
+from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import SECRETS_FILE as FILE
 from notifier.api.auth.service_keys import InstallationKeys, installation_keys, load_or_create_keys
 from notifier.config import Settings

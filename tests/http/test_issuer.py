@@ -12,7 +12,7 @@ import jwt
 import pytest
 from litestar.testing import TestClient
 
-from notifier.api.auth.identity import issue_token
+from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.issuer_keys import MAX_KEY_AGE, MIN_FETCH_INTERVAL, OUTAGE_EXTENSION
 from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting

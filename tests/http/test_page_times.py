@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from notifier.adapters.redis.push_limits import RedisInboxLatencyReport
-from notifier.api.background.housekeeping import MIN_PAGES, REPORT_WINDOW, PageLatency, p99
+from notifier.api.background.page_latency import MIN_PAGES, REPORT_WINDOW, PageLatency, p99
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

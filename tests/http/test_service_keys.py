@@ -13,12 +13,12 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 
-from notifier.api.auth.identity import build_authenticator
-from notifier.api.auth.scopes import Scope
+from notifier.api.auth.authenticators import build_authenticator
 from notifier.api.auth.service_keys import (
     CHECK_SECONDS,
     SERVICE_KEYS_FILE,
     InstallationKeys,
+    Scope,
     ServiceKeyCache,
     ServiceKeyFile,
     new_key,

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     CassandraThrottles,
     Cluster,
 )
-from notifier.adapters.cassandra.stores.leases_and_throttles import audit_entries
+from notifier.adapters.cassandra.stores.leases_throttles_audit import audit_entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.delivery.throttle import Throttle

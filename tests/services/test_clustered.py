@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from notifier.cli import main
 from notifier.devkit.check.check_run import CheckPlan, prepared_run
-from notifier.devkit.check.latency_report import TIMED_FINDINGS
+from notifier.devkit.check.delivery_latency import TIMED_FINDINGS
 from notifier.devkit.engines.fleet import EngineRecord
 from notifier.devkit.fixture.world import World
 from tests.services.own_folder import prepare_folder

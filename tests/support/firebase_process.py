@@ -15,7 +15,7 @@ from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTra
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers import FakeFcm
 from notifier.devkit.fake_providers.oauth import TokenEndpoint
-from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.examples import NOON

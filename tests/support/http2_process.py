@@ -9,8 +9,7 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any
 
-from notifier.devkit.http2.behavior import Http2Behavior
-from notifier.devkit.http2.connection import RequestHandler, ServerCounts
+from notifier.devkit.http2.connection import Http2Behavior, RequestHandler, ServerCounts
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import Post, Reply
 

@@ -13,7 +13,7 @@ from litestar.testing import TestClient
 
 from notifier import topics
 from notifier.api.app import create
-from notifier.api.auth.identity import Authenticator, issue_token
+from notifier.api.auth.authenticators import Authenticator, issue_token
 from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings

@@ -2,7 +2,7 @@
 
 import sys
 
-from notifier.api.role_processes import exit_now, listen
+from notifier.api.http_server import exit_now, listen
 from notifier.domain.errors import UnusableEnvironment
 from tests.support.http_app import MemoryBackend
 

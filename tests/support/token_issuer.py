@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.api.auth.identity import Authenticator, build_authenticator
+from notifier.api.auth.authenticators import Authenticator, build_authenticator
 from notifier.api.auth.issuer_keys import FetchedKeys
 from notifier.api.auth.tokens import IssuerTokenVerifier
 from notifier.domain.errors import IssuerUnavailable

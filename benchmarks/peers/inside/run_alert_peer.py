@@ -1,6 +1,7 @@
 """Runs a peer that sends alerts: reads jobs as JSON lines, writes times and results.
 
-`python send.py FILE:NAME ARGUMENTS`: NAME in FILE creates the peer from ARGUMENTS (JSON). It ends with its input.
+`python run_alert_peer.py FILE:NAME ARGUMENTS`: NAME in FILE creates the peer from ARGUMENTS (JSON). It ends with its
+input.
 """
 
 import json

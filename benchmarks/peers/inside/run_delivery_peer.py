@@ -1,6 +1,6 @@
 """Runs a peer's process: reads deliveries as JSON lines, writes seconds and rows reached.
 
-`python serve.py FILE:NAME SOCKET`: NAME in FILE creates the peer. It ends with its input.
+`python run_delivery_peer.py FILE:NAME SOCKET`: NAME in FILE creates the peer. It ends with its input.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Cassandra adapters: the durable store for deployments of more than one machine."""
 
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
-from notifier.adapters.cassandra.driver.errors import security_options
-from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster
+from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster, security_options
 from notifier.adapters.cassandra.schema.health import CassandraStatus, NodeStatus, cassandra_status
 from notifier.adapters.cassandra.schema.migrate import (
     MigrationEntry,
@@ -22,7 +21,7 @@ from notifier.adapters.cassandra.stores.devices import CassandraDevices
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.adapters.cassandra.stores.inbox_rows import CassandraInbox
 from notifier.adapters.cassandra.stores.inbox_timeline import CassandraTimeline
-from notifier.adapters.cassandra.stores.leases_and_throttles import CassandraLeases, CassandraThrottles
+from notifier.adapters.cassandra.stores.leases_throttles_audit import CassandraLeases, CassandraThrottles
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
 from notifier.adapters.cassandra.stores.member_sets import CassandraActiveSets, CassandraMemberSets
 from notifier.adapters.cassandra.stores.moderation import CassandraHeldMentions, CassandraReachLimits

@@ -1,10 +1,6 @@
-"""Lazy and unconfigured providers, and support for fake push services."""
+"""Test credentials that anyone may know: only the fakes accept them, and they protect nothing."""
 
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from functools import cache
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -13,89 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from notifier.adapters.push.apns.provider_token import AppleKey
 from notifier.adapters.push.fcm.service_account import ServiceAccount
 from notifier.adapters.push.jwt import base64url
-from notifier.adapters.push.requests import DeviceReceipt
 from notifier.adapters.push.webpush.vapid import Vapid
-from notifier.domain.errors import BadSetting
-from notifier.domain.push.alert import Alert
-from notifier.domain.push.device import Device
-from notifier.domain.push.receipt import ConfigError
-from notifier.ports.push import NoReply, Post, Provider, Reply, Transport
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReroutingTransport:
-    """Transport that sends all requests to the origin of a fake provider.
-
-    The yielded requests have the fake's origin. Their authorization still names the real provider.
-    """
-
-    transport: Transport
-    origin: str
-
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
-        return self.transport.exchange(replace(post, origin=self.origin) for post in posts)
-
-
-# Provider for a platform without credentials. It sends nothing and drops no device.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnconfiguredProvider:
-    """Provider that returns a ConfigError for every device. The reason names the missing setting."""
-
-    reason: str
-
-    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
-        receipt = ConfigError(reason=self.reason)
-        return ((device, receipt) for device in devices)
-
-
-# Provider created by the first send of a process, so that keys and connections are not shared across a fork.
-
-ProviderFactory = Callable[[ExitStack], Provider]
-"""Factory that registers its resources on the stack. Raises BadSetting."""
-
-
-@dataclass(slots=True, kw_only=True)
-class LazyProvider:
-    """Provider that creates the real provider on first use.
-
-    If the creation fails, each device gets a ConfigError, and the next alert tries again. A corrected key file is thus
-    read without a restart.
-    """
-
-    make: ProviderFactory
-    current_pid: Callable[[], int] = os.getpid
-    _provider: Provider | None = None
-    _created_by_pid: int = -1
-    _resources: ExitStack = field(default_factory=ExitStack)
-
-    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
-        try:
-            provider = self._own_provider()
-        except BadSetting as error:
-            receipt = ConfigError(reason=error.detail)
-            yield from ((device, receipt) for device in devices)
-            return
-        yield from provider.send(alert, devices)
-
-    def close(self) -> None:
-        """Close the resources that this process opened. Those of its parent stay open."""
-        if self._created_by_pid == self.current_pid():
-            self._resources.close()
-        self._provider = None
-
-    def _own_provider(self) -> Provider:
-        if self._provider is None or self._created_by_pid != self.current_pid():
-            # After a fork, this process has copies of resources that its parent still uses. It creates its own.
-            resources = ExitStack()
-            with resources:
-                self._provider = self.make(resources)
-                self._resources, self._created_by_pid = resources.pop_all(), self.current_pid()
-        return self._provider
-
-
-# Test credentials that anyone may know: only the fakes accept them, and they protect nothing.
 
 APPLE_KEY_ID, APPLE_TEAM_ID = "KEY1234567", "TEAM123456"
 GOOGLE_PROJECT, GOOGLE_EMAIL = "made-up", "sender@made-up.iam.gserviceaccount.com"

@@ -10,10 +10,8 @@ from urllib.parse import urlsplit
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from notifier.api.auth.dev_mode import InsecureAuthenticator
-from notifier.api.auth.identity import Authenticator
-from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import InstallationKeys
+from notifier.api.auth.authenticators import Authenticator, InsecureAuthenticator
+from notifier.api.auth.service_keys import InstallationKeys, Scope
 from notifier.api.container import ApiContainer
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
 from notifier.domain.token_bucket import RequestLimit, whole_seconds

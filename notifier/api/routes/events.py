@@ -11,7 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 
 from notifier.api.auth.guards import media_type, require_uncompressed
-from notifier.api.auth.scopes import Caller, Scope
+from notifier.api.auth.service_keys import Caller, Scope
 from notifier.api.container import ApiContainer, WiredContainer, raw_path_part
 from notifier.api.problems import Problem, problem_body, problem_responses
 from notifier.api.response_parts import NO_STORE_HEADERS

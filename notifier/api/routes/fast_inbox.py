@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
+from notifier.api.auth.authenticators import Authenticator
 from notifier.api.auth.guards import ALREADY_METERED
-from notifier.api.auth.identity import Authenticator
 from notifier.api.container import ApiContainer
 from notifier.api.problems import SECURITY_HEADERS, limit_headers
 from notifier.api.response_parts import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches_etag

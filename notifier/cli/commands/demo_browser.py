@@ -171,7 +171,7 @@ class BrowserDemo:
 
     def run(self) -> None:
         """Run the demo until Ctrl-C."""
-        from notifier.cli.data_folder import require_own_folder
+        from notifier.cli.commands.demo_folder import require_own_folder
         from notifier.devkit.check.notifier_instance import engines
         from notifier.devkit.engines.cassandra import Sync
 
@@ -241,7 +241,7 @@ class BrowserDemo:
         Also continues an interrupted removal. Raises NotADataFolder, OtherWorld or Unwritable.
         """
         from notifier.api.role_processes import loading_file
-        from notifier.cli.data_folder import has_owned_files, is_partly_removed, remove_demo_data
+        from notifier.cli.commands.demo_folder import has_owned_files, is_partly_removed, remove_demo_data
         from notifier.devkit.fixture.world_loader import DEMO_LOADING_MARKER, write_world_marker
 
         if self.fresh or is_partly_removed(self.data):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from notifier.api.auth.service_keys import ServiceKey, ServiceKeyFile
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
-"""Copy of the scopes in `notifier.api.auth.scopes`, whose import would slow down the help. A test compares them."""
+"""Copy of the scopes in `notifier.api.auth.service_keys`, whose import would slow down the help. A test compares both."""
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier key list"))
@@ -43,8 +43,7 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     """Create a key and print it. It can't be shown again: only its hash is stored."""
     from datetime import UTC, datetime
 
-    from notifier.api.auth.scopes import Scope
-    from notifier.api.auth.service_keys import is_valid_service_name, new_key
+    from notifier.api.auth.service_keys import Scope, is_valid_service_name, new_key
 
     if not is_valid_service_name(name):
         raise click.UsageError(

@@ -44,7 +44,7 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
 
     Redis must already be running, and in the cluster profile also Kafka and Cassandra.
     """
-    from notifier.api.server import serve
+    from notifier.api.api_process import serve
 
     role = process_name("api", number)
     settings = set_up_role(role, settings_for(data, host=host, port=port), parent)
@@ -124,7 +124,7 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
     DiskFull, and the errors of `require_schema`.
     """
     from notifier.cli.opened_stores import require_folder, require_schema
-    from notifier.cli.supervisor.pid_files import share_metrics
+    from notifier.cli.supervisor.shared_metric_files import share_metrics
     from workers.process_upkeep import end_with_parent
 
     if parent is not None:

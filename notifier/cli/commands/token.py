@@ -49,7 +49,7 @@ def sign_user_token(settings: Settings, user: UserId, now: datetime, ttl: timede
 
     Raises UsageError if the service accepts only tokens of an external issuer.
     """
-    from notifier.api.auth.identity import installation_keys, issue_token
+    from notifier.api.auth.authenticators import installation_keys, issue_token
 
     if settings.issuer.name:
         raise click.UsageError(

@@ -22,12 +22,12 @@ from notifier.cli.options import FiniteRange, command_line_for, data_option, hos
 from notifier.cli.output import iso_time
 from notifier.cli.running_service import Ready, ready_path, write_ready
 from notifier.cli.supervisor.child import Child, last_line, make_start
-from notifier.cli.supervisor.fake_provider import parse_behavior
-from notifier.cli.supervisor.fake_providers import FakeProviders, remove_stale_settings, require_script
+from notifier.cli.supervisor.fake_providers import FakeProviders, parse_behavior, remove_stale_settings, require_script
 from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT, OpenForks, RoleForks, fork_server
 from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, HeartbeatLimits, HeartbeatWatch, heartbeat_file
-from notifier.cli.supervisor.pid_files import pid_files_of, share_metrics
+from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.cli.supervisor.role_processes import api_processes, is_awaited, process_arguments
+from notifier.cli.supervisor.shared_metric_files import share_metrics
 from notifier.cli.supervisor.supervisor import Supervisor
 from notifier.config import MAX_API_WORKERS, PROFILE_FILE, VARIABLE_PREFIX, PushSettings, Settings, format_value
 from notifier.config.loader import installed_version
@@ -294,7 +294,7 @@ class RunningService:
 
 def print_banner(ready: Ready, seconds: float) -> None:
     """Print the address, folders and next commands. The commands name the data folder unless it is the default."""
-    from notifier.api.auth.dev_mode import INSECURE_WARNING
+    from notifier.api.auth.authenticators import INSECURE_WARNING
 
     folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
     click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C stops it")

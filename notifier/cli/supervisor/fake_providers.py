@@ -1,18 +1,30 @@
-"""Fake push providers of `notifier up`: their ports, and the settings that lead to them."""
+"""Fake push providers of `notifier up` and `notifier fake`: their ports, their settings, and how one is served."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from errno import EADDRINUSE
+from os import strerror
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import click
 
 from notifier.cli.running_service import read_ready, replace_file
-from notifier.cli.supervisor.fake_provider import parse_behavior
 from notifier.config import PUSH_FILE, PushSettings, Settings, variable
-from notifier.domain.errors import BadSetting, NotRunning
+from notifier.domain.errors import (
+    BadSetting,
+    FileUnwritable,
+    NotifierError,
+    NotRunning,
+    PortTaken,
+    UnusableEnvironment,
+)
 from notifier.domain.ids import Platform
+
+if TYPE_CHECKING:
+    from notifier.devkit.fake_providers.behavior import Behavior
+    from notifier.devkit.fake_providers.hosting import HostedFake
 
 LOOPBACK = "127.0.0.1"
 
@@ -101,3 +113,39 @@ def remove_stale_settings(data: Path) -> bool:
 
 def _origin(port: int) -> str:
     return f"http://{LOOPBACK}:{port}"
+
+
+# One fake in this process.
+
+
+def parse_behavior(script: str, platform: Platform) -> "Behavior":
+    """Parse the script of a fake. Raises UsageError."""
+    from notifier.devkit.fake_providers.behavior import Behavior
+
+    try:
+        return Behavior.read(script, platform)
+    except ValueError as error:
+        raise click.UsageError(f"Invalid script: {error}") from error
+
+
+@contextmanager
+def run_fake(
+    platform: Platform, behavior: "Behavior", *, port: int, out: Path | None, certificate: Path | None = None
+) -> Iterator["HostedFake"]:
+    """Serve a fake while the block lasts. Raises PortTaken, FileUnwritable or UnusableEnvironment."""
+    from notifier.devkit.fake_providers.hosting import host_fake
+
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(host_fake(platform, behavior, port=port, out=out, certificate=certificate))
+        except OSError as error:
+            raise _startup_error(error, port, out) from error
+        yield server
+
+
+def _startup_error(error: OSError, port: int, out: Path | None) -> NotifierError:
+    if error.errno == EADDRINUSE:
+        return PortTaken(f"The address is 127.0.0.1:{port}.")
+    if error.filename is not None:
+        return FileUnwritable(f"{out}: {error.strerror}.")
+    return UnusableEnvironment(f"Can't listen on 127.0.0.1:{port}: {strerror(error.errno or 0)}.")

@@ -28,8 +28,9 @@ ADOPTION_TIMEOUT_SECONDS = 2.0
 
 MODULES = (
     "notifier.__main__",
-    "notifier.api.server",
+    "notifier.api.api_process",
     "notifier.cli.supervisor.pid_files",
+    "notifier.cli.supervisor.shared_metric_files",
     "notifier.cli.commands.fake",
     "notifier.cli.opened_stores",
     "notifier.cli.supervisor.pump_process",

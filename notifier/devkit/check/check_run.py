@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from notifier.api.auth.identity import issue_token
+from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
 from notifier.devkit.check.check_inboxes import InboxCheck
 from notifier.devkit.check.check_store import StoreCheck, is_drained
+from notifier.devkit.check.delivery_latency import latency_findings, vip_push_finding
 from notifier.devkit.check.expected_result import ExpectedResult, max_fanouts_per_minute
 from notifier.devkit.check.fault_injection import (
     INJECTIONS_PER_KIND,
@@ -26,7 +27,6 @@ from notifier.devkit.check.fault_injection import (
     schedule,
 )
 from notifier.devkit.check.finding import Finding, at_most, no_errors
-from notifier.devkit.check.latency_report import latency_findings, vip_push_finding
 from notifier.devkit.check.mention_storm import WARM_UP_SECONDS, SentEvents, Storm, Tweet, tweets, warm_up_tweets
 from notifier.devkit.check.notifier_instance import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.engines.cassandra import Sync

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2s
 from typing import Any, Self
 
-from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.connection import Http2Behavior
 from notifier.domain.ids import Platform
 
 # Deterministic script of a fake's misbehavior: the same devices and times in every run.

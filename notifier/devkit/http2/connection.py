@@ -5,11 +5,11 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Protocol
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import PREFACE, Violation, frame
-from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.streams import CONNECTION_WINDOW, RequestReceiver, ResponseSender, ServerRequest
 from notifier.ports.push import NoReply, Post, Reply
 
@@ -17,6 +17,32 @@ RequestHandler = Callable[[Post], Reply | NoReply]
 """Handler of requests. With a NoReply the client gets no response if `may_have_arrived` is set, else REFUSED_STREAM."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http2Behavior:
+    """Configurable limits, delays and faults of the HTTP/2 test server."""
+
+    max_concurrent_streams: int | None = 1_000
+    """Concurrent streams per connection. FCM allows 100, and Apple sometimes only 1. None: no limit is announced."""
+    latency: timedelta = timedelta(0)
+    """Delay between a request and its response."""
+    goaway_after: int | None = None
+    """Number of processed requests after which a connection sends GOAWAY. It closes after the open responses."""
+    cut_after: int | None = None
+    """Number of processed requests after which a connection closes. Open requests get no response."""
+    refuse_first_streams: int = 0
+    """How many of each connection's first streams are refused (REFUSED_STREAM)."""
+    never_responds: bool = False
+    """Whether requests are processed without a response."""
+    ignores_pings: bool = False
+    """Whether pings are not acknowledged."""
+    sends_no_settings: bool = False
+    """Whether SETTINGS are never sent, so that a client does not know the stream limit."""
+    initial_window: int = 65_535
+    """Initial flow-control window in bytes for the body of a request."""
+    window_update_delay: timedelta = timedelta(0)
+    """Delay between the data of a request and the window update for it."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,8 +11,7 @@ from threading import Thread
 from typing import Any
 
 from notifier.adapters.http2.frames import PREFACE
-from notifier.devkit.http2.behavior import Http2Behavior
-from notifier.devkit.http2.connection import RequestHandler, ServerConnection, ServerCounts, ServerState
+from notifier.devkit.http2.connection import Http2Behavior, RequestHandler, ServerConnection, ServerCounts, ServerState
 from notifier.devkit.http2.http1_connection import Http1
 
 # Detection of the HTTP version, by ALPN or by the first bytes.

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from notifier.api.port import reserve_port
-from notifier.cli.supervisor.fake_provider import parse_behavior, run_fake
-from notifier.cli.supervisor.fake_providers import FakeProviders
+from notifier.cli.supervisor.fake_providers import FakeProviders, parse_behavior, run_fake
 from notifier.config import PushSettings, Settings
 from notifier.domain.ids import Platform
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from notifier.cli.supervisor.pid_files import METRIC_FILE_BYTES, METRIC_FILE_KINDS
+from notifier.cli.supervisor.shared_metric_files import METRIC_FILE_BYTES, METRIC_FILE_KINDS
 from tests.repo.sources import ROOT
 
 COUNTS_EVERYTHING = """
 import sys
 from pathlib import Path
 from prometheus_client import Counter, Gauge, Histogram
-from notifier.cli.supervisor.pid_files import share_metrics
+from notifier.cli.supervisor.shared_metric_files import share_metrics
 from notifier.metrics import Metrics
 share_metrics(Path(sys.argv[1]), "p0")
 COUNTS = {Counter: Counter.inc, Gauge: lambda gauge: gauge.set(1), Histogram: lambda histogram: histogram.observe(1)}
@@ -29,7 +29,7 @@ for metric in vars(Metrics()).values():
 COUNTS_AND_IS_KILLED = """
 import os, signal, sys
 from pathlib import Path
-from notifier.cli.supervisor.pid_files import share_metrics
+from notifier.cli.supervisor.shared_metric_files import share_metrics
 from notifier.metrics import Metrics
 share_metrics(Path(sys.argv[1]), sys.argv[2])
 metrics = Metrics()
@@ -63,7 +63,7 @@ def test_replacement_of_killed_process_continues_its_counters(tmp_path: Path) ->
 OPENS_STREAMS_AND_IS_KILLED = """
 import os, signal, sys
 from pathlib import Path
-from notifier.cli.supervisor.pid_files import share_metrics
+from notifier.cli.supervisor.shared_metric_files import share_metrics
 share_metrics(Path(sys.argv[1]), sys.argv[2])
 from tests.http.listening_client import run_live
 async def play(studio):

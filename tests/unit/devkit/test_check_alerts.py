@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts, read_alerts
+from notifier.devkit.check.delivery_latency import vip_push_finding
 from notifier.devkit.check.finding import Finding
-from notifier.devkit.check.latency_report import vip_push_finding
 from notifier.devkit.fixture.sample_users import device, platform
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import Tier

@@ -6,7 +6,7 @@ import sys
 CACHED = """
 import gc
 from threading import Event
-from notifier.api.background.housekeeping import tune_garbage_collector
+from notifier.api.background.garbage_collection import tune_garbage_collector
 
 tune_garbage_collector(lambda seconds: Event().wait())
 full = gc.get_stats()[2]["collections"]
@@ -18,7 +18,8 @@ print(gc.get_freeze_count() - before > 190_000, gc.get_stats()[2]["collections"]
 CYCLIC = """
 import gc, weakref
 from threading import Event
-from notifier.api.background.housekeeping import CHECK_INTERVAL, CHECKS_PER_FULL_COLLECTION, tune_garbage_collector
+from notifier.api.background.garbage_collection import CHECK_INTERVAL, CHECKS_PER_FULL_COLLECTION
+from notifier.api.background.garbage_collection import tune_garbage_collector
 
 hour, collected, slept = Event(), Event(), []
 
@@ -48,7 +49,7 @@ print(before, reference() is None, {*slept} == {CHECK_INTERVAL.total_seconds()})
 GROWN = """
 import gc
 from threading import Event
-from notifier.api.background.housekeeping import tune_garbage_collector
+from notifier.api.background.garbage_collection import tune_garbage_collector
 
 minute, checked, slept = Event(), Event(), []
 

@@ -1,17 +1,14 @@
 """Translates driver errors: outages become StoreUnavailable, and wrong settings become UnusableEnvironment."""
 
-import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import cassandra as vendor
 from cassandra import AuthenticationFailed, protocol
-from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionBusy, ConnectionException
 
-from notifier.domain.errors import BadSetting, NotifierError, StoreUnavailable, UnusableEnvironment
+from notifier.domain.errors import NotifierError, StoreUnavailable, UnusableEnvironment
 
 _TRANSIENT_ERRORS = (
     vendor.RequestExecutionException,
@@ -35,7 +32,7 @@ def translate_errors(action: str) -> Iterator[None]:
         raise StoreUnavailable(f"{action}: {type(error).__name__}.") from error
 
 
-# Authentication and TLS. Some connection errors are transient, and others need a changed setting.
+# Some connection errors are transient, and others need a changed setting.
 
 _CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authentication")
 """Phrases in the error of a node that rejects our user, and in the driver's own error if we have no credentials.
@@ -44,23 +41,6 @@ A node that can't read its user table at the moment sends another text. That err
 """
 _CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
 """Phrase in the error of a connection whose certificate our side rejects: wrong issuer, wrong address or expired."""
-
-
-def security_options(*, user: str, password: str, ca_file: str) -> Mapping[str, Any]:
-    """Return the driver options for credentials and TLS. Raises BadSetting.
-
-    `ca_file` has the certificate of the authority that must have issued each node's certificate. A node's certificate
-    must also name the node's address.
-    """
-    options: dict[str, Any] = {}
-    if user:
-        options["auth_provider"] = PlainTextAuthProvider(user, password)
-    if ca_file:
-        try:
-            options["ssl_context"] = ssl.create_default_context(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise BadSetting(f"Can't read the certificate of Cassandra's authority, {ca_file}: {error}") from error
-    return options
 
 
 def classify_connection_error(error: NoHostAvailable) -> NotifierError:

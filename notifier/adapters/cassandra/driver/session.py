@@ -2,6 +2,7 @@
 
 import os
 import re
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import cassandra as vendor
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, NoHostAvailable, Session
 from cassandra.cluster import Cluster as Driver
 from cassandra.policies import (
@@ -354,6 +356,23 @@ def _was_applied(future: Any) -> bool | None:
             return bool(future.result().one().applied)
     except StoreUnavailable:
         return None
+
+
+def security_options(*, user: str, password: str, ca_file: str) -> Mapping[str, Any]:
+    """Return the driver options for credentials and TLS. Raises BadSetting.
+
+    `ca_file` has the certificate of the authority that must have issued each node's certificate. A node's certificate
+    must also name the node's address.
+    """
+    options: dict[str, Any] = {}
+    if user:
+        options["auth_provider"] = PlainTextAuthProvider(user, password)
+    if ca_file:
+        try:
+            options["ssl_context"] = ssl.create_default_context(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise BadSetting(f"Can't read the certificate of Cassandra's authority, {ca_file}: {error}") from error
+    return options
 
 
 def _connect(access: CassandraAccess, keyspace: str | None) -> Session:

@@ -1,6 +1,21 @@
-"""Loads long statements; each has its own file under queries/."""
+"""Loads long statements, each from its own file under queries/, and prepares all statements when a role starts.
 
+Without the preparation the first read of an inbox took 3 s on three cold nodes.
+"""
+
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from time import monotonic
+from types import ModuleType
+
+from cassandra import InvalidRequest
+
+import notifier.adapters.cassandra as package
+from notifier.adapters.cassandra.driver.session import Cluster
 
 _QUERIES = Path(__file__).parents[1] / "queries"
 
@@ -8,3 +23,46 @@ _QUERIES = Path(__file__).parents[1] / "queries"
 def load_statement(name: str) -> str:
     """Return the text of `queries/<name>.cql`."""
     return (_QUERIES / f"{name}.cql").read_text()
+
+
+# Warm-up: the statements are constants of the modules in this package.
+
+_BINDS_VALUES = re.compile(r"\s*(--[^\n]*\n\s*)*(SELECT|INSERT|UPDATE|DELETE)\b[^%]*\?[^%]*")
+"""Matches statements that bind values with `?`. Migrations and health checks use `%s`, and are not prepared."""
+
+TIMEOUT_SECONDS = 5.0
+"""Maximum duration of the warm-up: a role must start even if the store is slow. With one node it takes 0.5 s."""
+
+
+def statements() -> Sequence[str]:
+    """Return all statements that are constants of the modules in this package and bind values.
+
+    CQL batches, which are composed when they are written, are not among them.
+    """
+    constants = (text for module in _modules() for value in vars(module).values() for text in _strings(value))
+    return list(dict.fromkeys(text for text in constants if _BINDS_VALUES.fullmatch(text)))
+
+
+def prepare(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
+    """Prepare the statements, until the timeout in seconds. Raises StoreUnavailable or UnusableEnvironment.
+
+    A statement that is left at the timeout is prepared on first use. So is one that a node rejects because the node
+    does not have the newest schema yet.
+    """
+    deadline = monotonic() + timeout
+    for statement in statements():
+        if monotonic() >= deadline:
+            return
+        with suppress(InvalidRequest):
+            cluster.prepare(statement)
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield the constant if it is a string. Yield all strings of a mapping, such as one with a statement per tier."""
+    candidates = value.values() if isinstance(value, Mapping) else [value]
+    return (text for text in candidates if isinstance(text, str))
+
+
+def _modules() -> Iterator[ModuleType]:
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield import_module(module.name)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME
-from notifier.adapters.cassandra.stores.leases_and_throttles import append_to_audit
+from notifier.adapters.cassandra.stores.leases_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, resume_audit, resumed

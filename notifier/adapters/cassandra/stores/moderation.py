@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.schema.partitioning import (
     bucket_of_user,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.leases_and_throttles import append_to_audit
+from notifier.adapters.cassandra.stores.leases_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.held_mention import (

@@ -1,4 +1,4 @@
--- Checksum in front of every value, as in keys.py. This file precedes every script that reads or writes values.
+-- Checksum in front of every value, as in keys_and_checksums.py. This file precedes every script that reads or writes values.
 
 local garbage = 0
 

@@ -1,10 +1,7 @@
-"""Writes inbox rows, sweeps expired rows, and keeps the audit log."""
+"""Writes inbox rows, and sweeps expired rows and audience snapshots."""
 
-import hashlib
-import json
-import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, repeat
 
@@ -133,41 +130,3 @@ def _row_values(rows: InboxRows) -> Iterator[RowValues]:
         rows.members,
         strict=False,
     )
-
-
-# Audit log in core.db: append-only. The hash of each row covers the row before it, so that a changed row is detected.
-
-ROWS_PER_PAGE = 500
-
-_SELECT_LAST_HASH = "SELECT hash FROM audit ORDER BY number DESC LIMIT 1"
-_INSERT_AUDIT_ROW = "INSERT INTO audit (hash, body) VALUES (?, ?)"
-_SELECT_AUDIT_ROWS_AFTER = "SELECT number, hash, CAST(body AS BLOB) FROM audit WHERE number > ? ORDER BY number LIMIT ?"
-
-
-def append_to_audit(
-    c: sqlite3.Connection, *, at: datetime, operator: str, action: str, detail: Mapping[str, object]
-) -> None:
-    """Append an audit row in the transaction of the operation, so that neither exists without the other."""
-    entry = {"at": at.isoformat(), "operator": operator, "action": action, **detail}
-    body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
-    last = c.execute(_SELECT_LAST_HASH).fetchone()
-    c.execute(_INSERT_AUDIT_ROW, (_chain_hash(last[0] if last else b"", body), body))
-
-
-def audit_entries(db: Database) -> Iterator[tuple[bytes, bool]]:
-    """Yield each body, oldest first, and whether its content and position are unchanged."""
-    number, previous = 0, b""
-    while page := _read_page(db, number):
-        for _, stored_hash, body in page:
-            yield body, stored_hash == _chain_hash(previous, body)
-            previous = stored_hash
-        number = page[-1][0]
-
-
-def _read_page(db: Database, after_number: int) -> list[tuple[int, bytes, bytes]]:
-    with db.read() as c:
-        return c.execute(_SELECT_AUDIT_ROWS_AFTER, (after_number, ROWS_PER_PAGE)).fetchall()
-
-
-def _chain_hash(previous_hash: bytes, body: bytes) -> bytes:
-    return hashlib.sha256(previous_hash + body).digest()

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.database_files import load_statement
-from notifier.adapters.sqlite.stores.inbox_rows import append_to_audit
+from notifier.adapters.sqlite.stores.leases_throttles_audit import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.bursts.held_mention import (

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from notifier.adapters.http2.frames import PREFACE, SETTINGS
-from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.test_ca import Authority

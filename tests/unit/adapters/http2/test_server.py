@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.http2 import frames
-from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.http2_process import ServerProcess, server_process

@@ -1,15 +1,15 @@
-"""Latency results of a storm, from the ledger and from the event sender."""
+"""Latencies of delivery, measured from the acceptance of a burst's first event, and the results of a storm."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
-from notifier.devkit.check import latency
 from notifier.devkit.check.check_alerts import ArrivedAlert, ExpectedAlerts
-from notifier.devkit.check.finding import Finding, quantile
+from notifier.devkit.check.finding import Finding, quantile, weighted_quantile
 from notifier.devkit.check.mention_storm import SentEvents
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import BurstProgress
+from notifier.domain.delivery.ledger import BurstProgress, Fact
+from notifier.domain.delivery.slice import Step
 
 P0_P95_LIMIT_SECONDS = 1.0
 P0_SHARED_P95_LIMIT_SECONDS = 3.0
@@ -22,6 +22,34 @@ TIMED_FINDINGS = frozenset({"p0_p95_s", "p0_cold_p95_s", "p0_200m_p95_s", "vip_p
 """Names of results that may fail on a busy machine although the service is correct."""
 LARGE_FOLLOWERS = 10_000_000
 """Bursts to more followers do not count for `p0_p95_s`, because P0 may take longer with them."""
+
+
+def slice_latencies(
+    progress_rows: Iterable[BurstProgress], tiers: Collection[Tier], *, max_followers: int | None = None
+) -> list[tuple[float, int]]:
+    """Return (seconds until completion, rows) of every completed slice of rows in these tiers."""
+    return [
+        ((state.final_entry.at - progress.plan.accepted_at).total_seconds(), state.final_entry.rows)
+        for progress in progress_rows
+        if max_followers is None or progress.plan.followers <= max_followers
+        for state in progress.slice_states.values()
+        if state.slice.step is Step.ROWS and state.slice.tier in tiers
+        if state.final_entry and state.final_entry.fact is Fact.DONE
+    ]
+
+
+def p95(latencies: Collection[tuple[float, int]]) -> float:
+    """Return the 95th percentile, weighted by rows. Each row counts with the time at which its slice was completed."""
+    return weighted_quantile(latencies, 0.95)
+
+
+def slowest(latencies: Collection[tuple[float, int]]) -> float:
+    """Return the longest latency in seconds, or infinity without any slice."""
+    return max((seconds for seconds, _ in latencies), default=float("inf"))
+
+
+def row_count(latencies: Collection[tuple[float, int]]) -> int:
+    return sum(count for _, count in latencies)
 
 
 def latency_findings(
@@ -38,22 +66,22 @@ def latency_findings(
     Without `has_limits` the results are informational. `is_shared` selects the limit for engines on the same machine.
     """
     warm = [progress for progress in progress_rows if progress.plan.accepted_at >= since]
-    small = latency.slice_latencies(warm, [Tier.P0], max_followers=LARGE_FOLLOWERS)
+    small = slice_latencies(warm, [Tier.P0], max_followers=LARGE_FOLLOWERS)
     p0_limit = P0_SHARED_P95_LIMIT_SECONDS if is_shared else P0_P95_LIMIT_SECONDS
     yield _latency_finding("p0_p95_s", small, p0_limit if has_limits else None)
-    if cold := latency.slice_latencies(
+    if cold := slice_latencies(
         (progress for progress in progress_rows if progress.plan.accepted_at < since), [Tier.P0]
     ):
         yield _latency_finding("p0_cold_p95_s", cold, P0_COLD_P95_LIMIT_SECONDS if has_limits else None)
     if world.followers > LARGE_FOLLOWERS:
         yield _latency_finding(
             "p0_200m_p95_s",
-            latency.slice_latencies(warm, [Tier.P0]),
+            slice_latencies(warm, [Tier.P0]),
             P0_LARGE_P95_LIMIT_SECONDS if has_limits else None,
         )
     for tier in (Tier.P1, Tier.P2):
-        tier_latencies = latency.slice_latencies(warm, [tier])
-        if latency.row_count(tier_latencies):
+        tier_latencies = slice_latencies(warm, [tier])
+        if row_count(tier_latencies):
             yield _latency_finding(f"{tier}_p95_s", tier_latencies)
     yield Finding(
         name="accept_p99_ms",
@@ -80,6 +108,6 @@ def vip_push_finding(
 
 def _latency_finding(name: str, latencies: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:
     """Return the 95th percentile as a result. Without a limit it is informational."""
-    value, n = latency.p95(latencies), latency.row_count(latencies)
+    value, n = p95(latencies), row_count(latencies)
     ok = limit is None or (n > 0 and value <= limit)
     return Finding(name=name, ok=ok, value=round(value, 3) if n else None, limit=limit, unit="s", n=n)

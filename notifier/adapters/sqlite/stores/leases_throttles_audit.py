@@ -1,15 +1,57 @@
-"""Stores leases, fencing epochs and throttles in core.db."""
+"""Stores leases, fencing epochs, throttles and the audit log in core.db."""
 
 import dataclasses
-from collections.abc import Sequence
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.database_files import load_statement
-from notifier.adapters.sqlite.stores.inbox_rows import append_to_audit
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
+
+# Audit log in core.db: append-only. The hash of each row covers the row before it, so that a changed row is detected.
+
+ROWS_PER_PAGE = 500
+
+_SELECT_LAST_HASH = "SELECT hash FROM audit ORDER BY number DESC LIMIT 1"
+_INSERT_AUDIT_ROW = "INSERT INTO audit (hash, body) VALUES (?, ?)"
+_SELECT_AUDIT_ROWS_AFTER = "SELECT number, hash, CAST(body AS BLOB) FROM audit WHERE number > ? ORDER BY number LIMIT ?"
+
+
+def append_to_audit(
+    c: sqlite3.Connection, *, at: datetime, operator: str, action: str, detail: Mapping[str, object]
+) -> None:
+    """Append an audit row in the transaction of the operation, so that neither exists without the other."""
+    entry = {"at": at.isoformat(), "operator": operator, "action": action, **detail}
+    body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
+    last = c.execute(_SELECT_LAST_HASH).fetchone()
+    c.execute(_INSERT_AUDIT_ROW, (_chain_hash(last[0] if last else b"", body), body))
+
+
+def audit_entries(db: Database) -> Iterator[tuple[bytes, bool]]:
+    """Yield each body, oldest first, and whether its content and position are unchanged."""
+    number, previous = 0, b""
+    while page := _read_page(db, number):
+        for _, stored_hash, body in page:
+            yield body, stored_hash == _chain_hash(previous, body)
+            previous = stored_hash
+        number = page[-1][0]
+
+
+def _read_page(db: Database, after_number: int) -> list[tuple[int, bytes, bytes]]:
+    with db.read() as c:
+        return c.execute(_SELECT_AUDIT_ROWS_AFTER, (after_number, ROWS_PER_PAGE)).fetchall()
+
+
+def _chain_hash(previous_hash: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(previous_hash + body).digest()
+
+
+# Leases, epochs and throttles.
 
 _ACQUIRE_LEASE = load_statement("acquire_lease")
 

@@ -1,4 +1,4 @@
-"""Authenticate users by short-lived token and services by key.
+"""Authenticators: users by short-lived token, services by key, and neither in `--insecure-dev` mode.
 
 The main service key is compared in constant time, so response times reveal nothing about it. Other service keys are
 looked up by a keyed hash.
@@ -6,12 +6,14 @@ looked up by a keyed hash.
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from notifier.api.auth.scopes import MAIN_KEY_CALLER, Caller
 from notifier.api.auth.service_keys import (
+    MAIN_KEY_CALLER,
+    Caller,
     InstallationKeys,
+    Scope,
     ServiceKeyCache,
     ServiceKeyFile,
     installation_keys,
@@ -20,6 +22,8 @@ from notifier.api.auth.service_keys import (
 from notifier.api.auth.tokens import TokenHolder, TokenVerifier, VerifiedTokens, build_token_verifier, issue_token
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import id_problem
 from notifier.metrics import CacheCounters, Metrics
 
 __all__ = ["Authenticator", "InstallationKeys", "installation_keys", "issue_token", "load_or_create_keys"]
@@ -101,3 +105,47 @@ def _bearer(authorization: str | None) -> str:
 
 def _is_equal_in_constant_time(actual: str, expected: str) -> bool:
     return compare_digest(actual.encode(errors="replace"), expected.encode())
+
+
+# `--insecure-dev` mode: local requests need no key or token, and choose their user.
+
+INSECURE_WARNING = (
+    "INSECURE: every local request is accepted without a key, as any service and any user. Use this "
+    "for development only."
+)
+DEV_TOKEN_LIFETIME = timedelta(days=1)
+"""Lifetime of the credentials in a `User` header. An open stream ends when they expire."""
+
+DEV_CALLER = Caller(key_id="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
+"""The service that makes each local request without a key. It has every scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsecureAuthenticator:
+    """Authenticates requests from this machine that need no key or token.
+
+    A key or a token that a request carries nevertheless is checked as usual, by `authenticator`.
+    """
+
+    authenticator: Authenticator
+
+    async def user(self, authorization: str | None, now: datetime) -> TokenHolder:
+        """Return user `ada` for the header `User ada`. Raises the same errors as Authenticator."""
+        if (name := _dev_user(authorization)) is None:
+            return await self.authenticator.user(authorization, now)
+        if fault := id_problem(name):
+            raise BadToken(f"The user name {fault}.")
+        return TokenHolder(user=UserId(name), ends_at=(now + DEV_TOKEN_LIFETIME).timestamp())
+
+    async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
+        """Return a caller with every scope if there is no `Authorization`. Raises the same errors as Authenticator."""
+        if authorization is None:
+            return DEV_CALLER
+        if _dev_user(authorization) is not None:
+            raise Forbidden("This route is for services: remove the user name from the header.")
+        return await self.authenticator.service_caller(authorization, now)
+
+
+def _dev_user(authorization: str | None) -> str | None:
+    scheme, _, name = (authorization or "").partition(" ")
+    return name.strip() if scheme.lower() == "user" else None

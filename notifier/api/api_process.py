@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from notifier.api.app import create
-from notifier.api.auth.dev_mode import INSECURE_WARNING
+from notifier.api.auth.authenticators import INSECURE_WARNING
 from notifier.api.auth.service_keys import installation_keys
-from notifier.api.background.housekeeping import tune_garbage_collector
-from notifier.api.role_processes import exit_now, listen
+from notifier.api.background.garbage_collection import tune_garbage_collector
+from notifier.api.http_server import exit_now, listen
 from notifier.config import Settings
 from notifier.metrics import Metrics
 from notifier.profiles import choose

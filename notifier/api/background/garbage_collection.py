@@ -1,0 +1,50 @@
+"""Garbage collector tuning of an API process.
+
+A full collection that traverses 2,000 cached viewers takes 0.3 s, during which no request is answered. So cached
+objects are frozen, and collections skip them. Almost none is part of a cycle, so reference counts free them when they
+leave a cache.
+"""
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+YOUNG_THRESHOLD, MIDDLE_THRESHOLD = 500, 4
+"""Objects per young collection, and young collections per middle collection.
+
+A middle collection thus traverses about 2,000 objects, in about 3 ms.
+"""
+CHECK_INTERVAL = timedelta(minutes=1)
+"""Interval of the checks whether a full collection is due."""
+CHECKS_PER_FULL_COLLECTION = 60
+"""Checks after which a full collection runs. It frees frozen objects that became cyclic garbage.
+
+It runs earlier if the number of frozen objects has doubled since the last full collection.
+"""
+
+
+def tune_garbage_collector(sleep: Callable[[float], None] = time.sleep) -> None:
+    """Freeze objects that survive a middle collection, and rarely run a full one. Call once per process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_THRESHOLD, MIDDLE_THRESHOLD)
+    gc.callbacks.append(freeze_survivors)
+    threading.Thread(target=_run_full_collections, args=(sleep,), name="collector", daemon=True).start()
+
+
+def freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
+    if phase == "stop" and info["generation"] >= 1:
+        gc.freeze()
+
+
+def _run_full_collections(sleep: Callable[[float], None]) -> None:
+    checks, frozen_count = 0, gc.get_freeze_count()
+    while True:
+        sleep(CHECK_INTERVAL.total_seconds())
+        checks += 1
+        if checks >= CHECKS_PER_FULL_COLLECTION or gc.get_freeze_count() > 2 * frozen_count:
+            gc.unfreeze()
+            gc.collect()
+            checks, frozen_count = 0, gc.get_freeze_count()

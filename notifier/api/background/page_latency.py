@@ -1,0 +1,81 @@
+"""Page latency of an API process, and its reports to the processes that send alerts.
+
+A report is sent about once a second. The receivers slow down if the latency is high.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from notifier.api.background.activity_recorder import Pause
+from notifier.concurrency_limits import Threads
+from notifier.domain.errors import CacheUnavailable
+from notifier.metrics import Metrics
+from notifier.ports.coordination import Clock
+from notifier.ports.push import InboxLatencyReport
+
+REPORT_WINDOW = timedelta(seconds=5)
+"""A report covers the pages that were completed in this time before it. It is valid for the same time after it."""
+MIN_PAGES = 20
+"""Minimum pages per report. With fewer pages, a single slow page would determine the percentile."""
+MAX_PAGES = 4_096
+"""Maximum pages whose latency is kept, the latest ones: about 300 kB, and 0.5 ms of work each second."""
+REPORT_SECONDS = 1.0
+"""Seconds between two reports, while pages are opened."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PageLatency:
+    """Measures page latency, and reports its 99th percentile to Redis. One instance per event loop.
+
+    No page waits for a report.
+    """
+
+    report: InboxLatencyReport
+    owner: str
+    """Name of this process in its reports."""
+    threads: Threads
+    clock: Clock
+    metrics: Metrics
+    pause: Pause = asyncio.sleep
+    pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MAX_PAGES))
+    """When each page was completed, and how long it took."""
+    has_unreported_pages: bool = False
+    report_task: "asyncio.Task[None] | None" = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Measure the block that makes a page, even if it fails."""
+        started_at = self.clock.now()
+        try:
+            yield
+        finally:
+            now = self.clock.now()
+            self.pages.append((now, now - started_at))
+            self.has_unreported_pages = True
+            if self.report_task is None or self.report_task.done():
+                self.report_task = asyncio.create_task(self._report_all())
+
+    async def _report_all(self) -> None:
+        while self.has_unreported_pages:
+            await self.pause(REPORT_SECONDS)
+            self.has_unreported_pages = False
+            while self.pages and self.pages[0][0] <= self.clock.now() - REPORT_WINDOW:
+                self.pages.popleft()
+            if len(self.pages) >= MIN_PAGES:
+                await self._report(p99([duration for _, duration in self.pages]))
+
+    async def _report(self, latency: timedelta) -> None:
+        try:
+            await self.threads.run(self.report.publish, self.owner, latency, REPORT_WINDOW)
+        except CacheUnavailable:
+            # Fails open: without a report, alerts are not slowed down.
+            self.metrics.outages.labels("cache").inc()
+
+
+def p99(durations: list[timedelta]) -> timedelta:
+    """Return the 99th percentile: of a hundred durations, the second longest."""
+    return sorted(durations)[(len(durations) - 1) * 99 // 100]

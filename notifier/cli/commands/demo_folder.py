@@ -1,0 +1,121 @@
+"""The data folder of a demo: which folders it accepts, and removal of an earlier demo's data."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from notifier.cli.commands.fake import FAKES_ROLE
+from notifier.cli.supervisor.forkserver_client import LOG_NAME
+from notifier.cli.supervisor.role_processes import ROLES
+from notifier.devkit.fixture.world_loader import (
+    DEMO_LOADED_MARKER,
+    DEMO_LOADING_MARKER,
+    DEMO_REMOVAL_MARKER,
+    FIXTURE_MARKER,
+    WORLD_MARKERS,
+    is_world_marker,
+)
+from notifier.domain.errors import NotADataFolder, Unwritable
+
+# Files that a notifier creates in its data folder. They identify such a folder, and `remove_demo_data` removes them.
+
+DEMO_MARKERS = (DEMO_REMOVAL_MARKER, DEMO_LOADED_MARKER, DEMO_LOADING_MARKER)
+STORE_FILE_PATTERNS = tuple(
+    f"{store}.db{suffix}"
+    for store in ("core", "log", "inbox-[0-9][0-9]")
+    for suffix in ("", "-wal", "-shm", "-journal")  # SQLite adds these; a file such as core.db.bak is the user's
+)
+OWNED_FILE_PATTERNS = (
+    *STORE_FILE_PATTERNS,
+    "alerts.ndjson",
+    "secret.json",
+    "service_keys.json",
+    ".service_keys.json.lock",
+    *(
+        f"logs/{role}{number}.log{rotation}"
+        for role in (*ROLES, FAKES_ROLE, LOG_NAME)
+        for number in ("", "-[0-9]", "-[0-9][0-9]")
+        for rotation in ("", ".1")
+    ),
+    *(
+        f"run/{name}"
+        for name in (
+            "heartbeats",
+            "metrics",
+            "up",
+            "valkey",
+            "ready.json",
+            "redis.url",
+            "profile",
+            "loading",
+            "push.toml",
+        )
+    ),
+    *(f"{marker}{suffix}" for marker in (FIXTURE_MARKER, *DEMO_MARKERS) for suffix in ("", ".new")),
+)
+"""Patterns of the files that a notifier owns, in the order of their removal.
+
+The markers come last: they identify a folder as a demo's even if its removal was interrupted.
+"""
+LOCK_FILE = Path("run", "lock")
+"""Lock file in the data folder. It is never removed."""
+
+
+def require_own_folder(data: Path) -> None:
+    """Raise NotADataFolder if the folder contains files of other software.
+
+    A folder with a store or a marker of a notifier is accepted, whatever else it contains.
+    """
+    if any(next(data.glob(store), None) for store in STORE_FILE_PATTERNS) or any(
+        is_world_marker(data / marker) for marker in WORLD_MARKERS
+    ):
+        return
+    owned = set(_owned_files(data))
+    for path in data.rglob("*"):
+        if path.is_file() and path != data / LOCK_FILE and owned.isdisjoint((path, *path.parents)):
+            raise NotADataFolder(f"{data} contains {path.relative_to(data)}.")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder. For a symbolic link, remove only the link itself."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
+    """Remove a notifier's files from a demo's folder. Other files and the lock file stay.
+
+    Raises Unwritable. Raises NotADataFolder if a notifier's files are not a demo's: there is no marker of a demo, or
+    another program wrote demo.json. The caller must hold the folder's lock, for which other processes may wait.
+    """
+    markers = [data / marker for marker in DEMO_MARKERS if is_world_marker(data / marker)]
+    if not markers:
+        if has_owned_files(data):
+            raise NotADataFolder(f"{data} was not created by the demo.")
+        return
+    try:
+        # Rename the marker first: after a crash, the next demo finds it and continues the removal.
+        markers[0].replace(data / DEMO_REMOVAL_MARKER)
+        for path in _owned_files(data):
+            if path != data / DEMO_REMOVAL_MARKER:
+                remove(path)
+        (data / DEMO_REMOVAL_MARKER).unlink()
+    except OSError as error:
+        raise Unwritable(f"{data}: {error.strerror}.") from error
+
+
+def is_partly_removed(data: Path) -> bool:
+    """Return whether an earlier removal was interrupted."""
+    return is_world_marker(data / DEMO_REMOVAL_MARKER)
+
+
+def has_owned_files(data: Path) -> bool:
+    """Return whether the folder has a file of a notifier, apart from the lock file."""
+    return next(_owned_files(data), None) is not None
+
+
+def _owned_files(data: Path) -> Iterator[Path]:
+    for name in OWNED_FILE_PATTERNS:
+        yield from sorted(data.glob(name))
