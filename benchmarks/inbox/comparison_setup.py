@@ -10,7 +10,7 @@ import redis
 
 from benchmarks.inbox.baseline_server import COMMAND, INBOX, MENTION, BaselineFiles, StoredMention
 from benchmarks.inbox.cases import UNREAD, WARM
-from benchmarks.inbox.helper_process import HelperProcess
+from benchmarks.inbox.json_line_process import HelperProcess
 from benchmarks.inbox.load_generator import PAGE, Answered, get, read_answers
 from benchmarks.inbox.stage import InboxStage
 from benchmarks.peers.valkey import peers_valkey

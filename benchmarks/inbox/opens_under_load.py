@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.inbox.cases import BARE_PAGE, WARM
 from benchmarks.inbox.figures import REDIS, STORE, LoadReading, calls, cpu, ratio, right_answers
-from benchmarks.inbox.helper_process import HelperFailed, LoadClient
+from benchmarks.inbox.json_line_process import HelperFailed, LoadClient
 from benchmarks.inbox.load_generator import post, write_requests
 from benchmarks.inbox.open_latency import CONNECTIONS, in_ms
 from benchmarks.inbox.population import Population, zipf

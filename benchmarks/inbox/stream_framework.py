@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks import peers
 from benchmarks.inbox.cases import BARE_PAGE, FEED, WARM
 from benchmarks.inbox.figures import ratio_to_peer, right_answers
-from benchmarks.inbox.helper_process import HelperProcess
+from benchmarks.inbox.json_line_process import HelperProcess
 from benchmarks.inbox.shared_stage import SharedInboxStage, played
 from benchmarks.inbox.stage import InboxStage
 from benchmarks.peers.valkey import peers_valkey

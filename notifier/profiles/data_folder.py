@@ -1,4 +1,4 @@
-"""The data folder in both profiles: write check, lock, and the instance name derived from it."""
+"""Data folder of both profiles: write check, lock, and the instance name."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Page audits of an API process: a sample of its answers is recomputed after the response was sent."""
+"""Page audits of an API process: a sample of its answers is recomputed afterwards."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The data folder of a demo: which folders it accepts, and removal of an earlier demo's data."""
+"""Folder of a demo: which ones are accepted, and removal of an earlier demo."""
 
 import shutil
 from collections.abc import Callable, Iterator

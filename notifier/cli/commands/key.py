@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from notifier.api.auth.service_keys import ServiceKey, ServiceKeyFile
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
-"""Copy of the scopes in `notifier.api.auth.service_keys`, whose import would slow down the help. A test compares both."""
+"""Copy of the scopes in `notifier.api.auth.service_keys`, whose import slows down the help. A test compares them."""
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier key list"))

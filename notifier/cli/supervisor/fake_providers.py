@@ -1,4 +1,4 @@
-"""Fake push providers of `notifier up` and `notifier fake`: their ports, their settings, and how one is served."""
+"""Fake push providers of `notifier up` and `notifier fake`: ports, settings and serving."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress

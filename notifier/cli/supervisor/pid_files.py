@@ -1,4 +1,4 @@
-"""Pid files of the running roles: each role writes its process id once it can work."""
+"""Pid files of the running roles, each written once its role can work."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

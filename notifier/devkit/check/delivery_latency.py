@@ -1,4 +1,4 @@
-"""Latencies of delivery, measured from the acceptance of a burst's first event, and the results of a storm."""
+"""Latencies of delivery, from the acceptance of a burst's first event, and their results."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Load monitor: measures ledger, queues and store, and sets how much of P2's credit the dispatcher withholds."""
+"""Load monitor: measures ledger, queues and store, and sets the backpressure."""
 
 from collections import Counter
 from dataclasses import dataclass

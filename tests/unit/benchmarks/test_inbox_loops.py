@@ -13,7 +13,7 @@ from selectors import DefaultSelector, SelectSelector
 import pytest
 
 from benchmarks.inbox.figures import due_times
-from benchmarks.inbox.helper_process import HelperFailed, HelperProcess, LoadClient
+from benchmarks.inbox.json_line_process import HelperFailed, HelperProcess, LoadClient
 from benchmarks.inbox.load_generator import Job, RequestFiles, done, get, read_answers, read_requests, write_requests
 from benchmarks.inbox.load_loops import Answer, Broken, LoadLoop, Request, Tally, closed_loop, open_loop, parsed
 

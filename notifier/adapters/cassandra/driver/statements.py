@@ -1,4 +1,4 @@
-"""Loads long statements, each from its own file under queries/, and prepares all statements when a role starts.
+"""Loads long statements from files, and prepares all statements when a role starts.
 
 Without the preparation the first read of an inbox took 3 s on three cold nodes.
 """
