@@ -52,8 +52,8 @@ pictures: setup ## take the documentation's screenshots of the demo again, with 
 	@PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
-	@$(COMPILE) -o requirements/run.txt --extra cluster pyproject.toml requirements/everywhere.in
-	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra firebase-admin --extra import --extra dev pyproject.toml requirements/everywhere.in
+	@$(COMPILE) -o requirements/run.txt --extra cluster pyproject.toml requirements/other-platforms.in
+	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra firebase-admin --extra import --extra dev pyproject.toml requirements/other-platforms.in
 	@for peer in build stream_framework stream_framework_page celery redis aioapns firebase_admin pywebpush; do $(COMPILE) -o benchmarks/peers/pins/$$peer.txt requirements/peers/$$peer.in || exit; done
 
 clean: ## remove the environment and all build results

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.fanout.stage import FanoutStage, staged
+from benchmarks.fanout.measured_notifier import FanoutStage, staged
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import allow_files
 from benchmarks.rounds import Figure, Spread, worst_at_most

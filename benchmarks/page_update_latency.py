@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.fanout.stage import FanoutStage, staged
+from benchmarks.fanout.measured_notifier import FanoutStage, staged
 from benchmarks.rounds import Figure, worst_at_most
 from notifier.devkit.fixture.world import World
 from notifier.domain.ids import Kind, Subject, UserId

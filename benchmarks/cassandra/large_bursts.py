@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.fanout.large_burst import FOLLOWERS, large_burst, last_row
-from benchmarks.fanout.stage import staged
+from benchmarks.fanout.measured_notifier import staged
 from benchmarks.rounds import Figure
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.world import World

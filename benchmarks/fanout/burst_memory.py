@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.fanout.large_burst import large_burst
-from benchmarks.fanout.stage import staged
+from benchmarks.fanout.measured_notifier import staged
 from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.finding import at_most
 from notifier.devkit.fixture.world import World

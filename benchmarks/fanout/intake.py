@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.fanout.stage import FanoutStage, staged
+from benchmarks.fanout.measured_notifier import FanoutStage, staged
 from benchmarks.rounds import Figure, Spread
 from notifier import topics
 from notifier.adapters.sqlite.database_files import Files

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.fanout.stage import FanoutStage, rows_of, staged
+from benchmarks.fanout.measured_notifier import FanoutStage, rows_of, staged
 from benchmarks.rounds import Figure, Spread, worst_at_most
 from notifier.devkit.check import delivery_latency
 from notifier.devkit.check.finding import at_most

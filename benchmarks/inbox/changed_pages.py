@@ -8,8 +8,8 @@ from statistics import median
 
 from benchmarks.inbox.cases import BARE_PAGE, NEWS
 from benchmarks.inbox.figures import LoadReading, LoadSlice, cpu, ratio, right_answers
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.shared_stage import ROUNDS, ROUNDS_QUICK, SLICE_QUICK_S, SLICE_S, SharedInboxStage
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
 
 USERS_PER_PASS = 500

@@ -12,7 +12,7 @@ from benchmarks.inbox.baseline_server import COMMAND, INBOX, MENTION, BaselineFi
 from benchmarks.inbox.cases import UNREAD, WARM
 from benchmarks.inbox.json_line_process import HelperProcess
 from benchmarks.inbox.load_generator import PAGE, Answered, get, read_answers
-from benchmarks.inbox.stage import InboxStage
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.peers.valkey import peers_valkey
 from notifier.devkit.check.check_run import Report
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from benchmarks.inbox.cases import BARE_PAGE, FIRST, Case
 from benchmarks.inbox.comparison_setup import warm_up
 from benchmarks.inbox.figures import REDIS, STORE, LoadSlice, calls, cpu, ratio, right_answers
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
 from notifier.devkit.check.check_run import Report
 from notifier.flow.inbox.subject_positions import CLOCK_SKEW

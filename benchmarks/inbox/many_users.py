@@ -8,9 +8,9 @@ from threading import Event, Thread
 
 from benchmarks.inbox.cases import WARM, Case
 from benchmarks.inbox.figures import LOADS, LoadSlice, growth, right_answers
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.open_latency import in_ms
 from benchmarks.inbox.shared_stage import SharedInboxStage
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.process_stats import resident_mb
 from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.devkit.check.finding import Finding, at_most

@@ -6,8 +6,8 @@ from statistics import median
 
 from benchmarks.inbox.cases import BARE_PAGE, WARM, Case
 from benchmarks.inbox.figures import LoadSlice, right_answers
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.shared_stage import SharedInboxStage
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.devkit.check.finding import at_most
 

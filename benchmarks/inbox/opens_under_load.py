@@ -15,10 +15,10 @@ from benchmarks.inbox.cases import BARE_PAGE, WARM
 from benchmarks.inbox.figures import REDIS, STORE, LoadReading, calls, cpu, ratio, right_answers
 from benchmarks.inbox.json_line_process import HelperFailed, LoadClient
 from benchmarks.inbox.load_generator import post, write_requests
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.open_latency import CONNECTIONS, in_ms
 from benchmarks.inbox.population import Population, zipf
 from benchmarks.inbox.shared_stage import SharedInboxStage, played
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure, unjudged
 from notifier.devkit.check.finding import Finding
 from notifier.devkit.check.mention_storm import BATCH_CONTENT_TYPE, Tweet

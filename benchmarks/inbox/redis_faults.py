@@ -5,9 +5,9 @@ from pathlib import Path
 
 from benchmarks.inbox.cases import BARE_PAGE, WARM, Case
 from benchmarks.inbox.figures import LoadSlice, ratio, right_answers
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.open_latency import in_ms, opened
 from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import at_most
 

@@ -9,8 +9,8 @@ from benchmarks.inbox.cases import Case
 from benchmarks.inbox.comparison_setup import warm_up, with_baseline
 from benchmarks.inbox.figures import LoadSlice, Slices
 from benchmarks.inbox.load_generator import Answered
+from benchmarks.inbox.measured_system import InboxStage, staged
 from benchmarks.inbox.population import Population
-from benchmarks.inbox.stage import InboxStage, staged
 from notifier.devkit.check.check_run import Report
 
 

@@ -9,9 +9,9 @@ from threading import Event, Thread
 from benchmarks.inbox.cases import BARE_PAGE, FIRST, WARM, Case
 from benchmarks.inbox.comparison_setup import warm_up
 from benchmarks.inbox.figures import LoadSlice, ratio, right_answers
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.open_latency import in_ms, opened
 from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure, unjudged
 from notifier.devkit.tcp_proxy import TcpProxy
 

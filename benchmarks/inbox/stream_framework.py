@@ -9,8 +9,8 @@ from benchmarks import peers
 from benchmarks.inbox.cases import BARE_PAGE, FEED, WARM
 from benchmarks.inbox.figures import ratio_to_peer, right_answers
 from benchmarks.inbox.json_line_process import HelperProcess
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.shared_stage import SharedInboxStage, played
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.peers.valkey import peers_valkey
 from benchmarks.peers.virtualenvs import Environments
 from benchmarks.rounds import Figure

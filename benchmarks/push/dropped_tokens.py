@@ -7,7 +7,7 @@ from itertools import count, islice
 
 import numpy as np
 
-from benchmarks.fanout.stage import FanoutStage
+from benchmarks.fanout.measured_notifier import FanoutStage
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.fake_providers.behavior import ProviderScript

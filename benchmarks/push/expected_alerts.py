@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.fanout.stage import FanoutStage
+from benchmarks.fanout.measured_notifier import FanoutStage
 from notifier.devkit.check.check_alerts import ArrivedAlert, read_alerts
 from notifier.devkit.check.expected_result import ExpectedResult
 from notifier.domain.audience.bitmap import SHARD_MEMBERS

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.fanout.stage import staged
+from benchmarks.fanout.measured_notifier import staged
 from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
 from notifier.devkit.check.check_alerts import ArrivedAlert

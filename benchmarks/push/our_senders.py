@@ -13,7 +13,7 @@ from notifier.adapters.http2 import Http2Limits
 from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
 from notifier.adapters.push.webpush import Vapid, WebPushSender
 from notifier.adapters.system_clock import SystemClock
-from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.push.alert import ALERT_TTL, Alert, MentionAlert
 from notifier.domain.push.device import Address, ApnsEnvironment, AppleToken, Device, FirebaseToken, WebSubscription

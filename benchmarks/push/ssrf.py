@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
-from benchmarks.fanout.stage import FanoutStage
+from benchmarks.fanout.measured_notifier import FanoutStage
 from notifier.adapters.http2 import Http2Transport
 from notifier.adapters.push import public_test_credentials
 from notifier.adapters.push.webpush import Resolver, WebPushSender, guarded

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fanout.stage import rows_of, staged
+from benchmarks.fanout.measured_notifier import rows_of, staged
 from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
 from notifier.devkit.check.delivery_latency import VIP_PUSH_P95_LIMIT_SECONDS

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fanout.stage import staged
+from benchmarks.fanout.measured_notifier import staged
 from benchmarks.push.dropped_tokens import NAME as DROP
 from benchmarks.push.dropped_tokens import DroppedDevices, is_gone
 from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts

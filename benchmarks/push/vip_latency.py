@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fanout.stage import FanoutStage, staged
+from benchmarks.fanout.measured_notifier import FanoutStage, staged
 from benchmarks.push.expected_alerts import ArrivedAlerts
 from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.check_alerts import ArrivedAlert

@@ -1,17 +1,6 @@
 """Settings with their defaults and meanings. Only this package reads the process environment."""
 
-from notifier.config.auth import Issuer
 from notifier.config.cluster import BrokerSettings, CassandraSettings, KafkaSettings
-from notifier.config.field import (
-    VARIABLE_PREFIX,
-    SettingEntry,
-    SettingRule,
-    format_value,
-    setting_entries,
-    value_problem,
-    variable,
-    without_password,
-)
 from notifier.config.limits import InboxLimits, RequestLimits
 from notifier.config.loader import (
     PROFILE_FILE,
@@ -23,6 +12,16 @@ from notifier.config.loader import (
     set_in_environment,
 )
 from notifier.config.push import PushSettings
+from notifier.config.setting_field import (
+    VARIABLE_PREFIX,
+    SettingEntry,
+    SettingRule,
+    format_value,
+    setting_entries,
+    value_problem,
+    variable,
+    without_password,
+)
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
     HYSTERESIS,
@@ -32,6 +31,7 @@ from notifier.config.settings import (
     PROFILES,
     Settings,
 )
+from notifier.config.token_issuer import Issuer
 
 __all__ = [
     "CELEBRITY_THRESHOLD",

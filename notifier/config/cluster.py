@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from notifier.config.field import HiddenPart, setting
+from notifier.config.setting_field import HiddenPart, setting
 
 MAX_PORT = 65535
 SASL_MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from notifier.config.field import setting
+from notifier.config.setting_field import setting
 from notifier.domain.bursts.moderation import AUTHOR_CAP
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.token_bucket import BucketLimit

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from notifier.config.field import VARIABLE_PREFIX, SettingEntry, problem_text, setting_entries
+from notifier.config.setting_field import VARIABLE_PREFIX, SettingEntry, problem_text, setting_entries
 from notifier.domain.errors import BadSetting
 
 SETTINGS_FILE_VARIABLE = VARIABLE_PREFIX + "SETTINGS"

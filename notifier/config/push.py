@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from notifier.config.auth import is_loopback
-from notifier.config.field import SettingEntry, setting, setting_entries, variable
+from notifier.config.setting_field import SettingEntry, setting, setting_entries, variable
+from notifier.config.token_issuer import is_loopback
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform

@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from notifier.config.auth import Issuer, is_loopback
 from notifier.config.cluster import (
     MAX_PORT,
     REDIS_URL_PATTERN,
@@ -16,10 +15,11 @@ from notifier.config.cluster import (
     KafkaSettings,
     matches_pattern,
 )
-from notifier.config.field import HiddenPart, setting, variable
 from notifier.config.limits import DeadLetterSettings, InboxLimits, ReachSettings, RequestLimits
 from notifier.config.loader import read_settings
 from notifier.config.push import PushSettings
+from notifier.config.setting_field import HiddenPart, setting, variable
+from notifier.config.token_issuer import Issuer, is_loopback
 from notifier.domain.audience.activity import P2_DAYS_CHOICES
 from notifier.domain.errors import BadSetting
 

@@ -3,7 +3,7 @@
 from itertools import groupby
 from typing import Any
 
-from notifier.config.field import SettingEntry, format_value, setting_entries
+from notifier.config.setting_field import SettingEntry, format_value, setting_entries
 from notifier.config.settings import Settings
 
 INTRODUCTION = """\

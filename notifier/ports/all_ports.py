@@ -26,7 +26,7 @@ from notifier.ports.push import (
 )
 from notifier.ports.retractions import ErasureTargets, HeldMentions, ReachLimits, Retractions
 from notifier.ports.user_directory import AccountFlags, Directory
-from notifier.ports.users import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
+from notifier.ports.viewer_facts import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ from notifier.adapters.redis import (
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.user_directory_cache import CachedDirectory
 from notifier.config import VARIABLE_PREFIX, Settings
-from notifier.config.field import split_url
+from notifier.config.setting_field import split_url
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned

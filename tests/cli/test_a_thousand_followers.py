@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.fanout.stage import FanoutStage, staged
+from benchmarks.fanout.measured_notifier import FanoutStage, staged
 from benchmarks.push.expected_alerts import ArrivedAlerts, ExpectedAlerts
 from notifier.devkit.check.http_client import HttpClient, get_patiently
 from notifier.devkit.fixture.world import ACTIVE_30D, World, user

@@ -14,9 +14,9 @@ from benchmarks.inbox.comparison_setup import warm_up, write_later_pages, write_
 from benchmarks.inbox.first_opens import empty_cache
 from benchmarks.inbox.load_generator import Answered, read_answers
 from benchmarks.inbox.many_users import HERD, sampled
+from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.population import GALA, Group, Population
 from benchmarks.inbox.shared_stage import SharedInboxStage
-from benchmarks.inbox.stage import InboxStage
 from benchmarks.inbox.store_faults import slow
 from tests.cli.running import is_running
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from notifier.api.schemas.inbox_items import item_body
-from notifier.cli.commands.explain.text import digest_explanation
+from notifier.cli.commands.explain.alert_and_digest_text import digest_explanation
 from notifier.cli.commands.inbox import page_json
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId

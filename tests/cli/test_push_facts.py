@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
+from notifier.cli.commands.explain.alert_and_digest_text import REASON_TEXTS, alert_json, alert_text
+from notifier.cli.commands.explain.alerts import (
+    AlertState,
+    ExplainedAlert,
+    ExplainedCase,
+    ExplainRule,
+    explained_alerts,
+)
 from notifier.cli.commands.explain.command import explanation
-from notifier.cli.commands.explain.push import AlertState, ExplainedAlert, ExplainedCase, ExplainRule, explained_alerts
-from notifier.cli.commands.explain.text import REASON_TEXTS, alert_json, alert_text
 from notifier.domain.audience.bitmap import Bits, from_offsets, no_members
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier

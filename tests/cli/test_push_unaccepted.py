@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import time
 
-from notifier.cli.commands.explain.push import AlertState, ExplainRule
-from notifier.cli.commands.explain.text import REASON_TEXTS, alert_text
+from notifier.cli.commands.explain.alert_and_digest_text import REASON_TEXTS, alert_text
+from notifier.cli.commands.explain.alerts import AlertState, ExplainRule
 from notifier.domain.delivery.ledger import Fact
 from notifier.domain.push.send_log import AlertOutcome
 from notifier.domain.users.account_preferences import AccountPreferences

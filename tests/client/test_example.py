@@ -55,7 +55,7 @@ def test_commands_of_the_page_run_unchanged(folder: Path) -> None:
         assert json.loads(receipt) == {"id": "t4", "source": "//tweets.example", "status": "accepted"}
         assert json.loads(status)["id"] == "t4"
         assert inbox.startswith("nova: ")
-        emitted = run([str(ROOT / "examples" / "emit.sh"), "u7", "nova"], folder)
+        emitted = run([str(ROOT / "examples" / "send_mention.sh"), "u7", "nova"], folder)
         assert json.loads(emitted)["status"] == "accepted"
 
 

@@ -43,7 +43,7 @@ from notifier.ports.ledger import Claims, DeferredBursts, Ledger
 from notifier.ports.push import PushSuppressions
 from notifier.ports.retractions import Retractions
 from notifier.ports.user_directory import AccountFlags, Directory
-from notifier.ports.users import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
+from notifier.ports.viewer_facts import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, ManualClock

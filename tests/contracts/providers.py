@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.ports.push import NoReply, Post, Provider, Reply
 from tests.support.fakes.clock import ManualClock

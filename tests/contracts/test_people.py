@@ -14,7 +14,7 @@ from notifier.domain.users.digest import digest_key
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.user_directory import DirectoryEntry
-from notifier.ports.users import InboxContext
+from notifier.ports.viewer_facts import InboxContext
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START

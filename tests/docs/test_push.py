@@ -6,7 +6,7 @@ import pytest
 
 from notifier.adapters.push.apns import responses as apns_responses
 from notifier.adapters.push.fcm import responses as fcm_responses
-from notifier.cli.commands.explain.push import AlertState, ExplainRule
+from notifier.cli.commands.explain.alerts import AlertState, ExplainRule
 from notifier.domain.push.send_log import AlertOutcome, SilentReason
 from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
 from notifier.domain.users.visibility import SuppressionReason

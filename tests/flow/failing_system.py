@@ -13,7 +13,7 @@ from notifier.flow.inbox.page import InboxItem, Page
 from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.metrics import Metrics
 from notifier.ports.inbox import Timeline
-from notifier.ports.users import People
+from notifier.ports.viewer_facts import People
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM, Processes, inbox_of
 from tests.support.in_memory_system import Stage

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fanout.stage import is_at_rest
+from benchmarks.fanout.measured_notifier import is_at_rest
 from notifier import topics
 from notifier.domain.errors import StoreUnavailable
 from tests.support.failing_ports import FailingPlans, FailingPort

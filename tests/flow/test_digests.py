@@ -14,7 +14,7 @@ from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.digest import MAX_EXAMINED_BURSTS, MAX_LISTED_BURSTS, digest_key
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.digests import read_digests
+from notifier.flow.inbox.digest_walk import read_digests
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition

@@ -65,7 +65,7 @@ def test_dev_namespace_enforces_minimal_privileges() -> None:
 def test_dev_overlay_runs_one_pod_per_role_with_less_memory() -> None:
     dev = OVERLAYS / "dev"
     assert {replica["count"] for replica in kustomization(dev)["replicas"]} == {1}
-    small = manifest(dev / "small.yaml").container["resources"]
+    small = manifest(dev / "small-resources.yaml").container["resources"]
     requested, limit = (float(small[name]["memory"].removesuffix("M")) for name in ("requests", "limits"))
     assert all(requested < memory(role)[0] for role in ROLES)
     assert limit >= figure("worker_rss_mb")["limit"]

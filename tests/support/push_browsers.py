@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from notifier.adapters.push.webpush.sender import WebPushSender
 from notifier.adapters.push.webpush.vapid import MessageKeyPair, Vapid
 from notifier.devkit.fake_providers.behavior import ProviderScript
-from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.devkit.fake_providers.fake_devices import FakePhone
 from notifier.devkit.fake_providers.webpush import FakePushService
 from notifier.devkit.fake_providers.webpush_refusals import RefusalDialect

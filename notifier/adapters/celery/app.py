@@ -19,7 +19,7 @@ from notifier.adapters.celery.garbage_deleting_transport import (
     ExpectedKeyTypes,
     GarbageDeletingTransport,
 )
-from notifier.config.field import split_url
+from notifier.config.setting_field import split_url
 from notifier.domain.delivery.scheduling import POOL_CREDITS
 from notifier.domain.delivery.slice import PUSH_STEPS, TIME_SHARE, Pool, Slice
 from notifier.metrics import Metrics

@@ -18,7 +18,7 @@ from notifier.adapters.celery.app import (
     queue_names,
 )
 from notifier.adapters.celery.garbage_deleting_transport import TASK_NAME
-from notifier.config.field import split_url
+from notifier.config.setting_field import split_url
 from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics

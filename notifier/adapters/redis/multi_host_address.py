@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from redis.connection import SSLConnection, parse_url
 
-from notifier.config.field import split_url
+from notifier.config.setting_field import split_url
 from notifier.domain.errors import BadSetting
 
 Host = tuple[str, int]

@@ -10,7 +10,7 @@ from typing import Protocol
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
 from notifier.adapters.push import public_test_credentials as test_credentials
-from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription
 

@@ -10,7 +10,7 @@ from random import Random
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
 from notifier.devkit.fake_providers.behavior import ProviderScript, retry_after
-from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.devkit.fake_providers.fake_devices import FakePhones
 from notifier.devkit.fake_providers.webpush_refusals import (
     AuthorizationFault,

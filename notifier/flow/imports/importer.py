@@ -36,7 +36,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.imports import ImportBatch, KeySort, SourceBatch
 from notifier.ports.user_directory import MIN_LEASED_NUMBERS, AccountFlags, Directory
-from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
+from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferences
 
 Advance = Callable[[int], object]
 """Callback for progress, called with the number of rows or keys finished since the last call."""

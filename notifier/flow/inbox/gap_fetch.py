@@ -15,7 +15,7 @@ from notifier.flow.inbox.burst_walk import LOWEST_KEY, position_of
 from notifier.flow.inbox.page import BurstItem, Entry, InboxView
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
-from notifier.ports.users import People
+from notifier.ports.viewer_facts import People
 
 MAX_BURSTS_READ = 200
 """Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""

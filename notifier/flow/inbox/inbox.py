@@ -12,7 +12,7 @@ from notifier.domain.ids import BurstKey, Kind, UserId
 from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.burst_walk import BurstWalk
 from notifier.flow.inbox.cached_walk import CachedWalk
-from notifier.flow.inbox.digests import DigestWalk, next_digest_due, read_digests
+from notifier.flow.inbox.digest_walk import DigestWalk, next_digest_due, read_digests
 from notifier.flow.inbox.last_known_pages import (
     MAX_PAGE_AGE,
     LastKnownPages,
@@ -32,7 +32,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.inbox_versions import VersionLookup
 from notifier.ports.pull_index import PullReader
-from notifier.ports.users import People
+from notifier.ports.viewer_facts import People
 
 
 class AnswerObserver(Protocol):

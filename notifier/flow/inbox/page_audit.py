@@ -18,7 +18,7 @@ from notifier.flow.inbox.page import BADGE_LIMIT, Badge, Entry, InboxView, Opene
 from notifier.flow.inbox.page_evaluation import MAX_RUNS
 from notifier.metrics import Metrics
 from notifier.ports.inbox import InboxPosition, Timeline
-from notifier.ports.users import People
+from notifier.ports.viewer_facts import People
 
 AFTER_ALL_DATES = 100_000_000
 """Higher than the number of every digest, which is its date as in 20261127."""

@@ -10,7 +10,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, SeenToken, is_unread
 from notifier.flow.inbox.burst_walk import position_of
-from notifier.flow.inbox.digests import DigestWalk
+from notifier.flow.inbox.digest_walk import DigestWalk
 from notifier.flow.inbox.page import BADGE_LIMIT, Entry, InboxView, Page
 from notifier.ports.inbox import InboxPosition
 

@@ -19,7 +19,7 @@ from notifier.domain.users.account_preferences import (
 from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, PreferencePatch, SubjectPreference
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Record
-from notifier.ports.users import People, Preferences
+from notifier.ports.viewer_facts import People, Preferences
 
 
 class RecordLog(Protocol):

@@ -18,7 +18,7 @@ from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, Pair
 from notifier.ports.inbox_versions import ALL_MEMBERS, scopes_of
 from notifier.ports.user_directory import Directory, DirectoryEntry
-from notifier.ports.users import (
+from notifier.ports.viewer_facts import (
     AccountPreferencesStore,
     InboxContext,
     People,

@@ -10,7 +10,7 @@ from notifier.flow.inbox.viewer_facts_invalidation import VersionLookups
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import RememberedPage, RememberedViewer, VersionLookup, ViewerVersionReader
-from notifier.ports.users import InboxContext, People
+from notifier.ports.viewer_facts import InboxContext, People
 
 REMEMBER_INTERVAL = timedelta(seconds=30)
 """Minimum interval between two writes of a viewer's page to Redis, however often the page changes."""

@@ -12,7 +12,7 @@ from notifier.flow.indexing.bitmaps import count_unreadable, read_bitmap, repair
 from notifier.ports.audience import Follows, MemberSets
 from notifier.ports.event_log import EventLog
 from notifier.ports.user_directory import Directory
-from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
+from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from notifier.metrics import Metrics
 from notifier.ports.audience import Follows, MemberSets, ShardBitmap
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
+from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferences
 
 SHARDS_PER_WRITE = 64
 """Most shards per write. A shard has up to five bitmaps of 16 KB, so a write takes 5 MB of memory."""

@@ -22,7 +22,7 @@ from notifier.flow.indexing.bitmaps import Bitmaps, FollowChanges, PreferenceCha
 from notifier.ports.coordination import Epochs
 from notifier.ports.event_log import Logged
 from notifier.ports.user_directory import Directory
-from notifier.ports.users import UserBlocks
+from notifier.ports.viewer_facts import UserBlocks
 
 T = TypeVar("T")
 ShardsBySubject = Mapping[Subject, Collection[int]]

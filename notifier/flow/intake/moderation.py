@@ -20,7 +20,7 @@ from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCE
 from notifier.ports.audience import Follows, Pair
 from notifier.ports.retractions import HeldMentions, ReachLimits
 from notifier.ports.user_directory import Directory, DirectoryEntry
-from notifier.ports.users import AccountPreferencesStore
+from notifier.ports.viewer_facts import AccountPreferencesStore
 
 REFUSAL_BY_VERDICT = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD}
 

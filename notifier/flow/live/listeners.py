@@ -11,7 +11,7 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.digest import Digest, DigestSchedule, digest_key
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Viewer, is_unread
 from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE
-from notifier.flow.inbox.digests import changes_digest, digest_due_for, next_digest_due, read_digests
+from notifier.flow.inbox.digest_walk import changes_digest, digest_due_for, next_digest_due, read_digests
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import Entry, InboxView
 from notifier.flow.live.stream_events import (

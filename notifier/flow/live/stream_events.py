@@ -14,7 +14,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.digest import Digest
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, Viewer, is_unread, is_visible
-from notifier.flow.inbox.digests import changes_digest, digest_due_for
+from notifier.flow.inbox.digest_walk import changes_digest, digest_due_for
 from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_of
 
 MAX_BUFFERED_BURSTS = 10_000

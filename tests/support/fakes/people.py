@@ -41,7 +41,7 @@ from notifier.domain.users.user_blocks import (
 )
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.user_directory import AccountFlags, Directory
-from notifier.ports.users import InboxContext
+from notifier.ports.viewer_facts import InboxContext
 
 
 class MemoryPeople:

@@ -22,7 +22,7 @@ from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.inbox_versions import Scope
 from notifier.ports.user_directory import DirectoryEntry
-from notifier.ports.users import Preferences
+from notifier.ports.viewer_facts import Preferences
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from tests.support.fakes.audience import MemoryActivity, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads

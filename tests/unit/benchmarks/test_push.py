@@ -15,7 +15,7 @@ from benchmarks.push.our_senders import Place, alert, answers, devices, private,
 from benchmarks.push.sender_comparison import SendRound, figures
 from benchmarks.rounds import Cost, Spread
 from notifier.adapters.http2 import Http2Transport
-from notifier.devkit.fake_providers.browser import decrypt
+from notifier.devkit.fake_providers.fake_browser import decrypt
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Reply
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.push.jwt import base64url, es256_token
 from notifier.devkit.fake_providers.behavior import FaultWindow, ProviderScript
-from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.devkit.fake_providers.webpush import FakePushService
 from notifier.devkit.fake_providers.webpush_refusals import (
     AuthorizationFault,

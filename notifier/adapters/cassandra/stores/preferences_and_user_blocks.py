@@ -30,7 +30,7 @@ from notifier.domain.users.subject_preferences import (
     preference_sets,
 )
 from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
-from notifier.ports.users import Pair
+from notifier.ports.viewer_facts import Pair
 
 # Account preferences: a row for each field of a member. The rows of a shard share a partition.
 

@@ -38,7 +38,7 @@ from notifier.domain.users.subject_preferences import own_volumes
 from notifier.domain.users.user_blocks import MAX_BLOCKERS, blocked_accounts, visible_after_unblock
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.coordination import Clock
-from notifier.ports.users import InboxContext
+from notifier.ports.viewer_facts import InboxContext
 
 _SELECT_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
 _SELECT_SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"

@@ -32,7 +32,7 @@ from notifier.domain.users.subject_preferences import (
     preference_sets,
 )
 from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
-from notifier.ports.users import Pair
+from notifier.ports.viewer_facts import Pair
 
 # Account preferences in core.db: a row per field. The rows of a shard are adjacent.
 

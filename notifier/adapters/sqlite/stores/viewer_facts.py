@@ -23,7 +23,7 @@ from notifier.domain.users.account_preferences import visible_from
 from notifier.domain.users.subject_preferences import own_volumes
 from notifier.domain.users.user_blocks import MAX_BLOCKERS, blocked_accounts, visible_after_unblock
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.users import InboxContext
+from notifier.ports.viewer_facts import InboxContext
 
 _SELECT_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
 _SELECT_VIP = "SELECT 1 FROM account_flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"
@@ -32,7 +32,7 @@ _SELECT_ALSO_SEEN = "SELECT subject, seq FROM also_seen WHERE member = ?"
 _SELECT_MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
 _ADVANCE_SEEN = load_statement("advance_seen_time")
 _INSERT_ALSO_SEEN = "INSERT OR IGNORE INTO also_seen (member, subject, seq) VALUES (?, ?, ?)"
-_DELETE_ALSO_SEEN = load_statement("delete_also_seen")
+_DELETE_ALSO_SEEN = load_statement("delete_also_seen_before_seen_time")
 _PUT_MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?, ?, ?)"
 
 

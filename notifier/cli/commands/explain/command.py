@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from notifier.cli.command_groups import example
-from notifier.cli.commands.explain.push import ExplainedCase, explained_alerts
-from notifier.cli.commands.explain.text import alert_json
+from notifier.cli.commands.explain.alert_and_digest_text import alert_json
+from notifier.cli.commands.explain.alerts import ExplainedCase, explained_alerts
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import iso_time, iso_time_or_none, print_fields, print_json, print_sentence
 from notifier.domain.audience.bitmap import contains, shard_of
@@ -54,7 +54,7 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
 
     For a digest, explain what it contains.
     """
-    from notifier.cli.commands.explain.text import digest_explanation, print_digest
+    from notifier.cli.commands.explain.alert_and_digest_text import digest_explanation, print_digest
     from notifier.cli.opened_stores import open_stores
 
     key, user_id = BurstKey.parse(burst), UserId(user)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import OVERHEAD_BYTES, encrypt
 from notifier.adapters.push.webpush.vapid import MessageKeyPair
-from notifier.devkit.fake_providers.browser import decrypt
+from notifier.devkit.fake_providers.fake_browser import decrypt
 
 
 def plain(*parts: str) -> bytes:

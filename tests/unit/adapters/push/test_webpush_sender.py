@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.devkit.fake_providers.behavior import FaultWindow, ProviderScript
-from notifier.devkit.fake_providers.browser import Browser, ShownNotification
+from notifier.devkit.fake_providers.fake_browser import Browser, ShownNotification
 from notifier.devkit.fake_providers.webpush_refusals import RefusalDialect
 from notifier.domain.ids import UserId
 from notifier.domain.push.alert import MentionAlert, burst_alert, summary_alert

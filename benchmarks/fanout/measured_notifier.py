@@ -25,7 +25,7 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.all_ports import Ports
-from notifier.ports.users import People
+from notifier.ports.viewer_facts import People
 from notifier.profiles import Profile, choose
 
 MENTIONS = (topics.MENTIONS, topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import click
 
-from notifier.cli.commands.explain.push import AlertState, DeviceState, ExplainedAlert, ExplainRule
+from notifier.cli.commands.explain.alerts import AlertState, DeviceState, ExplainedAlert, ExplainRule
 from notifier.cli.commands.inbox import digest_json
 from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, iso_time_or_none, print_fields, print_sentence
 from notifier.domain.bursts.burst import expires_at
@@ -14,7 +14,7 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.push.send_log import AlertOutcome, SilentReason
 from notifier.domain.users.digest import Digest, DigestSchedule, date_of
 from notifier.domain.users.visibility import HiddenReason, SuppressionReason, is_unread
-from notifier.flow.inbox.digests import read_digests
+from notifier.flow.inbox.digest_walk import read_digests
 from notifier.flow.inbox.page import InboxView
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.coordination import Clock

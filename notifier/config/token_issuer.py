@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from notifier.config.field import setting, variable
+from notifier.config.setting_field import setting, variable
 from notifier.domain.errors import BadSetting
 
 MAX_WORD_LENGTH = 256
