@@ -12,7 +12,7 @@ from benchmarks.process_stats import processor_s
 from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.reaper import reaping
 from notifier.domain.errors import UnusableEnvironment
 

@@ -15,7 +15,7 @@ from notifier.devkit.check.check_run import Report
 from notifier.devkit.check.finding import Finding, no_errors
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.engines.cassandra import Sync, nodes
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.reaper import reaping
 from notifier.devkit.engines.valkey import server

@@ -11,7 +11,7 @@ from typing import Self
 
 import redis
 
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.valkey import HOST, server
 
 GARBLE_INTERVAL_SECONDS = 0.02

@@ -16,7 +16,7 @@ from notifier import topics
 from notifier.adapters.kafka import Access, KafkaLog, migrate
 from notifier.config import Settings
 from notifier.devkit.check.finding import quantile
-from notifier.devkit.engines.engine import free_port
+from notifier.devkit.engines.engine_process import free_port
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.reaper import reaping
 from notifier.ports.event_log import Record

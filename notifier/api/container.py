@@ -15,14 +15,19 @@ from notifier.api.auth.authenticators import Authenticator, build_authenticator
 from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
-from notifier.api.background.limiters import DeviceRequestLimiter, RequestMeter, request_meter
-from notifier.api.background.overview import ExclusiveRequests, OverviewReader, OverviewStreamLimit, SharedSnapshots
+from notifier.api.background.overview_snapshots import (
+    ExclusiveRequests,
+    OverviewReader,
+    OverviewStreamLimit,
+    SharedSnapshots,
+)
 from notifier.api.background.page_audit_sampler import PageAuditSampler
 from notifier.api.background.page_latency import PageLatency
+from notifier.api.background.request_limiters import DeviceRequestLimiter, RequestMeter, request_meter
 from notifier.api.opaque_ids import OpaqueIds
-from notifier.api.role_processes import RoleProcesses
+from notifier.api.request_threads import RequestThreads, ThreadedBursts, ThreadedLog, limited_threads
+from notifier.api.role_status import RoleProcesses
 from notifier.api.schemas.page_rendering import Renderer
-from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, limited_threads
 from notifier.concurrency_limits import Threads
 from notifier.config.loader import installed_version
 from notifier.domain.ids import UserId

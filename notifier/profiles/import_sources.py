@@ -6,7 +6,7 @@ process that has imported their code, and must not inherit that thread.
 
 from notifier.adapters.imports.dataset_layouts import ACCOUNTS, FOLLOWS, PREFERENCES, VIPS
 from notifier.adapters.imports.layout import Layout, ReportIgnored
-from notifier.adapters.imports.source import Source, SpilledEdges, form_of, open_source
+from notifier.adapters.imports.sources_and_spilled_edges import Source, SpilledEdges, form_of, open_source
 
 __all__ = [
     "ACCOUNTS",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.celery.app import application, queue_names
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.domain.delivery.slice import Pool
 from tests.support.rabbitmq import USER, missing, names, server
 

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import CassandraAccess, Cluster
 from notifier.adapters.cassandra.driver.statements import prepare, statements
 from notifier.cli.opened_stores import system_of
 from notifier.config import Settings
-from notifier.devkit.engines.engine import free_port
+from notifier.devkit.engines.engine_process import free_port
 from notifier.domain.errors import StoreUnavailable
 from notifier.profiles import Profile, choose
 

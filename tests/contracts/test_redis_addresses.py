@@ -14,7 +14,7 @@ from notifier.adapters.redis.cluster import KEYLESS_COMMAND_SLOTS, slot_of
 from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async, server_status
 from notifier.adapters.redis.keys_and_checksums import unwrap
 from notifier.adapters.redis.multi_host_address import multi_host_address
-from notifier.devkit.engines.engine import free_port
+from notifier.devkit.engines.engine_process import free_port
 from notifier.devkit.engines.valkey import server
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadSetting, CacheUnavailable

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 import pytest
 
 from notifier.adapters.redis.connect import RedisClient, connect
-from notifier.devkit.engines.engine import Engine
+from notifier.devkit.engines.engine_process import Engine
 from tests.contracts.valkey_fixture import PATIENT
 from tests.support.valkey_cluster import nodes, slots
 

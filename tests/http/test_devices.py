@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.api.background.limiters import DeviceRequestLimiter
+from notifier.api.background.request_limiters import DeviceRequestLimiter
 from notifier.concurrency_limits import BoundedExecutor, Bulkhead
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind

@@ -5,7 +5,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from notifier.api.background.overview import SharedSnapshots
+from notifier.api.background.overview_snapshots import SharedSnapshots
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from notifier.api.background.event_intake import RetractionHiding
-from notifier.api.threads import MAX_CALLS_OF_A_KIND, RequestThreads, limited_threads
+from notifier.api.request_threads import MAX_CALLS_OF_A_KIND, RequestThreads, limited_threads
 from notifier.concurrency_limits import Threads
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause

@@ -7,7 +7,12 @@ from typing import Any, cast
 import pytest
 from litestar import Litestar
 
-from notifier.api.background.overview import MAX_OVERVIEW_STREAMS, OverviewStreamLimit, SharedSnapshots, SnapshotStream
+from notifier.api.background.overview_snapshots import (
+    MAX_OVERVIEW_STREAMS,
+    OverviewStreamLimit,
+    SharedSnapshots,
+    SnapshotStream,
+)
 from notifier.api.event_stream import KEEP_ALIVE, EventStream
 from tests.http.listening_client import WAIT_LIMIT, OpenStream, ScriptedReader, _scope, frozen_sleep
 from tests.support.http_app import SERVICE_KEY, MemoryBackend

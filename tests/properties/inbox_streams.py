@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from notifier.api.threads import ThreadedBursts
+from notifier.api.request_threads import ThreadedBursts
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier import topics
-from notifier.api.threads import ThreadedLog
+from notifier.api.request_threads import ThreadedLog
 from notifier.consumer_loop import build_stream_processor
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId

@@ -30,7 +30,7 @@ from notifier.adapters.cassandra.bulk.writer import INITIAL_WINDOW, MAX_WINDOW, 
 from notifier.adapters.cassandra.schema.migrate import FOLDER, split_statements
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import node
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable

@@ -27,7 +27,7 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.driver.session import MAX_IN_FLIGHT_PER_CALL
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.codec.messagepack import to_ms
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, all_members, members, no_members
 from notifier.domain.audience.follows import BlockFollows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, free_port
+from notifier.devkit.engines.engine_process import SCRATCH_FOLDER, Engine, free_port
 from notifier.domain.errors import UnusableEnvironment
 
 SERVER = """

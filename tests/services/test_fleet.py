@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from notifier.cli import main
-from notifier.devkit.engines.engine import SCRATCH_FOLDER
+from notifier.devkit.engines.engine_process import SCRATCH_FOLDER
 from notifier.devkit.engines.maven import missing_tools
 
 pytestmark = [

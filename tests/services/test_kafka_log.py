@@ -15,7 +15,7 @@ import pytest
 
 from notifier.adapters.kafka.producer import MAX_IN_FLIGHT
 from notifier.config import Settings
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable

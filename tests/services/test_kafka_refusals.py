@@ -11,7 +11,7 @@ import pytest
 
 from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, pending
 from notifier.config import Settings
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.kafka import brokers
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable, Poison

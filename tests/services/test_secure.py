@@ -24,7 +24,7 @@ import pytest
 from notifier.adapters.cassandra import CassandraAccess, Cluster, security_options
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
-from notifier.devkit.engines.engine import Security, free_port
+from notifier.devkit.engines.engine_process import Security, free_port
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.valkey import server
 from notifier.domain.delivery.slice import Pool

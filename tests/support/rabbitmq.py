@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from notifier.devkit.engines.engine import Engine
+from notifier.devkit.engines.engine_process import Engine
 
 HOST = "127.0.0.1"
 USER = "notifier"

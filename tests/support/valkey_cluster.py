@@ -5,7 +5,7 @@ from pathlib import Path
 
 from notifier.adapters.redis.cluster import SLOT_COUNT
 from notifier.adapters.valkey import valkey_binary
-from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.valkey import HOST, server
 
 NODES = 3

@@ -2,7 +2,7 @@
 
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
 from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster, security_options
-from notifier.adapters.cassandra.schema.health import CassandraStatus, NodeStatus, cassandra_status
+from notifier.adapters.cassandra.schema.cluster_status import CassandraStatus, NodeStatus, cassandra_status
 from notifier.adapters.cassandra.schema.migrate import (
     MigrationEntry,
     Phase,

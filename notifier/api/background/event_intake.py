@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from notifier.api.threads import limited_threads
+from notifier.api.request_threads import limited_threads
 from notifier.codec import UpstreamEvent
 from notifier.concurrency_limits import Threads, TooManyWaiting
 from notifier.domain.bursts.retraction import Retraction

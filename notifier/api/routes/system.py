@@ -10,12 +10,12 @@ from litestar.params import SkipValidation
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from notifier.api.background.overview import SnapshotStream
+from notifier.api.background.overview_snapshots import SnapshotStream
 from notifier.api.container import WiredContainer
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
 from notifier.api.problems import problem_responses
 from notifier.api.response_parts import JSON, NO_STORE_HEADERS, pre_encoded
-from notifier.api.role_processes import merged_metrics
+from notifier.api.role_status import merged_metrics
 from notifier.api.schemas.openapi import OpenApiDocument
 from notifier.api.schemas.system_overview import SystemBody
 from notifier.domain.audience.activity import ActiveSetFreshness, active_set_freshness

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from notifier.api.role_processes import RoleProcesses
+from notifier.api.role_status import RoleProcesses
 from notifier.domain.delivery.accounting import RecipientTotals, TierProgress
 from notifier.domain.delivery.dead_letter_limit import LaneStop
 from notifier.domain.delivery.slice import Pool

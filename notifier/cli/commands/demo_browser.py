@@ -106,7 +106,7 @@ class FixtureLoading:
             raise self.failure
 
     def _run(self) -> None:
-        from notifier.api.role_processes import loading_file
+        from notifier.api.role_status import loading_file
 
         try:
             self._load()
@@ -119,7 +119,7 @@ class FixtureLoading:
             loading_file(self.data).unlink(missing_ok=True)
 
     def _load(self) -> None:
-        from notifier.api.role_processes import loading_file
+        from notifier.api.role_status import loading_file
         from notifier.devkit.fixture.world_loader import DEMO_LOADED_MARKER, DEMO_LOADING_MARKER, WorldLoader, steps
 
         ports, file = self.profile.ports(), loading_file(self.data)
@@ -240,7 +240,7 @@ class BrowserDemo:
 
         Also continues an interrupted removal. Raises NotADataFolder, OtherWorld or Unwritable.
         """
-        from notifier.api.role_processes import loading_file
+        from notifier.api.role_status import loading_file
         from notifier.cli.commands.demo_folder import has_owned_files, is_partly_removed, remove_demo_data
         from notifier.devkit.fixture.world_loader import DEMO_LOADING_MARKER, write_world_marker
 

@@ -109,7 +109,7 @@ def run_service(
     open_forks: OpenForks = fork_server,
 ) -> None:
     """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
-    from notifier.api.role_processes import loading_file
+    from notifier.api.role_status import loading_file
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.flow.indexing.tier_rule import load_tier_rule
     from notifier.profiles import choose

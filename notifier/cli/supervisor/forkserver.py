@@ -16,7 +16,7 @@ from pathlib import Path
 from socket import recv_fds, socket
 from time import monotonic, sleep
 
-from notifier.cli.supervisor.linux import end_with_parent, set_command_line
+from notifier.cli.supervisor.linux_process_calls import end_with_parent, set_command_line
 from notifier.config import replace_environment
 
 READY = b"ready"

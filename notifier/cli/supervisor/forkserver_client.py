@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol
 
 from notifier.cli.supervisor import forkserver
 from notifier.cli.supervisor.forkserver import READY, ForkRequest
-from notifier.cli.supervisor.linux import adopting_orphans
+from notifier.cli.supervisor.linux_process_calls import adopting_orphans
 from notifier.config import environment_with
 
 LOGGER = logging.getLogger("notifier.up")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, Security, free_port
+from notifier.devkit.engines.engine_process import SCRATCH_FOLDER, Engine, Security, free_port
 from notifier.devkit.engines.maven import jars
 
 CONFIG_FOLDER = Path(__file__).parent / "config" / "cassandra"

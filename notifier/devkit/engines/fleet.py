@@ -14,7 +14,13 @@ from time import monotonic, sleep
 from urllib.parse import urlsplit
 
 from notifier.devkit.engines.cassandra import Sync, node
-from notifier.devkit.engines.engine import READY_TIMEOUT_SECONDS, STOP_TIMEOUT_SECONDS, Engine, free_port, is_listening
+from notifier.devkit.engines.engine_process import (
+    READY_TIMEOUT_SECONDS,
+    STOP_TIMEOUT_SECONDS,
+    Engine,
+    free_port,
+    is_listening,
+)
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.valkey import server
 from notifier.domain.errors import UnusableEnvironment

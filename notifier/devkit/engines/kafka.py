@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, Security, free_port
+from notifier.devkit.engines.engine_process import SCRATCH_FOLDER, Engine, Security, free_port
 from notifier.devkit.engines.maven import jars
 from notifier.domain.errors import UnusableEnvironment
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from notifier.adapters.valkey import valkey_binary
-from notifier.devkit.engines.engine import Engine
+from notifier.devkit.engines.engine_process import Engine
 
 HOST = "127.0.0.1"
 SETTINGS = """\

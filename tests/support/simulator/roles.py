@@ -7,7 +7,7 @@ from threading import Event as Signal
 from typing import Any, cast
 
 from notifier import topics
-from notifier.api.threads import ThreadedLog
+from notifier.api.request_threads import ThreadedLog
 from notifier.config import Settings
 from notifier.consumer_loop import Loop, StreamProcessor, build_stream_processor
 from notifier.domain.bursts.burst import Burst

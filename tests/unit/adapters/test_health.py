@@ -9,7 +9,7 @@ import pytest
 
 from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import CassandraStatus, MigrationEntry, NodeStatus
-from notifier.adapters.cassandra.schema.health import clock_lead_of
+from notifier.adapters.cassandra.schema.cluster_status import clock_lead_of
 from notifier.adapters.cassandra.schema.migrate import FOLDER, CassandraMigration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.profiles.engine_inspections import inspect_cassandra, inspect_kafka, inspect_redis, run_inspections

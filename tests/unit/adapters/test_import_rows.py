@@ -12,7 +12,7 @@ import pytest
 
 from notifier.adapters.imports.dataset_layouts import ACCOUNTS, PREFERENCES, VIPS
 from notifier.adapters.imports.layout import Layout, ReportIgnored
-from notifier.adapters.imports.source import form_of, open_source
+from notifier.adapters.imports.sources_and_spilled_edges import form_of, open_source
 from notifier.adapters.imports.text_files import MAX_IGNORED_NAMES
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.errors import BadImport

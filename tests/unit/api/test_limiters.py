@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.api.background.limiters import MAX_LOCAL_BUCKETS, RequestMeter, request_meter
+from notifier.api.background.request_limiters import MAX_LOCAL_BUCKETS, RequestMeter, request_meter
 from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit

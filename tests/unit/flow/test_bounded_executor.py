@@ -8,7 +8,7 @@ from threading import Event, Lock
 
 import pytest
 
-from notifier.api.threads import RequestThreads
+from notifier.api.request_threads import RequestThreads
 from notifier.concurrency_limits import BoundedExecutor, Bulkhead, InFlightLimit, Threads, TooManyWaiting
 from notifier.domain.errors import StoreUnavailable
 

@@ -24,7 +24,7 @@ from notifier.adapters.cassandra.bulk.encoding import (
     driver_batch,
     encoding_matches_driver,
 )
-from notifier.adapters.cassandra.driver.errors import translate_errors
+from notifier.adapters.cassandra.driver.error_translation import translate_errors
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.timing import Backoff

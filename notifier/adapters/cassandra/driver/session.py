@@ -26,7 +26,7 @@ from cassandra.policies import (
 )
 from cassandra.query import BatchStatement, PreparedStatement, Statement, named_tuple_factory
 
-from notifier.adapters.cassandra.driver.errors import classify_connection_error, translate_errors
+from notifier.adapters.cassandra.driver.error_translation import classify_connection_error, translate_errors
 from notifier.domain.errors import BadSetting, StoreUnavailable, UnusableEnvironment
 
 # Retry policy: retry failed reads on the next host, and never retry a write, which may have taken effect although its

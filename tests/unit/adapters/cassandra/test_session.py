@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.adapters.cassandra import CassandraAccess, Cluster
-from notifier.devkit.engines.engine import free_port
+from notifier.devkit.engines.engine_process import free_port
 from notifier.domain.errors import BadSetting, StoreUnavailable
 
 

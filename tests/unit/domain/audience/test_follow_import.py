@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.imports.source import SpilledEdges
+from notifier.adapters.imports.sources_and_spilled_edges import SpilledEdges
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follow_import import (
     HALF_KEY_BITS,

@@ -14,7 +14,7 @@ import msgspec
 from litestar.types import Send
 
 from notifier.api.event_stream import KEEP_ALIVE
-from notifier.api.role_processes import RoleProcesses, loading_progress
+from notifier.api.role_status import RoleProcesses, loading_progress
 from notifier.api.schemas.system_overview import system_body
 from notifier.concurrency_limits import Threads
 from notifier.domain.errors import NotifierError, StreamsFull, Unavailable
