@@ -23,7 +23,7 @@ from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, until
 
 OTHER_WORLD = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
 """The `demo.json` of another world."""
-LARGE = 60_000_000
+LARGE = 30_000_000
 """Followers; so many that the load can be interrupted before it ends."""
 SMALL = ["--followers", "300000", "--port", "0", "--no-open"]
 
