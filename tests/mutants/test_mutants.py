@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo.sources import ROOT
-from tests.simulation.test_seeds import CHUNK, CHUNKS
+from tests.simulation.test_seeds import CHUNK, PROVED
 from tests.support.simulator.run import trial
 from tests.support.simulator.scenarios.catalog import SCENARIOS
 
@@ -131,8 +131,8 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_unpatched_copy_keeps_all_invariants(copy: Path) -> None:
-    """A few random seeds are enough here: the simulation's own tests run all of them."""
-    assert RANDOM_SEEDS.stop <= CHUNK * CHUNKS
+    """A few random seeds are enough here: the tests of `make prove` run all of them."""
+    assert RANDOM_SEEDS.stop <= CHUNK * PROVED
     result = run_simulator(copy, *seed_arguments(range(5)))
     assert result.returncode == 0, result.stdout + result.stderr
 
