@@ -31,7 +31,7 @@ class Ready:
     url: str
     service_key: str
     pids: Mapping[str, int]
-    """Process id by role, including `up` and `valkey`."""
+    """Process id by process name, including `up` and `valkey`."""
     data: str
     version: str
     since: str = ""

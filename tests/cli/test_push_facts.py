@@ -32,7 +32,7 @@ BOB, OTHER = Member(7), Member(8)
 """Both are in P1; bob is the viewer."""
 PHONE = Device(member=BOB, address=FirebaseToken(token="t" * 40), registered_at=NOON - HOUR)
 OTHER_PHONE = replace(PHONE, address=FirebaseToken(token="u" * 40))
-FIRST_TRY = AttemptState(device=PHONE.id, member=BOB, first_at=NOON, failures=1)
+FIRST_TRY = AttemptState(device=PHONE.id, member=BOB, first_at=NOON, failed_attempts=1)
 PUSH_SLICE = slice_of(Tier.P1, step=Step.FCM)
 PLAN = plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT))
 LATER = NOON + MINUTE

@@ -139,7 +139,10 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """TLS files and credentials. Each engine module translates them to the engine's own settings."""
+    """TLS files and credentials, which kafka.py and cassandra.py translate to settings of their engine.
+
+    Cassandra ignores the user and password: that user must be created after the start.
+    """
 
     certificate: Path
     """PEM file with the server's certificate and its unencrypted PKCS #8 key."""

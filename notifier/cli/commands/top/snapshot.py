@@ -195,8 +195,8 @@ def _processes(settings: Settings, ready: Ready) -> Sequence[ProcessRow]:
     pid_files = pid_files_of(settings.data)
     started = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
     return [
-        ProcessRow(role=role, pid=pid, alive=is_alive(pid), since=started.get(role) or pid_files.written_at(role, pid))
-        for role, pid in ready.pids.items()
+        ProcessRow(role=name, pid=pid, alive=is_alive(pid), since=started.get(name) or pid_files.written_at(name, pid))
+        for name, pid in ready.pids.items()
     ]
 
 
