@@ -35,7 +35,7 @@ class Ready:
     data: str
     version: str
     since: str = ""
-    """Start time of `up`, which survives every process that it replaces."""
+    """Time at which `up` started. It stays the same when a process is replaced."""
     insecure_dev: bool = False
     """Whether the service accepts requests from this machine without a key."""
 

@@ -69,7 +69,7 @@ class Supervisor:
         return {child.name: child.pid for child in self.children if child.pid is not None} | dict(self.other_pids())
 
     def _has_all_processes(self) -> bool:
-        """Return whether all processes run.
+        """Return whether every child has a process.
 
         Process ids are not announced while a dead process awaits its replacement.
         """

@@ -73,7 +73,7 @@ class ExpectedResult:
         return self.world.has_device(m) & (m < self.world.universe)
 
     def audience(self, burst: Burst, shard: int, m: Members) -> Flags:
-        """Return the followers who may see the burst of a celebrity and have not muted it."""
+        """Return the followers of a celebrity who may see its burst and have not muted the celebrity."""
         followers, muting = self._followers_and_muting(self.world.celebrity_numbers[burst.key.subject.owner], shard, m)
         if burst.restricted_to is None:
             return followers & ~muting
@@ -103,7 +103,7 @@ class ExpectedResult:
         return self.suppressed(burst, shard) + sum(int(flags.sum()) for flags in self.tiers(burst, shard).values())
 
     def shards(self, subject: Subject) -> list[int]:
-        """Return the shards with a follower of the subject's account, or for its own notifications with the account."""
+        """Return the shards with a follower of the subject's account. For a SELF subject, return its own shard."""
         if subject.kind is Kind.SELF:
             return [self._owner_member(subject) // SHARD_MEMBERS]
         celebrity_number = self.world.celebrity_numbers[subject.owner]

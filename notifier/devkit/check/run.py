@@ -40,7 +40,7 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 MENTIONS_PER_SECOND = 20.0
-"""Rate of a storm without faults. If it would last longer than MAX_STORM_SECONDS, its rate is higher instead."""
+"""Rate of a storm without faults. A storm that would last longer than MAX_STORM_SECONDS has a higher rate instead."""
 MAX_STORM_SECONDS = 25.0
 """Longest storm without faults."""
 DRAIN_TIMEOUT_SECONDS = 300.0

@@ -120,7 +120,7 @@ class SentEvents:
     """Latency of every request with a 202 response."""
     retries: int = 0
     ended_at: float = 0.0
-    """Time of the monotonic clock."""
+    """End of the storm, as time of the monotonic clock."""
 
 
 @dataclass(slots=True, kw_only=True)

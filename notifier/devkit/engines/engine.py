@@ -30,9 +30,9 @@ SHOWN_LOG_LINES = 5
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """One server process. Its data stays in its folder, and is there again after a restart.
+    """One server process. The data of Kafka and Cassandra stays in the folder, and survives a restart.
 
-    A killed Cassandra with Sync.PERIODIC may lose its last acknowledged writes.
+    Valkey loses its data when it ends. A killed Cassandra with Sync.PERIODIC may lose its last acknowledged writes.
     """
 
     name: str

@@ -59,7 +59,10 @@ class DeviceState:
 
 
 def device_states(batches: Sequence[SendBatch], member: Member) -> Sequence[DeviceState]:
-    """Return the latest state of each device of the member. `batches` must be sorted by time and number."""
+    """Return the latest state of each device of the member that the log names.
+
+    `batches` must be sorted by time and number.
+    """
     latest: dict[DeviceId, DeviceState] = {}
     for batch in batches:
         for attempt in batch.retries:

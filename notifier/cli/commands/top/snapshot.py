@@ -135,7 +135,10 @@ def view_json(view: TopView) -> dict[str, object]:
 
 
 def pool_delay(snapshot: OverviewSnapshot, pool: Pool) -> float | None:
-    """Return the age of the oldest burst with work for the pool, in seconds. None: a throttle holds the pool."""
+    """Return the age of the oldest burst with work for the pool, in seconds. 0: there is no work.
+
+    None: a throttle holds the pool.
+    """
     backlog = snapshot.cache.backlogs[pool]
     if backlog.oldest_opened_at is None:
         return None if backlog.slices else 0.0
