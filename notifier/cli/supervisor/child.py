@@ -73,7 +73,7 @@ class Child:
                 self._start()
         elif (code := self.process.poll()) is not None:
             self._on_death(code)
-        elif self.heartbeat and self.heartbeat.is_hung():
+        elif self.heartbeat and self.heartbeat.poll_hung():
             self._kill(self.heartbeat.limit)
 
     def _start(self) -> None:

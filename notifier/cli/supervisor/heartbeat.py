@@ -83,8 +83,8 @@ class HeartbeatWatch:
         self.file_time_ns, self.has_beaten = self._file_time_ns(), False
         self.silent_since = self.checked_at = self.now()
 
-    def is_hung(self) -> bool:
-        """Return whether the role has been silent for longer than its limit.
+    def poll_hung(self) -> bool:
+        """Check the file. Return whether the role has been silent for longer than its limit.
 
         Call it several times a second. After more than MAX_CHECK_GAP_SECONDS without a call, the time limit restarts.
         """
