@@ -111,8 +111,8 @@ class CheckPlan:
     def max_fanouts(self) -> int:
         """Limit of fan-outs per minute and subject, for a check with collapsing.
 
-        With a collapse window of less than 30 s, large celebrities are limited by their fan-out budget: its capacity,
-        and one token that it may gain meanwhile. Small ones have no budget, and open a burst per window.
+        With a collapse window of less than 30 s, the fan-out budget limits large celebrities: its capacity, and one
+        token that it may gain meanwhile. Small ones have no budget, and open a burst per window.
         """
         if not self.collapse or self.collapse >= LONG_COLLAPSE_SECONDS:
             return MAX_STORM_FANOUTS

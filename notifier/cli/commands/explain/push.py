@@ -261,8 +261,8 @@ def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, 
     """Return whether a device of the user has accepted the alert, or may have.
 
     The send log has entries only of devices that did not accept the alert at the first attempt. So a device without an
-    entry accepted it. If the log has no entry of the user's devices, the answer is yes even if the user has no device
-    now: a former one may have accepted it.
+    entry accepted it. Without any entry the answer is yes, even if the user has no device now: a former one
+    may have accepted it.
     """
     listed_ids = {device.device for device in devices}
     current_devices = [
