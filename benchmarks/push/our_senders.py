@@ -101,7 +101,10 @@ def browser(number: int, place: Place) -> Address:
 
 @cache
 def subscriptions() -> Sequence[WebSubscription]:
-    made = (Browser(endpoint="", private=private(n), secret=bytes([n] * 16), key="") for n in range(BROWSERS))
+    made = (
+        Browser(endpoint="", private=private(n), secret=bytes([n] * 16), application_server_key="")
+        for n in range(BROWSERS)
+    )
     return [browser_.subscription for browser_ in made]
 
 

@@ -62,7 +62,7 @@ def starts() -> Iterator[ProcessStarter]:
 
 def test_dead_child_is_restarted_after_pause(starts: ProcessStarter) -> None:
     clock = ManualClock()
-    child = Child(role="p0", start=starts, now=clock)
+    child = Child(name="p0", start=starts, now=clock)
     child.supervise()
     first_pid = child.pid
     starts.kill_last()
@@ -81,7 +81,7 @@ def test_hung_child_is_killed_and_restarted(
 ) -> None:
     clock, ends = ManualClock(), list[str]()
     heartbeat = HeartbeatWatch(file=tmp_path / "p0", limits=HeartbeatLimits(max_silence=3, start_timeout=4), now=clock)
-    child = Child(role="p0", start=starts, now=clock, heartbeat=heartbeat, on_end=ends.append)
+    child = Child(name="p0", start=starts, now=clock, heartbeat=heartbeat, on_end=ends.append)
     child.supervise()
     first = starts.processes[0]
     os.kill(first.pid, signal.SIGSTOP)
@@ -104,7 +104,7 @@ def test_hung_child_is_killed_and_restarted(
 @pytest.mark.parametrize(("lived", "deaths"), [(STEADY_UPTIME_SECONDS - 1, 2), (STEADY_UPTIME_SECONDS + 1, 1)])
 def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, starts: ProcessStarter) -> None:
     clock = ManualClock()
-    child = Child(role="p0", start=starts, now=clock)
+    child = Child(name="p0", start=starts, now=clock)
     for _ in range(2):
         clock.at = child.next_start_at
         child.supervise()
@@ -116,7 +116,7 @@ def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, start
 
 def test_restart_delay_grows_and_resets_when_child_is_steady(starts: ProcessStarter) -> None:
     clock, delays = ManualClock(), list[float]()
-    child = Child(role="p0", start=starts, now=clock)
+    child = Child(name="p0", start=starts, now=clock)
     for lived in (0.0, 0.0, 0.0, STEADY_UPTIME_SECONDS):
         clock.at = child.next_start_at
         child.supervise()

@@ -32,7 +32,7 @@ BOB, OTHER = Member(7), Member(8)
 """Both are in P1; bob is the viewer."""
 PHONE = Device(member=BOB, address=FirebaseToken(token="t" * 40), registered_at=NOON - HOUR)
 OTHER_PHONE = replace(PHONE, address=FirebaseToken(token="u" * 40))
-FIRST_TRY = AttemptState(device=PHONE.id, member=BOB, first_at=NOON, failures=1)
+FIRST_TRY = AttemptState(device=PHONE.id, member=BOB, first_at=NOON, failed_attempts=1)
 PUSH_SLICE = slice_of(Tier.P1, step=Step.FCM)
 PLAN = plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT))
 LATER = NOON + MINUTE
@@ -104,6 +104,7 @@ def test_accepted_alert_is_explained_with_its_time() -> None:
 def test_silenced_alert_is_explained_with_its_rule(why: SilentReason) -> None:
     alerting = alerting_of(case(batch(silent={why: bits_of(BOB)})))
     assert (alerting.state, alerting.rule, alerting.at) == (AlertState.SILENT, why, NOON)
+    assert not alerting.may_be_received
     assert alerting_of(case(batch(silent={why: bits_of(OTHER)}))).state is AlertState.SENT
 
 
@@ -219,7 +220,7 @@ NEVER: Mapping[ExplainRule, ExplainedCase] = {
 @pytest.mark.parametrize("rule", NEVER, ids=str)
 def test_missing_alert_is_explained_with_its_rule(rule: ExplainRule) -> None:
     alerting = alerting_of(NEVER[rule])
-    assert (alerting.state, alerting.rule) == (AlertState.NEVER, rule)
+    assert (alerting.state, alerting.rule, alerting.may_be_received) == (AlertState.NEVER, rule, False)
     assert alert_text(alerting) == f"none: {REASON_TEXTS[rule]}"
 
 

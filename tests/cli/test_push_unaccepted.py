@@ -45,7 +45,7 @@ def test_unaccepted_alert_is_not_explained_as_sent() -> None:
 
 
 def test_held_alert_waits_for_provider_and_is_not_sent() -> None:
-    held = failed_attempt(AlertOutcome.HELD, to=replace(FIRST_TRY, failures=0), after=MINUTE)
+    held = failed_attempt(AlertOutcome.HELD, to=replace(FIRST_TRY, failed_attempts=0), after=MINUTE)
     waits = entry(PUSH_SLICE, Fact.DEFERRED, n=1, at=LATER)
     alerting = alerting_of(case(batch(failures=(held,)), entries=[waits]))
     assert (alerting.state, alerting.rule, alerting.until, alerting.at) == (

@@ -39,7 +39,7 @@ ATTEMPT = AttemptState(
     device=DeviceId("d1"),
     member=Member(3 * 131_072 + 7),
     first_at=START + timedelta(microseconds=1),
-    failures=2,
+    failed_attempts=2,
     covered_bursts=5,
 )
 FAILED_ATTEMPTS = (

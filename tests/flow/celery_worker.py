@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 
-from notifier.adapters.celery.app import application
+from notifier.adapters.celery.app import celery_app
 from notifier.cli.supervisor.heartbeat import HeartbeatSender
 from notifier.domain.delivery.slice import Done, Pool, Slice, SliceResult
 from notifier.domain.errors import StoreUnavailable
@@ -60,7 +60,7 @@ def main() -> None:
     run(
         Pool(pool),
         lambda _, stopping: handler(Path(file), kind, stopping),
-        application(url, Pool(pool)),
+        celery_app(url, Pool(pool)),
         beat=beat,
         max_silence=WATCHED_FOR if kind == "watched" else MAX_SILENCE,
     )

@@ -128,6 +128,6 @@ class AlertSender:
         platform = attempt.device.platform
         self.metrics.receipts.labels(platform, failure.outcome if failure else ACCEPTED_OUTCOME).inc()
         # Measure only first attempts of alerts that are not late: waiting for retries or quiet hours is no latency.
-        if failure is None and not attempt.state.failures and not attempt.state.covered_bursts:
+        if failure is None and not attempt.state.failed_attempts and not attempt.state.covered_bursts:
             self.metrics.push_latency.labels(platform).observe((now - burst.accepted_at).total_seconds())
         return failure

@@ -11,6 +11,7 @@ from notifier.devkit.fixture import users as fixture_users
 from notifier.devkit.fixture.load import WORLD_MARKERS, require_same_world, write_world_marker
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import OtherWorld
+from notifier.domain.ids import UserId
 
 WORLD = World(universe=400_000, followers=400_000, celebrities=3, seed=1)
 
@@ -38,6 +39,26 @@ def test_zero_collapse_is_ignored_above_100_000_followers(
 ) -> None:
     script = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
     assert list(script.collapsing_celebrities) == names
+
+
+@pytest.mark.parametrize(
+    ("collapse", "mentioned", "seconds"),
+    [(0.0, "nova", 60.0), (0.0, "orion", 0.0), (20.0, "nova", 20.0), (None, "orion", 60.0)],
+)
+def test_collapse_window_of_a_large_celebrity_is_never_zero(
+    collapse: float | None, mentioned: str, seconds: float, tmp_path: Path
+) -> None:
+    script = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
+    assert script.collapse_seconds([(UserId(mentioned),)]) == seconds
+
+
+@pytest.mark.parametrize(("collapse", "small", "large"), [(None, 3, 3), (30.0, 3, 3), (20.0, 7, 7), (5.0, 13, 7)])
+def test_fanout_limit_counts_the_windows_of_small_celebrities(
+    collapse: float | None, small: int, large: int, tmp_path: Path
+) -> None:
+    script = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
+    assert script.max_fanouts == small
+    assert replace(script, world=replace(WORLD, celebrities=1)).max_fanouts == large
 
 
 def test_any_dormant_considers_the_whole_world() -> None:

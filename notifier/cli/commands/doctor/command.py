@@ -132,7 +132,10 @@ FAKE_COMMANDS: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "f
 
 
 def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
-    """Check the credentials of each provider. Only reads files; `notifier push test` contacts the providers."""
+    """Check the credentials of each provider, and whether a fake listens at its address.
+
+    Contacts no provider; `notifier push test` does.
+    """
     from notifier.profiles.push_providers import require_credentials
 
     for provider in Platform:

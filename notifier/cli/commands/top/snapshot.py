@@ -135,7 +135,10 @@ def view_json(view: TopView) -> dict[str, object]:
 
 
 def pool_delay(snapshot: OverviewSnapshot, pool: Pool) -> float | None:
-    """Return the age of the oldest burst with work for the pool, in seconds. None: a throttle holds the pool."""
+    """Return the age of the oldest burst with work for the pool, in seconds. 0: there is no work.
+
+    None: a throttle holds the pool.
+    """
     backlog = snapshot.cache.backlogs[pool]
     if backlog.oldest_opened_at is None:
         return None if backlog.slices else 0.0
@@ -195,8 +198,8 @@ def _processes(settings: Settings, ready: Ready) -> Sequence[ProcessRow]:
     pid_files = pid_files_of(settings.data)
     started = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
     return [
-        ProcessRow(role=role, pid=pid, alive=is_alive(pid), since=started.get(role) or pid_files.written_at(role, pid))
-        for role, pid in ready.pids.items()
+        ProcessRow(role=name, pid=pid, alive=is_alive(pid), since=started.get(name) or pid_files.written_at(name, pid))
+        for name, pid in ready.pids.items()
     ]
 
 

@@ -86,6 +86,15 @@ def test_responses_take_the_configured_latency(server: Http2Server) -> None:
         assert time.monotonic() - began >= 0.05
 
 
+def test_server_that_never_responds_sends_nothing_after_its_latency(server: Http2Server) -> None:
+    server.behave(Http2Behavior(never_responds=True, latency=timedelta(milliseconds=1)))
+    with closing(connected(server)) as link:
+        link.sendall(REQUEST)
+        link.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            link.recv(1)
+
+
 def test_connection_is_cut_or_ended_after_the_configured_requests() -> None:
     with serving(answers, Http2Behavior(cut_after=2)) as server, closing(connected(server)) as link:
         link.sendall(2 * REQUEST)
