@@ -77,7 +77,7 @@ def apns(place: Place, transport: Transport) -> Provider:
 def fcm(place: Place, transport: Transport) -> Provider:
     account = ServiceAccount.read(service_account(f"{place.origin}/token"))
     tokens = AccessTokens(account=account, transport=transport, clock=clock, chance=random.random)
-    return FcmSender(tokens=tokens, origin=place.origin)
+    return FcmSender(transport=tokens, origin=place.origin)
 
 
 def web(place: Place, transport: Transport) -> Provider:

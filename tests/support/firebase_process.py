@@ -106,6 +106,6 @@ def by_firebase_admin(max_concurrent: int = 1, connection: Line | None = None) -
         provider_clock=provider_clock,
         fake=fake,
         wire=wire,
-        sender=FcmSender(tokens=tokens),
+        sender=FcmSender(transport=tokens),
         line=connection,
     )

@@ -114,7 +114,7 @@ def google(*, script: ProviderScript | None = None, ahead: timedelta = timedelta
         project=GOOGLE_PROJECT, token_endpoint=token_endpoint, clock=provider_clock, script=script or ProviderScript()
     )
     wire = Wire(fake.answer)
-    sender = FcmSender(tokens=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))
+    sender = FcmSender(transport=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))
     return Google(clock=clock, provider_clock=provider_clock, fake=fake, wire=wire, sender=sender)
 
 

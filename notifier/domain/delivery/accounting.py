@@ -38,8 +38,9 @@ def recipient_totals(
 ) -> RecipientTotals:
     """Add up the recipients of each state.
 
-    Unfinished slices are in flight or parked. Finished slices count the recipients in their ledger entry. The entry of
-    a dead slice has no count, so its recipients come from the audience snapshots.
+    An unfinished slice is parked, or counts as in flight in every other state (planned, deferred or in flight). A
+    finished slice counts the recipients in its ledger entry. The entry of a dead slice has no count, so its recipients
+    come from the audience snapshots.
     """
     by_shard = {counts.shard: counts for counts in shard_counts}
     ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}

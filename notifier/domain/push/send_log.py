@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import Bits, contains, no_members
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import Backoff
 
 MAX_ALERT_ATTEMPTS = 3
@@ -173,7 +173,7 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
     match receipt:
         case Accepted():
             return None
-        case DropToken(reason=reason):
+        case DropDevice(reason=reason):
             return FailedAttempt(state=failed, outcome=AlertOutcome.DROPPED, reason=reason)
         case PayloadError(reason=reason):
             return FailedAttempt(state=failed, outcome=AlertOutcome.REFUSED, reason=reason)

@@ -34,11 +34,11 @@ from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, p
 from notifier.adapters.cassandra.stores.retractions import (
     BLANK_MENTION,
     CHANGE_MENTION,
-    PUT_RETRACTION_KEY,
+    PUT_LOOKUP_KEY,
     blanked_rows,
     changed_rows,
     expiry_of,
-    retraction_key_rows,
+    lookup_key_rows,
 )
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -111,9 +111,9 @@ class CassandraBursts:
         )
         mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, MAX_ROWS_PER_BATCH)]
         key_rows = batches(
-            (row for s, ttl in unexpired_mentions for row in retraction_key_rows(s, ttl)), MAX_ROWS_PER_BATCH
+            (row for s, ttl in unexpired_mentions for row in lookup_key_rows(s, ttl)), MAX_ROWS_PER_BATCH
         )
-        writes = [(_PUT_MENTION, mention_rows), (PUT_RETRACTION_KEY, key_rows)]
+        writes = [(_PUT_MENTION, mention_rows), (PUT_LOOKUP_KEY, key_rows)]
         self._cluster.query_all(
             [
                 *self._run_and_hour_inserts(unlisted),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notifier.adapters.push.requests import error_code, parse_object, retry_after_time, soon_with_jitter
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
 EXPIRED_PROVIDER_TOKEN = "ExpiredProviderToken"
@@ -57,7 +57,7 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     body = parse_object(reply.body)
     reason = error_code(body.get("reason")) or f"status {reply.status}"
     if reason in INVALID_TOKEN_REASONS or reply.status == 410:
-        return DropToken(at=_invalid_since(body, now), reason=reason)
+        return DropDevice(at=_invalid_since(body, now), reason=reason)
     if reason in CONFIGURATION_ERRORS or reply.status == 403:
         return ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS.get(reason, 'Apple rejects the sender.')}")
     # Apple does not document Retry-After, but the header is honored if present.

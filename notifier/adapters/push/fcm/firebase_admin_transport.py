@@ -1,7 +1,8 @@
 """Optional FCM transport that uses Google's `firebase-admin` library.
 
-It needs the extra `pip install "notifier[firebase-admin]"`; no other module imports it. `FcmSender` writes the messages
-and interprets the responses, because the library's exceptions contain less than the responses behind them.
+The library is an extra: `pip install "notifier[firebase-admin]"`. No other module imports it, and this module is
+imported only if the settings choose the library. `FcmSender` writes the messages and interprets the responses, because
+the library's exceptions contain less than the responses behind them.
 
 The library retries silently, pauses for minutes between its attempts, and follows redirects. It has no settings to
 switch that off, and none for the origin. So this module replaces internals of the library, and supports only one of its
@@ -208,7 +209,6 @@ _ERRORS_BEFORE_SENDING = (
     ConnectTimeoutError,
     SSLCertVerificationError,
     TransportError,
-    TokenRefused,
 )
 """Causes of errors that occur before any part of the request is sent."""
 
@@ -219,6 +219,9 @@ def _no_reply(error: Exception) -> NoReply:
         return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
     causes = [*_causes(error)]
     timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)
+    # The library renews an expired token while it sends a message, and then sends none without a token.
+    if refused := next((cause for cause in causes if isinstance(cause, TokenRefused)), None):
+        return NoReply(reason=f"no access token: {refused}", may_have_arrived=False)
     if any(isinstance(cause, _ERRORS_BEFORE_SENDING) for cause in causes):
         return NoReply(reason="can't connect", may_have_arrived=False)
     return NoReply(reason="no response in time" if timed_out else "the connection failed", may_have_arrived=True)

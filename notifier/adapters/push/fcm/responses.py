@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from notifier.adapters.push.requests import error_code, known_phrases, parse_object, retry_after_time, soon_with_jitter
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
 QUOTA_RETRY_DELAY = timedelta(minutes=1)
@@ -62,7 +62,7 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     error: Mapping[str, Any] = parsed if isinstance(parsed, dict) else {}
     code = _code(error) or f"status {reply.status}"
     if code in INVALID_TARGETS or (reply.status == 400 and _is_target_invalid(error)):
-        return DropToken(reason=": ".join(filter(None, (code, INVALID_TARGETS.get(code)))))
+        return DropDevice(reason=": ".join(filter(None, (code, INVALID_TARGETS.get(code)))))
     if code in CONFIGURATION_ERRORS or reply.status in (401, 403, 404):
         reason = f"{code}: {CONFIGURATION_ERRORS.get(code, 'Google rejects the sender.')}"
         return ConfigError(reason=reason, device_group=DEVICE_GROUPS.get(code, ""))

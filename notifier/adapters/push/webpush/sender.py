@@ -12,7 +12,7 @@ from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, 
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
-from notifier.domain.push.receipt import DropToken, Receipt
+from notifier.domain.push.receipt import DropDevice, Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Reply, Transport
@@ -69,7 +69,7 @@ class _WebPushRequests:
             endpoint = self.sender.services.endpoint(subscription.endpoint)
             body = self._encrypted(content, subscription)
         except ValueError as error:
-            return DropToken(reason=f"the subscription is unusable: {error}")
+            return DropDevice(reason=f"the subscription is unusable: {error}")
         now = self.sender.clock.now()
         authorization = self.sender.vapid.authorization(endpoint.origin, now)
         headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))

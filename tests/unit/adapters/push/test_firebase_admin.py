@@ -32,7 +32,7 @@ def token_requests(firebase: ByFirebaseAdmin) -> int:
 
 
 def forget_token(firebase: ByFirebaseAdmin) -> None:
-    firebase.sender.tokens.forget(firebase.sender.tokens.current())
+    firebase.sender.transport.forget(firebase.sender.transport.current())
 
 
 @pytest.mark.parametrize("alert", [ALERT, replace(ALERT, is_urgent=False), summary_alert(burst(), 3)])
