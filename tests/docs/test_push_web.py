@@ -17,7 +17,7 @@ PAGE = Page("docs/push-web.md")
 PIPELINE = Page("docs/push.md")
 RECEIPTS: dict[type[Receipt], str] = {
     Accepted: "accepted",
-    DropDevice: "drop token",
+    DropDevice: "drop device",
     RetryAt: "retry",
     PayloadError: "payload error",
     ConfigError: "config error",

@@ -12,7 +12,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.alert import Alert, summary_alert
 from notifier.domain.push.device import FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt, Unknown
-from notifier.ports.push import NoReply, Reply
+from notifier.ports.push import NoReply, Post, Reply
 from tests.support.examples import NOON, burst
 from tests.support.fakes.clock import ManualClock
 from tests.support.firebase_process import ByFirebaseAdmin, by_firebase_admin, new_line
@@ -87,6 +87,20 @@ def test_failed_token_request_is_made_once_and_nothing_is_sent(
     assert {type(receipt) for receipt in receipts} == {kind}
     assert all(receipt.reason.startswith(reason) for receipt in receipts if not isinstance(receipt, Accepted))
     assert (token_requests(firebase), firebase.wire.pushes) == (1, [])
+
+
+def test_token_refused_during_a_send_is_no_connection_error() -> None:
+    firebase = by_firebase_admin(connection=new_line())
+    transport = firebase.line.admin
+    assert transport.ensure() is None
+    transport.app.credential.get_credential().expiry = NOON.replace(year=2000, tzinfo=None)  # naive in google-auth
+    firebase.wire.override = lambda post: Reply(status=503)
+    body = json.loads(message(ALERT, "en", NOON))
+    body["message"]["token"] = "a token"
+    [(_, answer)] = transport.exchange([Post(origin="", path="/", headers=[], body=json.dumps(body).encode())])
+    assert answer == NoReply(reason="no access token: status 503", may_have_arrived=False)
+    assert firebase.wire.pushes == []
+    firebase.line.server.close()
 
 
 def test_redirect_is_not_followed(firebase: ByFirebaseAdmin) -> None:
