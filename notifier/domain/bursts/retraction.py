@@ -13,7 +13,6 @@ from typing import NewType
 
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.sequencer import MAX_OPENING_LEAD
 from notifier.domain.ids import UserId
 
 RetractionKey = NewType("RetractionKey", str)
@@ -33,6 +32,8 @@ class RetractionCause(StrEnum):
     """Earlier tweets of the author are retracted."""
 
 
+READ_AHEAD = timedelta(seconds=5)
+"""How far days of acceptance are read into the future, because the clock of a gateway may be ahead of ours."""
 MAX_LOG_WAIT = timedelta(days=1)
 """Assumed longest wait of a mention in the log: a burst may open this long after its mention was accepted."""
 
@@ -75,7 +76,7 @@ class Retraction:
         """Return the lookup keys of mentions that the retraction may affect, the latest day first."""
         if self.tweet:
             return [self.key]
-        return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + MAX_OPENING_LEAD)[::-1]
+        return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + READ_AHEAD)[::-1]
 
     def apply_to(self, mention: Mention) -> Mention:
         """Apply the retraction to a mention. Mentions by other authors, or written later, are unchanged."""

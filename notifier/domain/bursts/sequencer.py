@@ -185,7 +185,7 @@ def _is_public(burst: Burst | None) -> bool:
 
 
 def after_publishing(head: Head, *, nonce: str) -> Head:
-    """Return the head after everything in its outbox is durable and announced."""
+    """Return the head after everything in its outbox was published: it is durable, and its announcement was tried."""
     return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), changed=(), announced=head.seq)
 
 

@@ -232,9 +232,9 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
 # each in memory.
 
 _SELECT_PAGE = load_statement("read_recent_bursts")
-MAX_OPENING_LEAD = timedelta(hours=1)
-"""How far in the future, by our clock, a burst may open. The clock of its writer may be ahead, and a burst always opens
-after its predecessor."""
+READ_AHEAD = timedelta(hours=1)
+"""How far openings are read into the future, by our clock. The clock of a burst's writer may be ahead, and a burst
+always opens after its predecessor."""
 MAX_TIME = (1 << 63) - 1
 """Greater than every time that Cassandra can store."""
 
@@ -267,7 +267,7 @@ class CassandraRecentBursts:
 
     def _entries(self, moment: datetime, after: InboxPosition | None, limit: int) -> Iterator[RecentEntry]:
         now = self._clock.now()
-        earliest, latest = to_ms(max(moment, now - RETENTION)), to_ms(now + MAX_OPENING_LEAD)
+        earliest, latest = to_ms(max(moment, now - RETENTION)), to_ms(now + READ_AHEAD)
         start = (MAX_TIME, "", 0)
         if after is not None:
             start = to_ms(after.opened_at), str(after.burst.subject), after.burst.seq
