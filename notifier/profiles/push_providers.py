@@ -168,14 +168,14 @@ class _ProviderFactory:
             transport=self._transport(*origins.values(), resources=resources),
             tokens=ProviderTokens(key),
             clock=self.clock,
-            chance=random,
+            random=random,
             topics=self.push.apns.allowed_topics if is_topic_checked else frozenset(),
             origins=origins,
         )
 
     def _fcm(self, account: ServiceAccount, origin: str, resources: ExitStack) -> Provider:
         transport = self._transport(origin, account.token_origin, resources=resources)
-        tokens = AccessTokens(account=account, transport=transport, clock=self.clock, chance=random)
+        tokens = AccessTokens(account=account, transport=transport, clock=self.clock, random=random)
         return FcmSender(transport=tokens, origin=origin)
 
     def _fcm_by_firebase_admin(self, account: bytes, origin: str, resources: ExitStack) -> Provider:
@@ -183,14 +183,14 @@ class _ProviderFactory:
         _require_firebase_admin()
         from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTransport
 
-        transport = FirebaseAdminTransport.open(account, clock=self.clock, chance=random, origin=origin)
+        transport = FirebaseAdminTransport.open(account, clock=self.clock, random=random, origin=origin)
         resources.callback(transport.close)
         return FcmSender(transport=transport, origin=origin)
 
     def _web(self, vapid: Vapid, services: PushServices, transport: Transport, resources: ExitStack) -> Provider:
         pairs = resources.enter_context(closing(MessageKeyPairs()))
         return WebPushSender(
-            transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, new_key_pair=pairs
+            transport=transport, vapid=vapid, services=services, clock=self.clock, random=random, new_key_pair=pairs
         )
 
     def _transport(self, *origins: str, resources: ExitStack) -> Transport:

@@ -164,7 +164,9 @@ def send_progress(batches: Sequence[SendBatch]) -> SendProgress:
     )
 
 
-def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, chance: float) -> FailedAttempt | None:
+def failure_of(
+    attempt_state: AttemptState, receipt: Receipt, now: datetime, random_number: float
+) -> FailedAttempt | None:
     """Return what to record for a receipt; None if the alert was accepted.
 
     `attempt_state` is the state before this attempt.
@@ -179,20 +181,25 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
             return FailedAttempt(state=failed, outcome=AlertOutcome.REFUSED, reason=reason)
         case RetryAt(at=at, reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, max(at, now + RETRY_BACKOFF.delay(attempt_state.failures, chance)), reason
+                failed,
+                AlertOutcome.RETRY,
+                max(at, now + RETRY_BACKOFF.delay(attempt_state.failures, random_number)),
+                reason,
             )
         case Unknown(reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.UNKNOWN, now + RETRY_BACKOFF.delay(attempt_state.failures, chance), reason
+                failed, AlertOutcome.UNKNOWN, now + RETRY_BACKOFF.delay(attempt_state.failures, random_number), reason
             )
         case ConfigError(reason=reason, device_group=device_group) if device_group:
             # The provider works for other devices, so no breaker opens. Without counting, the retries would never end.
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(attempt_state.failures, chance), reason
+                failed, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(attempt_state.failures, random_number), reason
             )
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
-            return retry_or_give_up(attempt_state, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(0, chance), reason)
+            return retry_or_give_up(
+                attempt_state, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(0, random_number), reason
+            )
 
 
 def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:

@@ -109,8 +109,8 @@ class SubjectCache:
     def apply_published(self, burst: Burst) -> None:
         """Apply a burst from the burst stream, which may be late: the store may have a newer state.
 
-        The state is the newest known if this process has a state of the burst, or if every change since the burst
-        opened is in `recent_changes`. Otherwise a newer state may have come and been dropped, and never comes again.
+        A newer state reaches this process, too, if it has a state of the burst already. The same holds if every change
+        since the burst opened is in `recent_changes`. Otherwise a newer state may have come and been dropped.
         """
         is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - MAX_CLOCK_SKEW)
         self._apply(burst, is_newest=is_followed)

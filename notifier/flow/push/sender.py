@@ -41,7 +41,7 @@ class AlertSender:
     rate_limiters: Mapping[Platform, RateLimiter]
     device_registry: DeviceRegistry
     clock: Clock
-    chance: Callable[[], float]
+    random: Callable[[], float]
     """Returns a random number in [0, 1), which spreads the retries."""
     metrics: Metrics
 
@@ -124,7 +124,7 @@ class AlertSender:
                 attempt.state, AlertOutcome.HELD, until, CIRCUIT_OPEN_REASON
             )
         else:
-            failure = failure_of(attempt.state, receipt, now, self.chance())
+            failure = failure_of(attempt.state, receipt, now, self.random())
         platform = attempt.device.platform
         self.metrics.receipts.labels(platform, failure.outcome if failure else ACCEPTED_OUTCOME).inc()
         # Measure only first attempts of alerts that are not late: waiting for retries or quiet hours is no latency.

@@ -46,7 +46,7 @@ _MAX_TIMESTAMP_DIGITS = 15
 """Maximum digits of a timestamp in milliseconds since 1970. Longer numbers are ignored."""
 
 
-def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
+def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of APNs.
 
     Without a readable body, the status alone decides. A status that Apple does not use comes from an intermediary. It
@@ -62,7 +62,7 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
         return ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS.get(reason, 'Apple rejects the sender.')}")
     # Apple does not document Retry-After, but the header is honored if present.
     if reason in RETRYABLE_REASONS or reply.status == 429 or reply.status >= 500:
-        retry_at = retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
+        retry_at = retry_after_time(reply.headers, now) or soon_with_jitter(now, random_number)
         return RetryAt(at=retry_at, reason=reason, is_device_only=reason == DEVICE_LIMIT_REASON)
     if reply.status in _INVALID_REQUEST_STATUSES:
         return PayloadError(reason=reason)

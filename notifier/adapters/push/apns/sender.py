@@ -10,9 +10,9 @@ from hashlib import blake2s
 from notifier.adapters.push.apns.provider_token import ProviderTokens
 from notifier.adapters.push.apns.responses import is_expired, receipt_of
 from notifier.adapters.push.requests import (
-    Chance,
     DeviceReceipt,
     PushRequest,
+    RandomSource,
     receipt_without_reply,
     send_requests,
     shortened_to_fit,
@@ -95,7 +95,7 @@ class ApnsSender:
     transport: Transport
     tokens: ProviderTokens
     clock: Clock
-    chance: Chance
+    random: RandomSource
     topics: frozenset[str] = frozenset()
     """Apps that the key may send to; empty allows any.
 
@@ -162,8 +162,8 @@ class _ApnsRequests:
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
         now = self.sender.clock.now()
         if isinstance(answer, NoReply):
-            return receipt_without_reply(answer, now, self.sender.chance())
-        receipt = receipt_of(answer, now, self.sender.chance())
+            return receipt_without_reply(answer, now, self.sender.random())
+        receipt = receipt_of(answer, now, self.sender.random())
         self.sender.suspects.record(request.device, receipt, now)
         return receipt
 

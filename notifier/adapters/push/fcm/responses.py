@@ -50,7 +50,7 @@ is missing, an iPhone's error must not stop the alerts of Android devices.
 """
 
 
-def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
+def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of FCM.
 
     The first of these decides: FCM's error code, the code of google.rpc, the status. A status that Google does not use
@@ -67,7 +67,7 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
         reason = f"{code}: {CONFIGURATION_ERRORS.get(code, 'Google rejects the sender.')}"
         return ConfigError(reason=reason, device_group=DEVICE_GROUPS.get(code, ""))
     if reply.status == 429 or reply.status >= 500:
-        default_time = now + QUOTA_RETRY_DELAY if reply.status == 429 else soon_with_jitter(now, chance)
+        default_time = now + QUOTA_RETRY_DELAY if reply.status == 429 else soon_with_jitter(now, random_number)
         is_device_quota = reply.status == 429 and _is_device_quota(error)
         return RetryAt(
             at=retry_after_time(reply.headers, now) or default_time, reason=code, is_device_only=is_device_quota

@@ -9,9 +9,9 @@ from typing import Protocol
 from notifier.adapters.push.fcm.responses import is_unauthenticated, receipt_of
 from notifier.adapters.push.fcm.service_account import ServiceAccount
 from notifier.adapters.push.requests import (
-    Chance,
     DeviceReceipt,
     PushRequest,
+    RandomSource,
     receipt_without_reply,
     send_requests,
     shortened_to_fit,
@@ -40,7 +40,7 @@ class TokenTransport(Transport, Protocol):
     def clock(self) -> Clock: ...
 
     @property
-    def chance(self) -> Chance: ...
+    def random(self) -> RandomSource: ...
 
     def ensure(self) -> Receipt | None:
         """Ensure that there is a token; call before building requests.
@@ -97,11 +97,11 @@ class _FcmRequests:
         return False
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
-        now, chance = self.sender.transport.clock.now(), self.sender.transport.chance()
+        now, random_number = self.sender.transport.clock.now(), self.sender.transport.random()
         return (
-            receipt_without_reply(answer, now, chance)
+            receipt_without_reply(answer, now, random_number)
             if isinstance(answer, NoReply)
-            else receipt_of(answer, now, chance)
+            else receipt_of(answer, now, random_number)
         )
 
     def _body(self, language: str) -> bytes:

@@ -37,12 +37,12 @@ _MAX_SEARCHED_BYTES = 4096
 """Bytes of a response that are searched. Real responses are short."""
 
 
-def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, chance: float) -> Receipt:
+def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of the push service at `origin`, and record it in the key's reputation."""
     if 200 <= reply.status < 300:
         reputation.on_accepted(origin)
         return Accepted()
-    reason, retry_at = _reason(reply), retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
+    reason, retry_at = _reason(reply), retry_after_time(reply.headers, now) or soon_with_jitter(now, random_number)
     match reply.status:
         case 401 | 403:
             return _refused(reason, origin, reputation, retry_at)

@@ -10,7 +10,7 @@ from notifier.ports.push import Reply
 from tests.support.examples import NOON
 
 SOON = NOON + timedelta(seconds=15)
-"""Retry time for a chance of 0.5."""
+"""Retry time for a random number of 0.5."""
 
 
 def read(status: int, reason: str = "", **headers: str) -> Receipt:

@@ -128,4 +128,4 @@ def test_message_rejected_by_library_names_only_the_field(firebase: ByFirebaseAd
 
 def test_invalid_service_account_is_rejected() -> None:
     with pytest.raises(BadSetting, match="is not valid JSON"):
-        FirebaseAdminTransport.open(b"?", clock=ManualClock(), chance=lambda: 0.0)
+        FirebaseAdminTransport.open(b"?", clock=ManualClock(), random=lambda: 0.0)

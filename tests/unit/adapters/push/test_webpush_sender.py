@@ -169,8 +169,8 @@ def test_rate_limited_browser_is_retried_at_the_stated_time(world: World, manner
 @every_service
 def test_retries_after_503_are_spread(world: World, manner: RefusalDialect) -> None:
     world.script(ProviderScript(down=FaultWindow(duration=HOUR)), manner)
-    chances = iter([0.0, 0.999])
-    world.sender = replace(world.sender, chance=lambda: next(chances))
+    random_numbers = iter([0.0, 0.999])
+    world.sender = replace(world.sender, random=lambda: next(random_numbers))
     receipts = world.send(device(world.browser(manner)), device(world.browser(manner), 2))
     assert [receipt.at for receipt in receipts if isinstance(receipt, RetryAt)] == [
         NOON + 10 * SECOND,
