@@ -49,13 +49,13 @@ def recipient_totals(
         slice_ = slice_state.slice
         if slice_.step is not Step.ROWS:
             continue
-        people = _snapshot_recipients(by_shard, slice_)
+        recipients = _snapshot_recipients(by_shard, slice_)
         if slice_state.final_entry:
             is_dead = slice_state.final_entry.fact is Fact.DEAD
-            ended[State(str(slice_state.final_entry.fact))] += people if is_dead else slice_state.final_entry.people
+            ended[State(str(slice_state.final_entry.fact))] += recipients if is_dead else slice_state.final_entry.people
             continue
         is_parked = slice_state.state(now, throttle_ids=throttle_ids) is State.PARKED
-        unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += people
+        unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += recipients
     return RecipientTotals(
         expected=sum(counts.expected for counts in by_shard.values()),
         delivered=ended[State.DONE],
