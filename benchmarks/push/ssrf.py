@@ -137,7 +137,7 @@ def redirected(alert_: Alert, port: int) -> Iterator[str]:
 def _sender(transport: Http2Transport, services: PushServices) -> WebPushSender:
     clock = SystemClock()
     return WebPushSender(
-        transport=transport, vapid=development.fake_vapid(), services=services, clock=clock, chance=random.random
+        transport=transport, vapid=development.fake_vapid(), services=services, clock=clock, random=random.random
     )
 
 

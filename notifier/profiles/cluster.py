@@ -234,7 +234,7 @@ class ClusterProfile:
             platforms=configured_platforms(push_providers),
             clock=clock,
             nonces=nonces,
-            chance=random,
+            random=random,
         )
         return versioned(ports)
 

@@ -215,7 +215,7 @@ class EmbeddedProfile:
             platforms=configured_platforms(push_providers),
             clock=clock,
             nonces=nonces,
-            chance=random,
+            random=random,
         )
         return versioned(ports)
 

@@ -18,7 +18,7 @@ from notifier.devkit.fake_providers.devices import fixture_address, member_of
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.alert import build_test_alert
 from notifier.domain.push.device import Device
-from notifier.domain.push.receipt import Accepted, DropToken
+from notifier.domain.push.receipt import Accepted, DropDevice
 from notifier.profiles.push_providers import providers
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, until
@@ -63,7 +63,7 @@ def test_fake_prints_its_url_and_counts_alerts(tmp_path: Path) -> None:
     assert first == ready_facts
     assert ready_facts["setting"] == f"NOTIFIER_PUSH_APNS_FAKE={ready_facts['url']}"
     accepted = {member for member, receipt in receipts.items() if isinstance(receipt, Accepted)}
-    dropped = {member for member, receipt in receipts.items() if isinstance(receipt, DropToken)}
+    dropped = {member for member, receipt in receipts.items() if isinstance(receipt, DropDevice)}
     assert (accepted | dropped, bool(accepted), bool(dropped)) == (set(receipts), True, True)
     assert {member_of(json.loads(line)["to"]) for line in out.read_text().splitlines()} == accepted
     assert last["responses"] == {"Accepted": len(accepted), "Unregistered": len(dropped)}

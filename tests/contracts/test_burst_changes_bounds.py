@@ -16,7 +16,7 @@ from notifier.adapters.sqlite.stores.burst_changes import MAX_KEPT_CHANGES, Sqli
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
-from notifier.ports.inbox_versions import FEED_CLOCK_SKEW
+from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from tests.contracts.feed_follower import Follower
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START, ManualClock
@@ -44,7 +44,7 @@ def feed_of(cluster: Cluster, clock: ManualClock) -> CassandraBurstChanges:
     return CassandraBurstChanges(AsyncQueries(cluster), clock, UuidNonces())
 
 
-@pytest.mark.parametrize("offset", [FEED_CLOCK_SKEW, -FEED_CLOCK_SKEW])
+@pytest.mark.parametrize("offset", [MAX_CLOCK_SKEW, -MAX_CLOCK_SKEW])
 def test_follower_reads_writes_by_another_clock(cluster: Cluster, offset: timedelta) -> None:
     own_clock, other_clock = ManualClock(), ManualClock(START + offset)
     follower, bursts = Follower(feed_of(cluster, own_clock)), CassandraBursts(cluster, other_clock)
@@ -73,7 +73,7 @@ def test_slow_row_is_written_again(cluster: Cluster) -> None:
     clock = ManualClock()
     follower = Follower(feed_of(cluster, clock))
     # The write begins this long before the follower does, by a clock that is also late.
-    slow = SlowWrites(timedelta(0), LATE, timedelta(0), start=START - LATE - FEED_CLOCK_SKEW)
+    slow = SlowWrites(timedelta(0), LATE, timedelta(0), start=START - LATE - MAX_CLOCK_SKEW)
     CassandraBursts(cluster, slow).write([burst()], [])
     clock.advance(MOMENT)
     assert follower.read() == [burst()]
@@ -100,7 +100,7 @@ def test_position_is_rejected_after_clock_was_set_back(cluster: Cluster) -> None
     clock = ManualClock()
     changes = feed_of(cluster, clock)
     position = run(changes.begin())
-    clock.advance(-FEED_CLOCK_SKEW)
+    clock.advance(-MAX_CLOCK_SKEW)
     assert run(changes.after(position)) is not None
     clock.advance(-MOMENT)
     assert run(changes.after(position)) is None

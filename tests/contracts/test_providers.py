@@ -11,7 +11,7 @@ import pytest
 from notifier.domain.ids import UserId
 from notifier.domain.push.alert import Alert, burst_alert, summary_alert
 from notifier.domain.push.device import Device
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.ports.push import NoReply, Reply
 from tests.contracts.providers import PROVIDERS_WITHOUT_WIRE, WIRE_PROVIDERS, ProviderCase, WireProviderCase
 from tests.support.contract_examples import NOVA, ORION, burst
@@ -114,7 +114,7 @@ def test_each_device_gets_one_receipt_whatever_happens_to_others(wired: WireProv
     assert Counter(device for device, _ in results) == dict.fromkeys(devices, 1)
     kinds = Counter(type(receipt) for _, receipt in results)
     retried = 10 * len(wired.silences_in_batch)  # all except a post that may have arrived
-    assert kinds == {Accepted: 20, DropToken: 10, RetryAt: retried, PayloadError: 10, ConfigError: 10, Unknown: 10}
+    assert kinds == {Accepted: 20, DropDevice: 10, RetryAt: retried, PayloadError: 10, ConfigError: 10, Unknown: 10}
 
 
 def test_devices_are_taken_only_while_there_is_room(wired: WireProviderCase) -> None:
@@ -137,7 +137,7 @@ def test_unregistered_device_is_dropped_as_of_providers_time(wired: WireProvider
     since = wired.clock.now() - timedelta(days=2)
     wired.answer_all(wired.replies.unregistered(since))
     [receipt] = receipts_of(wired, FIRST, wired.device(1))
-    assert isinstance(receipt, DropToken)
+    assert isinstance(receipt, DropDevice)
     assert receipt.at == (since if wired.replies.gives_time else None)
     assert receipt.reason
 

@@ -8,7 +8,7 @@ from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.circuit_breaker import BreakerSettings
 from notifier.domain.push.device import MAX_DEVICES
 from notifier.domain.push.device_address import KNOWN_HOSTS
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 from tests.docs.pages import Page
 from tests.support.examples import NOON
@@ -17,7 +17,7 @@ PAGE = Page("docs/push-web.md")
 PIPELINE = Page("docs/push.md")
 RECEIPTS: dict[type[Receipt], str] = {
     Accepted: "accepted",
-    DropToken: "drop token",
+    DropDevice: "drop device",
     RetryAt: "retry",
     PayloadError: "payload error",
     ConfigError: "config error",

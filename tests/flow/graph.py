@@ -12,7 +12,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.upstream.graph_changes import FollowAction, GraphChange, GraphRecord, Rebuild, shard_key
+from notifier.domain.upstream.graph_changes import FollowAction, FollowChange, GraphRecord, Rebuild, shard_key
 from notifier.domain.users.account_preferences import ACCOUNT_PREFERENCE_SETS, AccountPreferencesChange
 from notifier.domain.users.subject_preferences import (
     ALWAYS,
@@ -85,7 +85,7 @@ class Graph:
     def change_follow(
         self, follower: str, deed: FollowAction = FollowAction.FOLLOW, *, of: UserId = NOVA, sequence: int = 0
     ) -> Logged:
-        change = GraphChange(
+        change = FollowChange(
             id=EventId("graph", str(len(self.records))),
             follower=UserId(follower),
             followed=of,

@@ -71,7 +71,7 @@ def new_line(**options: timedelta) -> Line:
     server = stack.enter_context(serving(asked))
     account = service_account(server.origin + urlsplit(TOKEN_URI).path)
     admin = FirebaseAdminTransport.open(
-        account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **options
+        account, clock=SystemClock(), random=lambda: 0.0, origin=server.origin, **options
     )
     # google-auth always signs for this audience, whatever the account's file says.
     token_endpoint = TokenEndpoint(
@@ -106,6 +106,6 @@ def by_firebase_admin(max_concurrent: int = 1, connection: Line | None = None) -
         provider_clock=provider_clock,
         fake=fake,
         wire=wire,
-        sender=FcmSender(tokens=tokens),
+        sender=FcmSender(transport=tokens),
         line=connection,
     )

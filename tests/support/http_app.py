@@ -168,7 +168,7 @@ class MemoryBackend:
             platforms=[Platform.FCM],
             clock=clock,
             nonces=CountedNonces(),
-            chance=lambda: 0.5,
+            random=lambda: 0.5,
         )
         self.metrics = Metrics()
         self.ports = versioned(self.adapt_ports(ports))

@@ -60,7 +60,7 @@ class World:
             vapid=vapid(),
             services=PushServices(),
             clock=self.clock,
-            chance=lambda: 0.5,
+            random=lambda: 0.5,
             new_key_pair=lambda: MessageKeyPair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1())),
             random_bytes=same_salt,
         )

@@ -95,7 +95,7 @@ def apple(*, script: ProviderScript | None = None, ahead: timedelta = timedelta(
     )
     wire = Wire(fake.answer)
     key = AppleKey.read(pem(apple_key()), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID)
-    sender = ApnsSender(transport=wire, tokens=ProviderTokens(key), clock=clock, chance=lambda: 0.0)
+    sender = ApnsSender(transport=wire, tokens=ProviderTokens(key), clock=clock, random=lambda: 0.0)
     return Apple(clock=clock, provider_clock=provider_clock, fake=fake, wire=wire, sender=sender)
 
 
@@ -114,7 +114,7 @@ def google(*, script: ProviderScript | None = None, ahead: timedelta = timedelta
         project=GOOGLE_PROJECT, token_endpoint=token_endpoint, clock=provider_clock, script=script or ProviderScript()
     )
     wire = Wire(fake.answer)
-    sender = FcmSender(tokens=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))
+    sender = FcmSender(transport=AccessTokens(account=account(), transport=wire, clock=clock, random=lambda: 0.0))
     return Google(clock=clock, provider_clock=provider_clock, fake=fake, wire=wire, sender=sender)
 
 

@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import Bits, contains, no_members
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import Backoff
 
 MAX_ALERT_ATTEMPTS = 3
@@ -168,7 +168,9 @@ def send_progress(batches: Sequence[SendBatch]) -> SendProgress:
     )
 
 
-def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, chance: float) -> FailedAttempt | None:
+def failure_of(
+    attempt_state: AttemptState, receipt: Receipt, now: datetime, random_number: float
+) -> FailedAttempt | None:
     """Return what to record for a receipt; None if the alert was accepted.
 
     `attempt_state` is the state before this attempt.
@@ -177,7 +179,7 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
     match receipt:
         case Accepted():
             return None
-        case DropToken(reason=reason):
+        case DropDevice(reason=reason):
             return FailedAttempt(state=failed, outcome=AlertOutcome.DROPPED, reason=reason)
         case PayloadError(reason=reason):
             return FailedAttempt(state=failed, outcome=AlertOutcome.REFUSED, reason=reason)
@@ -185,21 +187,29 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
             return retry_or_give_up(
                 failed,
                 AlertOutcome.RETRY,
-                max(at, now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, chance)),
+                max(at, now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, random_number)),
                 reason,
             )
         case Unknown(reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.UNKNOWN, now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, chance), reason
+                failed,
+                AlertOutcome.UNKNOWN,
+                now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, random_number),
+                reason,
             )
         case ConfigError(reason=reason, device_group=device_group) if device_group:
             # The provider works for other devices, so no breaker opens. Without counting, the retries would never end.
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, chance), reason
+                failed,
+                AlertOutcome.RETRY,
+                now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, random_number),
+                reason,
             )
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
-            return retry_or_give_up(attempt_state, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(0, chance), reason)
+            return retry_or_give_up(
+                attempt_state, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(0, random_number), reason
+            )
 
 
 def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:

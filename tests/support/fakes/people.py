@@ -21,7 +21,7 @@ from notifier.domain.users.account_preferences import (
 from notifier.domain.users.subject_preferences import (
     ALWAYS,
     NEVER,
-    BlockMute,
+    MemberBlockMutes,
     PreferenceChange,
     PreferencePatch,
     SubjectPreference,
@@ -61,7 +61,7 @@ class MemoryPeople:
         """Latest change of each field."""
         self.account_changes: dict[Member, dict[str, AccountPreferencesChange]] = defaultdict(dict)
         """Latest account-wide change of each field."""
-        self.mutes: dict[tuple[int, Subject], BlockMute] = {}
+        self.mutes: dict[tuple[int, Subject], MemberBlockMutes] = {}
         self._seen_at: dict[Member, datetime] = {}
         self._newer: dict[Member, set[BurstKey]] = defaultdict(set)
         self._marks: dict[Member, dict[BurstKey, Mark]] = defaultdict(dict)

@@ -44,7 +44,7 @@ def test_externally_run_fake_is_used_and_not_replaced(fakes: str) -> None:
 
 def test_demo_has_its_own_fake_for_every_provider() -> None:
     push = Settings.read(EXTERNAL | {"NOTIFIER_PUSH_FAKES": "off"}).push.with_all_faked
-    assert all(push.is_faked(platform) and not push.settings_for(platform).fake for platform in Platform)
+    assert all(push.uses_fake(platform) and not push.settings_for(platform).fake for platform in Platform)
 
 
 def test_commands_use_the_push_settings_of_running_service(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_commands_use_the_push_settings_of_running_service(tmp_path: Path) -> No
     fakes.write_settings()
     push = Settings.read({"NOTIFIER_DATA": str(tmp_path)}).push
     assert (push.fcm.fake, push.web.fake, push.apns.fake) == (EXTERNAL_URL, "http://127.0.0.1:9100", "")
-    assert (push.apns.key, push.apns.key_id, push.is_real(Platform.APNS)) == (
+    assert (push.apns.key, push.apns.key_id, push.uses_real_provider(Platform.APNS)) == (
         str(Path.cwd() / key),
         "ABC123DEFG",
         True,

@@ -356,7 +356,7 @@ def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
         return AlertState.PENDING, State.PLANNED, None
     if slice_state.is_deferred(case.now):
         return AlertState.DEFERRED, ExplainRule.SLICE_DEFERRED, slice_state.deferred_until
-    return AlertState.PENDING, slice_state.state(case.now, throttles=case.throttles), None
+    return AlertState.PENDING, slice_state.state(case.now, throttle_ids=case.throttles), None
 
 
 def _slice_state(case: ExplainedCase, platform: Platform) -> SliceState | None:

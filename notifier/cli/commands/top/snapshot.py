@@ -168,7 +168,7 @@ def _unfinished(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[Unfinished
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
             followers=progress[key].plan.followers,
-            bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttles=throttles, now=snapshot.at)],
+            bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttle_ids=throttles, now=snapshot.at)],
         )
         for key in keys
         if key in progress and not progress[key].is_finished

@@ -1,4 +1,4 @@
-"""Retry times from Retry-After headers and from chance."""
+"""Retry times from Retry-After headers and from random numbers."""
 
 from datetime import timedelta
 
