@@ -11,8 +11,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, FeedPosition
-from tests.contracts.feed_follower import Follower
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.change_feed_reader import Follower
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 

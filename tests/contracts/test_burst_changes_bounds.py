@@ -17,7 +17,7 @@ from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.inbox_versions import FEED_CLOCK_SKEW
-from tests.contracts.feed_follower import Follower
+from tests.contracts.change_feed_reader import Follower
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START, ManualClock
 

@@ -13,7 +13,7 @@ from notifier.domain.users.account_preferences import (
 from notifier.domain.users.subject_preferences import BlockMute, PreferenceChange, SubjectPreference, preference_sets
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.users import Pair
-from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 
 class MemoryUserBlocks:

@@ -29,7 +29,6 @@ from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryVersion
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
-from tests.support.fakes.people import MemoryPeople
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.push import (
     MemoryCircuitReport,
@@ -47,6 +46,7 @@ from tests.support.fakes.user_preferences import (
     MemorySubjectPreferences,
     MemoryUserBlocks,
 )
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 
 class WatchedLog(MemoryEventLog):

@@ -17,7 +17,7 @@ from notifier.domain.bursts.sequencer import Head, advance
 from notifier.domain.delivery.plan import FollowerCounts, Plan, make_plan
 from notifier.domain.errors import Poison
 from notifier.domain.upstream.validation import checked_mention_event
-from tests.support.examples import EVE, NOON, OF_NOVA, SELF_NOVA, burst, mention, numbered
+from tests.support.domain_examples import EVE, NOON, OF_NOVA, SELF_NOVA, burst, mention, numbered
 
 PARIS = ZoneInfo("Europe/Paris")
 

@@ -20,7 +20,7 @@ from notifier.flow.live.stream import (
     visibility_fingerprint,
 )
 from tests.contracts.pull_backends import NOON, NOVA, burst
-from tests.support.examples import ADA, BOB
+from tests.support.domain_examples import ADA, BOB
 
 SINCE = NOON
 LATER = burst(1)

@@ -18,7 +18,7 @@ from notifier.domain.bursts.sequencer import (
     with_late_bursts_restamped,
 )
 from notifier.domain.ids import POLICIES, UserId
-from tests.support.examples import (
+from tests.support.domain_examples import (
     ADA,
     BOB,
     EVE,
