@@ -34,13 +34,13 @@ from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryThrottles
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
 from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
 from tests.support.fakes.push import MemorySendLog
 from tests.support.fakes.retractions import MemoryErasureTargets
+from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

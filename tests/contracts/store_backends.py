@@ -47,12 +47,12 @@ from notifier.ports.users import AccountPreferencesStore, People, Preferences, S
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryViewerLapses
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.push import MemoryPushSuppressions
 from tests.support.fakes.retractions import MemoryRetractions
+from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.user_preferences import (
     MemoryAccountPreferences,
     MemoryPreferences,

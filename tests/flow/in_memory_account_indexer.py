@@ -18,8 +18,8 @@ from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.event_log import MemoryEventLog
+from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 
 SHARDS = range(4)
 

@@ -20,7 +20,7 @@ from notifier.ports.directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryActivity, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases
-from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.user_directory import MemoryDirectory
 
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE

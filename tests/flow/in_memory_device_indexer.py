@@ -20,9 +20,9 @@ from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.retractions import MemoryRetractions
+from tests.support.fakes.user_directory import MemoryDirectory
 
 PEOPLE = {"ada": Member(7), "bea": Member(9), "cleo": Member(3 * SHARD_MEMBERS + 5)}
 """The first two share a shard's bitmap; the third is in a shard of another writer."""

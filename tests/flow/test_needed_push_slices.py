@@ -20,10 +20,10 @@ from notifier.ports.audience import ShardBitmap
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
+from tests.support.fakes.user_directory import MemoryDirectory
 
 VIP, ACTIVE, LATE, DORMANT = 1, 2, 3, 4
 SETS: Mapping[SetKind, Iterable[int]] = {

@@ -20,8 +20,8 @@ from notifier.ports.inbox import InboxPosition
 from tests.support.domain_examples import burst
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
+from tests.support.fakes.user_directory import MemoryDirectory
 from tests.support.fakes.viewer_facts import MemoryPeople
 from tests.support.simulator.inbox_visits import run_sync
 

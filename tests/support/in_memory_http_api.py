@@ -48,12 +48,11 @@ from tests.support.example_event import event
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
-from tests.support.fakes.cache import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.disposable_state import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.inbox_versions import (
@@ -75,6 +74,7 @@ from tests.support.fakes.push import (
     MemorySendLog,
 )
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
+from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.user_preferences import (
     MemoryAccountPreferences,
     MemoryPreferences,

@@ -27,7 +27,6 @@ from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from tests.support.fakes.audience import MemoryActivity, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, CountedNonces, ManualClock
-from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import (
     MemoryBurstChanges,
@@ -39,6 +38,7 @@ from tests.support.fakes.inbox_versions import (
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.pull_index import MemoryPullIndex
+from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.user_preferences import MemoryPreferences
 from tests.support.fakes.viewer_facts import MemoryPeople
 from tests.support.simulator.inbox_visits import run_sync

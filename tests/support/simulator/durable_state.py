@@ -17,12 +17,16 @@ from tests.support.fakes.audience import (
     MemoryMemberSets,
 )
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
-from tests.support.fakes.cache import MemoryBacklogReport, MemoryBackpressure, MemoryRecentEvents, MemoryTokenBuckets
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.disposable_state import (
+    MemoryBacklogReport,
+    MemoryBackpressure,
+    MemoryRecentEvents,
+    MemoryTokenBuckets,
+)
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
@@ -40,6 +44,7 @@ from tests.support.fakes.push import (
     MemorySendLog,
 )
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
+from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.user_preferences import (
     MemoryAccountPreferences,
     MemoryPreferences,

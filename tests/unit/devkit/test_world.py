@@ -36,7 +36,7 @@ from notifier.domain.push.device_address import web_subscription
 from tests.support.fakes.audience import MemoryActiveSets, MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.user_directory import MemoryDirectory
 from tests.support.fakes.user_preferences import MemorySubjectPreferences
 from tests.support.fakes.viewer_facts import MemoryPeople
 

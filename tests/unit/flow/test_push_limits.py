@@ -14,8 +14,8 @@ from notifier.flow.push.frequency_caps import MAX_REMEMBERED_MEMBERS, FrequencyC
 from notifier.flow.push.rate_limiter import LOCAL_LIMIT_DIVISOR, RateLimiter, Slowdown
 from notifier.metrics import Metrics
 from tests.support.domain_examples import MINUTE, SECOND, burst
-from tests.support.fakes.cache import MemoryBackpressure
 from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.disposable_state import MemoryBackpressure
 from tests.support.fakes.push import MemoryFrequencyCaps, MemoryInboxLatencyReport, MemoryProviderRates
 
 ZOE, ADA = Member(1), Member(2)

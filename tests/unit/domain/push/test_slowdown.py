@@ -9,8 +9,8 @@ from notifier.domain.push.rate_limit import MIN_SLOWDOWN, SLOW_INBOX_LATENCY, ST
 from notifier.flow.push.rate_limiter import Slowdown
 from notifier.metrics import Metrics
 from tests.support.domain_examples import SECOND
-from tests.support.fakes.cache import MemoryBackpressure
 from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.disposable_state import MemoryBackpressure
 from tests.support.fakes.push import MemoryInboxLatencyReport
 
 
