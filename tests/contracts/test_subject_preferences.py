@@ -21,7 +21,7 @@ from notifier.domain.users.subject_preferences import (
     SubjectPreference,
     Volume,
 )
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 

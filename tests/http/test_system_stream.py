@@ -9,8 +9,8 @@ from litestar import Litestar
 
 from notifier.api.background.overview import MAX_OVERVIEW_STREAMS, OverviewStreamLimit, SharedSnapshots, SnapshotStream
 from notifier.api.event_stream import KEEP_ALIVE, EventStream
-from tests.http.listening_client import WAIT_LIMIT, OpenStream, ScriptedReader, _scope, frozen_sleep
-from tests.support.http_app import SERVICE_KEY, MemoryBackend
+from tests.http.live_stream_client import WAIT_LIMIT, OpenStream, ScriptedReader, _scope, frozen_sleep
+from tests.support.in_memory_http_api import SERVICE_KEY, MemoryBackend
 
 SCOPE = cast(Any, _scope({}))
 

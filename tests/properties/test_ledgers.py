@@ -10,7 +10,7 @@ from notifier.domain.delivery.accounting import recipient_totals
 from notifier.domain.delivery.ledger import Fact, State, burst_progress, fact_rank
 from notifier.domain.delivery.slice import Step
 from tests.properties.ledger_strategies import SECONDS, THROTTLES, BurstRecords, burst_records
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 HOLDING_THROTTLES = st.sets(st.sampled_from(THROTTLES))
 

@@ -18,9 +18,9 @@ from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.examples import NOON
+from tests.support.alert_sender_builders import Google, Wire
+from tests.support.domain_examples import NOON
 from tests.support.fakes.clock import ManualClock
-from tests.support.push_builders import Google, Wire
 from tests.support.push_credentials import (
     GOOGLE_EMAIL,
     GOOGLE_KEY_ID,

@@ -18,9 +18,9 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.examples import NOON
+from tests.support.alert_sender_builders import AGO, ALERT, Wire, sent
+from tests.support.domain_examples import NOON
 from tests.support.fakes.clock import ManualClock
-from tests.support.push_builders import AGO, ALERT, Wire, sent
 from tests.support.push_credentials import apple_key, pem
 
 ORIGINS = {

@@ -18,7 +18,7 @@ from notifier.domain.users.subject_preferences import (
 )
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.users import Pair
-from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 
 class MemoryUserBlocks:

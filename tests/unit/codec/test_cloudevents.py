@@ -17,7 +17,7 @@ from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.upstream.graph_changes import FollowAction, FollowChange
 from notifier.domain.upstream.validation import checked_mention_event, id_problem
 from notifier.domain.users.user_blocks import UserBlockChange
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 DATA: Mapping[str, object] = {"tweet": "t1", "author": "ada", "mentions": ["nova"], "text": "hi", "protected": True}
 

@@ -28,8 +28,8 @@ from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider
 from notifier.profiles.push_providers import HTTP2_LIMITS, describe_credentials, providers, require_credentials
+from tests.support.certificate_authority import Authority
 from tests.support.push_credentials import pem, service_account
-from tests.support.test_ca import Authority
 
 NOW = datetime.now(UTC)
 AGO = NOW - timedelta(days=1)

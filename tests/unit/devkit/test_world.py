@@ -36,9 +36,9 @@ from notifier.domain.push.device_address import web_subscription
 from tests.support.fakes.audience import MemoryActiveSets, MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryDirectory
-from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.user_directory import MemoryDirectory
 from tests.support.fakes.user_preferences import MemorySubjectPreferences
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)
 NOON = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)

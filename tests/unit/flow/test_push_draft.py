@@ -23,7 +23,7 @@ from notifier.domain.push.send_log import (
 )
 from notifier.domain.push.shard_state import ShardState
 from notifier.domain.timing import LATE_AFTER
-from tests.support.examples import HOUR, NOON, SECOND, burst
+from tests.support.domain_examples import HOUR, NOON, SECOND, burst
 
 SENDING = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.FCM)
 LATE = NOON + LATE_AFTER + SECOND

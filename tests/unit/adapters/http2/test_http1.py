@@ -17,7 +17,7 @@ from notifier.adapters.http2.frames import PREFACE, SETTINGS
 from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.test_ca import Authority
+from tests.support.certificate_authority import Authority
 
 REQUEST = b"POST /send HTTP/1.1\r\nHost: push.example\r\nTTL: 60\r\nContent-Length: 4\r\n\r\nbody"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"

@@ -7,7 +7,7 @@ import pytest
 from notifier.adapters.push.apns.responses import CONFIGURATION_ERRORS, receipt_of
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 SOON = NOON + timedelta(seconds=15)
 """Retry time for a random number of 0.5."""

@@ -9,7 +9,7 @@ import pytest
 from notifier.adapters.push.fcm.responses import receipt_of
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"

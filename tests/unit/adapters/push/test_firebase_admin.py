@@ -13,10 +13,10 @@ from notifier.domain.push.alert import Alert, summary_alert
 from notifier.domain.push.device import FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt, Unknown
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.examples import NOON, burst
+from tests.support.alert_sender_builders import ALERT, android, device, installation, sent
+from tests.support.domain_examples import NOON, burst
 from tests.support.fakes.clock import ManualClock
 from tests.support.firebase_process import ByFirebaseAdmin, by_firebase_admin, new_line
-from tests.support.push_builders import ALERT, android, device, installation, sent
 
 UNAUTHENTICATED = Reply(status=401, body=b'{"error":{"status":"UNAUTHENTICATED"}}')
 DEVICES = [android(number) for number in range(40)]

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from notifier.adapters.push.webpush.ssrf_guard import guarded
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted, DropDevice, RetryAt
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 from tests.support.push_browsers import ResolvingTransport, World, device
 
 

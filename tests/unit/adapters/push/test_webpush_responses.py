@@ -13,7 +13,7 @@ from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.device import MAX_DEVICES
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
-from tests.support.examples import NOON, SECOND
+from tests.support.domain_examples import NOON, SECOND
 
 GOOGLE, APPLE = "https://fcm.googleapis.com:443", "https://web.push.apple.com:443"
 MISMATCH = (

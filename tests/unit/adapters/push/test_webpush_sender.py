@@ -17,9 +17,9 @@ from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, RetryAt, Unknown
 from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
 from notifier.ports.push import NoReply, Post, Provider
-from tests.support.examples import HOUR, MINUTE, NOON, SECOND, burst
+from tests.support.alert_sender_builders import ALERT
+from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND, burst
 from tests.support.push_browsers import World, device, vapid
-from tests.support.push_builders import ALERT
 
 every_service = pytest.mark.parametrize("manner", list(RefusalDialect))
 

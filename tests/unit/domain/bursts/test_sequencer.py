@@ -19,7 +19,7 @@ from notifier.domain.bursts.sequencer import (
 )
 from notifier.domain.ids import POLICIES, UserId
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
-from tests.support.examples import (
+from tests.support.domain_examples import (
     ADA,
     BOB,
     EVE,

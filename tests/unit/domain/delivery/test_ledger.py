@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry, SliceState, State, burst_progress
 from notifier.domain.delivery.slice import Step
-from tests.support.examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
+from tests.support.domain_examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
 
 P1 = slice_of(Tier.P1)
 QUEUED = entry(P1, Fact.DISPATCHED, n=1)

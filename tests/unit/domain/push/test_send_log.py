@@ -19,7 +19,7 @@ from notifier.domain.push.send_log import (
     is_retry_window_over,
     retry_or_give_up,
 )
-from tests.support.examples import HOUR, MINUTE, NOON, SECOND
+from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND
 
 NEW = AttemptState(device=DeviceId("d"), member=Member(7), first_at=NOON)
 LATE = NOON + 3 * HOUR
