@@ -11,7 +11,7 @@ from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Figure, Spread, worst_at_most
 from notifier.devkit.check.finding import at_most, no_errors
 from tests.support.browser.chromium import chromium
-from tests.support.browser.page import StormTimes, without_inbox
+from tests.support.browser.inbox_page import StormTimes, without_inbox
 from tests.support.demo_process import Demo
 
 FRESH_S, AGAIN_S = 10.0, 6.0

@@ -13,7 +13,7 @@ from notifier.domain.ids import Kind, Subject, UserId
 from tests.support.browser.chromium import chromium
 
 if TYPE_CHECKING:
-    from tests.support.browser.page import InboxPage
+    from tests.support.browser.inbox_page import InboxPage
 
 VISIBLE_S = 1.0
 ROUNDS, ROUNDS_QUICK = 30, 10
@@ -25,7 +25,7 @@ WORLD = World(universe=2_000, followers=2_000, celebrities=1, seed=1)
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     executable = chromium()
     from tests.support.browser.chromium import headless, visit
-    from tests.support.browser.page import InboxPage
+    from tests.support.browser.inbox_page import InboxPage
 
     with staged(folder / "seeing", WORLD, tell=tell, threshold=1, collapse="0") as stage:
         token = stage.token(_follower(stage))

@@ -21,9 +21,9 @@ from workers.slice_runner import POOLS, Handler, Runner
 class StrictAckRequest(Request):  # type: ignore[misc]  # Celery has no types
     """A task request that raises an error when its acknowledgement fails. The worker then reconnects.
 
-    Celery's own request only logs the failure, and its task keeps counting as unacknowledged. Only one task may be
-    unacknowledged, so the worker receives no more. This happened in three of ten trials in which the broker died
-    between a task and its acknowledgement.
+    Celery's own request only logs the failure, and its task keeps counting against the prefetch limit of its queue.
+    With a limit of one task, the worker receives no more from that queue. This happened in three of ten trials in which
+    the broker died between a task and its acknowledgement.
     """
 
     acknowledged: bool
@@ -77,11 +77,11 @@ def run(
     watchdog = Watchdog(beat, max_silence)
     runner = Runner(handler_factory(watchdog.beat, _is_stopping))
 
-    def work(slice_: str) -> None:
+    def work(slice_name: str) -> None:
         # Celery still delivers prefetched tasks while the process stops.
         if _is_stopping():
             raise Reject(requeue=True)
-        runner(slice_)  # Celery does not get the result, which is in the ledger.
+        runner(slice_name)  # Celery does not get the result, which is in the ledger.
 
     app.task(work, name=app.main, Request=StrictAckRequest)
     app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watchdog.beat)

@@ -20,7 +20,7 @@ from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
 from notifier.devkit.check.check_inboxes import InboxCheck
 from notifier.devkit.check.check_run import Report
-from notifier.devkit.check.check_store import StoreCheck, is_drained
+from notifier.devkit.check.check_store import StoreCheck, poll_drained
 from notifier.devkit.check.expected_result import ExpectedResult
 from notifier.devkit.check.mention_storm import SOURCE, Storm, Tweet, tweets
 from notifier.devkit.check.notifier_instance import Engines, Instance, engines, migrate_patiently
@@ -133,7 +133,7 @@ class Stage:
         Then return all differences from the expected result, for all storms so far.
         """
         waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLE_TIMEOUT_SECONDS
-        while not is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
+        while not poll_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
             if time.monotonic() > deadline:
                 unfinished = self.ports.ledger.unfinished_bursts()
                 return [f"{len(waiting)} events without bursts, {len(unfinished)} unfinished bursts"]

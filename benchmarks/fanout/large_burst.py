@@ -109,7 +109,7 @@ def _enrol_vips(stage: FanoutStage) -> None:
             for shard, bits in enumerate(vips)
             for block in range(SHARD_BLOCKS)
         )
-        ports.directory.enrol([Enrolled(user=name, member=Member(stage.world.star_member(0) + 1 + i))])
+        ports.directory.enrol([Enrolled(user=name, member=Member(stage.world.celebrity_member(0) + 1 + i))])
 
 
 def _isolation(stage: FanoutStage) -> tuple[float, float, int]:

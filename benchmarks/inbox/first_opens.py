@@ -11,7 +11,7 @@ from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
 from benchmarks.rounds import Figure
 from notifier.devkit.check.check_run import Report
-from notifier.flow.inbox.subject_positions import CLOCK_SKEW
+from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 
 ROUNDS, ROUNDS_QUICK = 4, 2
 USERS, USERS_QUICK = 400, 200
@@ -20,7 +20,7 @@ OTHER_USERS = 2_000
 """Users who open before. A process that has served other users knows most of the accounts that a new user follows."""
 TIMEOUT_SECONDS = 60.0
 """Time limit for the opens of a round."""
-FOLLOW_SECONDS = CLOCK_SKEW.total_seconds() + 1
+FOLLOW_SECONDS = MAX_CLOCK_SKEW.total_seconds() + 1
 STORE_CALLS = 3.0
 """Round trips to the store per first open."""
 LIMITS = {"redis": {"embedded": None, "cluster": 0.15}, "store": {"embedded": None, "cluster": 0.05}}

@@ -70,20 +70,20 @@ def apns(place: Place, transport: Transport) -> Provider:
     key = AppleKey.read(pem(apple_key()), key_id=APPLE_KEY_ID, team_id=APPLE_TEAM_ID)
     origins = dict.fromkeys(ApnsEnvironment, place.origin)
     return ApnsSender(
-        transport=transport, tokens=ProviderTokens(key), clock=clock, chance=random.random, origins=origins
+        transport=transport, tokens=ProviderTokens(key), clock=clock, random=random.random, origins=origins
     )
 
 
 def fcm(place: Place, transport: Transport) -> Provider:
     account = ServiceAccount.read(service_account(f"{place.origin}/token"))
-    tokens = AccessTokens(account=account, transport=transport, clock=clock, chance=random.random)
-    return FcmSender(tokens=tokens, origin=place.origin)
+    tokens = AccessTokens(account=account, transport=transport, clock=clock, random=random.random)
+    return FcmSender(transport=tokens, origin=place.origin)
 
 
 def web(place: Place, transport: Transport) -> Provider:
     vapid = Vapid.read(pem(apple_key()), subject=SUBJECT)
     services = PushServices(loopback=True, production=False)
-    return WebPushSender(transport=transport, vapid=vapid, services=services, clock=clock, chance=random.random)
+    return WebPushSender(transport=transport, vapid=vapid, services=services, clock=clock, random=random.random)
 
 
 def iphone(number: int, place: Place) -> Address:
@@ -101,7 +101,10 @@ def browser(number: int, place: Place) -> Address:
 
 @cache
 def subscriptions() -> Sequence[WebSubscription]:
-    made = (Browser(endpoint="", private=private(n), secret=bytes([n] * 16), key="") for n in range(BROWSERS))
+    made = (
+        Browser(endpoint="", private=private(n), secret=bytes([n] * 16), application_server_key="")
+        for n in range(BROWSERS)
+    )
     return [browser_.subscription for browser_ in made]
 
 

@@ -144,6 +144,6 @@ class SimulatedEvening:
 def _ports(state: DurableState) -> Ports:
     """Return the simulator's fakes as ports, matched by name."""
     ports: dict[str, Any] = {port.name: getattr(state, port.name, None) for port in fields(Ports)}
-    ports |= {"recent_bursts": state.bursts, "chance": lambda: 0.5}
+    ports |= {"recent_bursts": state.bursts, "random": lambda: 0.5}
     ports |= {"providers": {Platform.FCM: state.phones}, "platforms": [Platform.FCM]}
     return Ports(**ports)

@@ -14,8 +14,8 @@ from benchmarks.push.our_senders import LIMITS, Place, alert, answers, devices, 
 from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.check.finding import at_most
+from tests.support.certificate_authority import Authority
 from tests.support.http2_process import server_process
-from tests.support.test_ca import Authority
 
 ROUNDS, ROUNDS_QUICK = 7, 3
 """Counted rounds, after one warm-up round."""

@@ -141,7 +141,7 @@ def _sender(transport: Http2Transport, services: PushServices) -> WebPushSender:
         vapid=public_test_credentials.fake_vapid(),
         services=services,
         clock=clock,
-        chance=random.random,
+        random=random.random,
     )
 
 

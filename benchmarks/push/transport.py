@@ -18,8 +18,8 @@ from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.check.finding import at_least, at_most
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.ports.push import Post, Reply
+from tests.support.certificate_authority import Authority
 from tests.support.http2_process import ServerProcess, server_process
-from tests.support.test_ca import Authority
 
 SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3

@@ -73,21 +73,23 @@ def require_schema(settings: Settings) -> None:
         profile.close()
 
 
-def system_of(profile: Profile, settings: Settings, role: str, metrics: Metrics | None = None) -> System:
-    """Build the system of one role, with a unique owner name."""
+def system_of(profile: Profile, settings: Settings, process_name: str, metrics: Metrics | None = None) -> System:
+    """Build the system of one process, with a unique owner name."""
     profile.warm()
     metrics = metrics or Metrics()
     ports = profile.ports(metrics)
-    return build_system(ports=ports, settings=settings, metrics=metrics, owner=owner_name(role, ports.nonces.new()))
+    return build_system(
+        ports=ports, settings=settings, metrics=metrics, owner=owner_name(process_name, ports.nonces.new())
+    )
 
 
 def overview_of(ports: Ports, settings: Settings) -> Overview:
     return build_overview(build_system(ports=ports, settings=settings, metrics=Metrics(), owner="nobody"))
 
 
-def owner_name(role: str, nonce: str) -> str:
+def owner_name(process_name: str, nonce: str) -> str:
     """Return the name of this process in leases and claims: readable, and unique because of the nonce."""
-    return f"{role}-{os.getpid()}-{nonce}"
+    return f"{process_name}-{os.getpid()}-{nonce}"
 
 
 def require_folder(data: Path) -> None:

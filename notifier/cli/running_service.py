@@ -31,11 +31,11 @@ class Ready:
     url: str
     service_key: str
     pids: Mapping[str, int]
-    """Process id by role, including `up` and `valkey`."""
+    """Process id by process name, including `up` and `valkey`."""
     data: str
     version: str
     since: str = ""
-    """Start time of `up`, which survives every process that it replaces."""
+    """Time at which `up` started. It stays the same when a process is replaced."""
     insecure_dev: bool = False
     """Whether the service accepts requests from this machine without a key."""
 

@@ -13,7 +13,7 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.upstream.graph_changes import FollowAction, GraphChange
+from notifier.domain.upstream.graph_changes import FollowAction, FollowChange
 from notifier.domain.upstream.validation import (
     APPROVED_TYPE,
     BLOCKED_TYPE,
@@ -39,7 +39,7 @@ from notifier.domain.users.user_blocks import UserBlockChange
 
 # Events as upstream services write them. The type of an event determines its `data`.
 
-UpstreamEvent = Event | GraphChange | UserBlockChange | AccountChange | Sighting | Retraction
+UpstreamEvent = Event | FollowChange | UserBlockChange | AccountChange | Sighting | Retraction
 
 
 class _MentionData(msgspec.Struct):
@@ -116,7 +116,7 @@ class _Mentioned(_CloudEvent, tag=MENTIONED_TYPE):
 class _Followed(_CloudEvent, tag=FOLLOWED_TYPE):
     data: _FollowData
 
-    def checked(self, now: datetime) -> GraphChange:
+    def checked(self, now: datetime) -> FollowChange:
         return _checked_follow(self, FollowAction.FOLLOW, now)
 
 
@@ -127,7 +127,7 @@ class _Approved(_Followed, tag=APPROVED_TYPE):
 class _Unfollowed(_CloudEvent, tag=UNFOLLOWED_TYPE):
     data: _FollowData
 
-    def checked(self, now: datetime) -> GraphChange:
+    def checked(self, now: datetime) -> FollowChange:
         return _checked_follow(self, FollowAction.UNFOLLOW, now)
 
 
@@ -239,7 +239,7 @@ def _checked_author(cloud_event: _Protected | _Erased, cause: RetractionCause, n
     )
 
 
-def _checked_follow(cloud_event: _Followed | _Unfollowed, action: FollowAction, now: datetime) -> GraphChange:
+def _checked_follow(cloud_event: _Followed | _Unfollowed, action: FollowAction, now: datetime) -> FollowChange:
     return checked_follow_change(
         source=cloud_event.source,
         id=cloud_event.id,

@@ -276,7 +276,7 @@ def _packed_failure(failure: FailedAttempt) -> _Failure:
 
 
 def _packed_attempt(state: AttemptState) -> _AttemptState:
-    return _AttemptState(state.device, state.member, state.first_at, state.failures, state.covered_bursts)
+    return _AttemptState(state.device, state.member, state.first_at, state.failed_attempts, state.covered_bursts)
 
 
 def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
@@ -284,7 +284,7 @@ def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
         device=packed.device,
         member=packed.member,
         first_at=packed.first_at,
-        failures=packed.failures,
+        failed_attempts=packed.failures,
         covered_bursts=packed.covered_bursts,
     )
 

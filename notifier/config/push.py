@@ -239,7 +239,7 @@ class PushSettings:
             case Platform.WEB:
                 return self.web
 
-    def is_faked(self, platform: Platform) -> bool:
+    def uses_fake(self, platform: Platform) -> bool:
         """Return whether the platform's alerts go to a fake provider. While no fake runs, they are not sent."""
         return self.fakes == "on" or (self.fakes == "auto" and not self.settings_for(platform).is_configured)
 
@@ -268,7 +268,7 @@ class PushSettings:
             if value != entry.default and entry.key not in DEVELOPMENT_ONLY_KEYS
         )
 
-    def is_real(self, platform: Platform) -> bool:
+    def uses_real_provider(self, platform: Platform) -> bool:
         """Return whether the platform's alerts are sent to its provider, with real credentials."""
         return self.settings_for(platform).is_configured and self.fakes != "on"
 

@@ -30,7 +30,7 @@ class Backoff:
     """Upper limit of a delay, jitter included."""
     jitter: float = 0.0
 
-    def delay(self, failures: int, chance: float = 0.0) -> timedelta:
-        """Return the delay after this many earlier failures, counted from 0. `chance` is random, 0 <= chance < 1."""
+    def delay(self, failures: int, random_number: float = 0.0) -> timedelta:
+        """Return the delay after this many earlier failures, counted from 0. 0 <= `random_number` < 1."""
         step = min(self.longest / (1 + self.jitter), self.first * 2.0 ** min(max(failures, 0), 32))
-        return step * (1 + self.jitter * chance)
+        return step * (1 + self.jitter * random_number)

@@ -82,7 +82,7 @@ class Ports:
     """Platforms that alerts go to: those with a configured provider."""
     clock: Clock
     nonces: Nonces
-    chance: Callable[[], float]
+    random: Callable[[], float]
     """Returns a random number in [0, 1)."""
 
 

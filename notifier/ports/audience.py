@@ -36,7 +36,7 @@ class ActiveHours(Protocol):
         ...
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return by shard the members active in that hour, in one round trip. Empty shards are missing."""
+        """Return the members active in that hour, by shard, in one round trip. Empty shards are missing."""
         ...
 
     def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
@@ -69,11 +69,11 @@ class ActiveSets(Protocol):
     """
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return by shard the members of the set in `hour`: those with an entry whose last hour is `hour` or later."""
+        """Return the members of the set in `hour`, by shard: those with an entry whose last hour is `hour` or later."""
         ...
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return by shard the members of the stored entry with the last hour `hour`."""
+        """Return the members of the stored entry with the last hour `hour`, by shard."""
         ...
 
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:

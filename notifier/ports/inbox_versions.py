@@ -12,8 +12,6 @@ from notifier.ports.inbox import InboxPosition
 
 MAX_CHANGED_BURSTS = 5_000
 """Most changed bursts in one answer. Reading more costs more than filling a cache again."""
-FEED_CLOCK_SKEW = timedelta(seconds=3)
-"""Maximum difference between the clocks of a writer and a reader of the feed, in either direction."""
 
 
 class FeedPosition:
@@ -52,7 +50,7 @@ class BurstChanges(Protocol):
         """Return the changes since the position.
 
         Each write that returned before this call began is in this answer or an earlier one, if the clocks differ by no
-        more than FEED_CLOCK_SKEW. Return None if the position is too old, or more than MAX_CHANGED_BURSTS bursts
+        more than MAX_CLOCK_SKEW. Return None if the position is too old, or more than MAX_CHANGED_BURSTS bursts
         changed: the caller then clears its cache and begins again. After an error the same position may be used again.
         """
         ...

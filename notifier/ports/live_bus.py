@@ -33,10 +33,10 @@ LiveMessage = Burst | MissedUpdates | MarksChanged
 
 class LiveBus(Protocol):
     def publish(self, messages: Sequence[Burst | MissedUpdates]) -> None:
-        """Publish one message per item, in order, at a cost that does not depend on the number of listeners.
+        """Publish one message per item, in order. The caller's cost does not depend on the number of listeners.
 
-        Publish a burst only after it and its index entries are durable. Blocking. Raises CacheUnavailable; then each
-        message may or may not have been delivered.
+        Publish a burst only after it is durable in the store, and after the attempt to write it to the pull index.
+        Blocking. Raises CacheUnavailable; then each message may or may not have been delivered.
         """
         ...
 

@@ -32,7 +32,7 @@ class PushSuppressions(Protocol):
     """Reasons not to alert that arose since the audience snapshot, read for whole shards. Blocking."""
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
-        """Return by shard the followers, and former followers, of the subject who must not be alerted now.
+        """Return the followers and former followers of the subject who must not be alerted now, by shard.
 
         Members with deleted accounts are included. A member in quiet hours who is also suppressed for another reason
         counts as never alerted. The result says nothing about members who never followed: no snapshot contains them.

@@ -9,7 +9,7 @@ from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferences, AccountPreferencesChange
-from notifier.domain.users.subject_preferences import BlockMute, PreferenceChange, SubjectPreference
+from notifier.domain.users.subject_preferences import MemberBlockMutes, PreferenceChange, SubjectPreference
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark, Viewer
 
@@ -40,7 +40,7 @@ class People(Protocol):
         ...
 
     async def cached_member(self, user: UserId) -> Member | None:
-        """Return the member number according to the user's ID range, if this process has cached the range.
+        """Return the member number according to a cached directory entry for a range of ids (`IdRange`), if any.
 
         The call reads no store and proves nothing: the account may be deleted or may have another number. `open`
         verifies the number.
@@ -56,7 +56,7 @@ class People(Protocol):
         ...
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        """Move `seen_at` forward, never back, and add the newer bursts that were shown."""
+        """Move `seen_at` forward, never back, and mark as seen the bursts in `newer`, which opened after it."""
         ...
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None: ...
@@ -88,16 +88,19 @@ class SubjectPreferences(Protocol):
         """Apply each change; for each field of a pair the latest change wins, in whatever order the calls come."""
         ...
 
-    def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
+    def write_mutes(self, mutes: Iterable[MemberBlockMutes]) -> None:
         """Replace the mutes of each subject and block."""
         ...
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
-        """Return the preferences that the members set themselves; pairs without one are missing."""
+        """Return the members' own preferences, set or imported, without mutes of their block.
+
+        Pairs without one are missing.
+        """
         ...
 
     def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
-        """Return the members that muted the subject or set its volume, by set kind, empty sets included.
+        """Return the members that permanently muted the subject or set its volume, by set kind, empty sets included.
 
         The sets are computed from the stored changes and mutes.
         """

@@ -49,7 +49,7 @@ from notifier.adapters.cassandra import (
     require_schema,
 )
 from notifier.adapters.cassandra.driver.statements import prepare
-from notifier.adapters.celery import CeleryQueue, application, check_connection
+from notifier.adapters.celery import CeleryQueue, celery_app, check_connection
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
     RedisActiveHours,
@@ -234,7 +234,7 @@ class ClusterProfile:
             platforms=configured_platforms(push_providers),
             clock=clock,
             nonces=nonces,
-            chance=random,
+            random=random,
         )
         return versioned(ports)
 
@@ -259,8 +259,8 @@ class ClusterProfile:
     async def close_reads(self) -> None:
         await self._closing_async.aclose()
 
-    def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
-        return application(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
+    def celery_app(self, pool: Pool, metrics: Metrics | None = None) -> Any:
+        return celery_app(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def flush_redis(self) -> bool:
         """Return False: other systems may share this Redis."""

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from random import random
 from typing import Any
 
-from notifier.adapters.celery import CeleryQueue, application
+from notifier.adapters.celery import CeleryQueue, celery_app
 from notifier.adapters.redis import (
     RedisActiveHours,
     RedisActivity,
@@ -214,7 +214,7 @@ class EmbeddedProfile:
             platforms=configured_platforms(push_providers),
             clock=clock,
             nonces=nonces,
-            chance=random,
+            random=random,
         )
         return versioned(ports)
 
@@ -239,8 +239,8 @@ class EmbeddedProfile:
     async def close_reads(self) -> None:
         await self._closing_async.aclose()
 
-    def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
-        return application(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
+    def celery_app(self, pool: Pool, metrics: Metrics | None = None) -> Any:
+        return celery_app(broker_urls(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def flush_redis(self) -> bool:
         return flush_all(self._run_folder / "valkey")

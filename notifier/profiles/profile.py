@@ -110,7 +110,7 @@ class Profile(Protocol):
         """Close the connections that the read ports of this event loop opened."""
         ...
 
-    def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
+    def celery_app(self, pool: Pool, metrics: Metrics | None = None) -> Any:
         """Return the pool's Celery application, which a worker process runs. Does not connect yet."""
         ...
 

@@ -87,12 +87,12 @@ def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Plat
     Raises BadSetting.
     """
     for platform in platforms:
-        if push.is_real(platform):
+        if push.uses_real_provider(platform):
             describe_credentials(push, platform)
         if (
             platform is Platform.FCM
             and push.fcm.uses_google_library
-            and (push.is_real(platform) or push.is_faked(platform))
+            and (push.uses_real_provider(platform) or push.uses_fake(platform))
         ):
             _require_firebase_admin()
 
@@ -110,17 +110,19 @@ class _ProviderFactory:
     def problem(self) -> str:
         """Reason why the platform has no provider; empty if it has one."""
         platform_settings, setting = self.push.settings_for(self.platform), CREDENTIAL_SETTINGS[self.platform]
-        if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and platform_settings.fake):
+        if self.push.uses_real_provider(self.platform) or (
+            self.push.uses_fake(self.platform) and platform_settings.fake
+        ):
             return ""
         no_fake = f"no fake of {self.platform} is running; `notifier up` starts one"
         if platform_settings.is_configured:
             return f"{no_fake}."
         no_credentials = f"no credentials: {setting} is not set"
-        return f"{no_credentials}, and {no_fake}." if self.push.is_faked(self.platform) else f"{no_credentials}."
+        return f"{no_credentials}, and {no_fake}." if self.push.uses_fake(self.platform) else f"{no_credentials}."
 
     def __call__(self, resources: ExitStack) -> Provider:
         """Raises BadSetting."""
-        return self._real(resources) if self.push.is_real(self.platform) else self._faked(resources)
+        return self._real(resources) if self.push.uses_real_provider(self.platform) else self._faked(resources)
 
     def _real(self, resources: ExitStack) -> Provider:
         push = self.push
@@ -142,27 +144,29 @@ class _ProviderFactory:
 
     def _faked(self, resources: ExitStack) -> Provider:
         """Create the sender of the real provider, but with the fake's address and public test credentials."""
-        fake = self.push.settings_for(self.platform).fake
+        fake_origin = self.push.settings_for(self.platform).fake
         match self.platform:
             case Platform.APNS:
                 # Don't check topics: the app of the demo's devices is not among the configured ones.
                 return self._apns(
                     public_test_credentials.fake_apple_key(),
-                    dict.fromkeys(ApnsEnvironment, fake),
+                    dict.fromkeys(ApnsEnvironment, fake_origin),
                     resources,
                     is_topic_checked=False,
                 )
             case Platform.FCM if self.push.fcm.uses_google_library:
                 return self._fcm_by_firebase_admin(
-                    public_test_credentials.fake_service_account_file(fake + public_test_credentials.TOKEN_PATH),
-                    fake,
+                    public_test_credentials.fake_service_account_file(fake_origin + public_test_credentials.TOKEN_PATH),
+                    fake_origin,
                     resources,
                 )
             case Platform.FCM:
-                return self._fcm(public_test_credentials.fake_service_account(fake), fake, resources)
+                return self._fcm(public_test_credentials.fake_service_account(fake_origin), fake_origin, resources)
             case Platform.WEB:
                 services = replace(self.push.web.services, loopback=True, production=False)
-                rerouted = ReroutingTransport(transport=self._guarded_transport(services, resources), origin=fake)
+                rerouted = ReroutingTransport(
+                    transport=self._guarded_transport(services, resources), origin=fake_origin
+                )
                 return self._web(public_test_credentials.fake_vapid(), services, rerouted, resources)
 
     def _apns(
@@ -177,29 +181,29 @@ class _ProviderFactory:
             transport=self._transport(*origins.values(), resources=resources),
             tokens=ProviderTokens(key),
             clock=self.clock,
-            chance=random,
+            random=random,
             topics=self.push.apns.allowed_topics if is_topic_checked else frozenset(),
             origins=origins,
         )
 
     def _fcm(self, account: ServiceAccount, origin: str, resources: ExitStack) -> Provider:
         transport = self._transport(origin, account.token_origin, resources=resources)
-        tokens = AccessTokens(account=account, transport=transport, clock=self.clock, chance=random)
-        return FcmSender(tokens=tokens, origin=origin)
+        tokens = AccessTokens(account=account, transport=transport, clock=self.clock, random=random)
+        return FcmSender(transport=tokens, origin=origin)
 
     def _fcm_by_firebase_admin(self, account: bytes, origin: str, resources: ExitStack) -> Provider:
         """Raises BadSetting."""
         _require_firebase_admin()
         from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTransport
 
-        transport = FirebaseAdminTransport.open(account, clock=self.clock, chance=random, origin=origin)
+        transport = FirebaseAdminTransport.open(account, clock=self.clock, random=random, origin=origin)
         resources.callback(transport.close)
-        return FcmSender(tokens=transport, origin=origin)
+        return FcmSender(transport=transport, origin=origin)
 
     def _web(self, vapid: Vapid, services: PushServices, transport: Transport, resources: ExitStack) -> Provider:
         pairs = resources.enter_context(closing(MessageKeyPairs()))
         return WebPushSender(
-            transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, new_key_pair=pairs
+            transport=transport, vapid=vapid, services=services, clock=self.clock, random=random, new_key_pair=pairs
         )
 
     def _transport(self, *origins: str, resources: ExitStack) -> Transport:
@@ -208,7 +212,10 @@ class _ProviderFactory:
         return _close_with(Http2Transport(limits=self.limits, allow_plaintext=allow_plaintext), resources)
 
     def _guarded_transport(self, services: PushServices, resources: ExitStack) -> Transport:
-        """Create a transport that connects to public addresses only, because clients choose the endpoints."""
+        """Create a transport for endpoints that clients choose.
+
+        It connects only to public addresses, and to this machine if `services.loopback` allows it.
+        """
         resolver = guarded(resolve_addresses, services)
         return _close_with(
             Http2Transport(limits=self.limits, allow_plaintext=services.loopback, resolver=resolver), resources

@@ -52,7 +52,7 @@ def build_alert_sender(
         rate_limiters=rate_limiters,
         device_registry=build_device_registry(system),
         clock=ports.clock,
-        chance=ports.chance,
+        random=ports.random,
         metrics=system.metrics,
     )
 

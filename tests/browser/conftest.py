@@ -12,7 +12,7 @@ from tests.support.browser import chromium as installed
 from tests.support.browser.chromium import NoBrowser, headless
 from tests.support.browser.fake_inbox import Inbox, items
 from tests.support.browser.fake_server import serving
-from tests.support.browser.page import FakeInboxPage
+from tests.support.browser.inbox_page import FakeInboxPage
 
 PATIENCE = 20_000
 """Milliseconds; the longest that any step may take on a busy machine."""

@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from notifier.api.demo.traffic import STORM_SECONDS
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from tests.browser.demo import FOLLOWERS, SLOW, demo, visit
+from tests.browser.demo_process_and_visit import FOLLOWERS, SLOW, demo, visit
 from tests.support.browser.accessibility import violations
-from tests.support.browser.page import InboxPage
+from tests.support.browser.inbox_page import InboxPage
 from tests.support.browser.states import delivered
 from tests.support.browser.storm_watcher import TOOK
 

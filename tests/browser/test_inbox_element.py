@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.support.browser.accessibility import violations
 from tests.support.browser.fake_inbox import Inbox, digest, item, items
-from tests.support.browser.page import FakeInboxPage
+from tests.support.browser.inbox_page import FakeInboxPage
 
 NEVER_SEEN = (
     "import('/static/notifier-inbox/delays-and-limits.js')"

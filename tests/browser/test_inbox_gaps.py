@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support.browser.fake_inbox import Inbox, Item, item, items
-from tests.support.browser.page import FakeInboxPage
+from tests.support.browser.inbox_page import FakeInboxPage
 
 PAGE, GAP = "GET /v1/inbox", "GET /v1/subjects/mention%3Anova/bursts"
 FIRST_IN_VIEW = """(() => {

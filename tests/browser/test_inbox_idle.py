@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.page_clock import Clock, page_clock
 from tests.support.browser.fake_inbox import CLOSE, Inbox, item
-from tests.support.browser.page import FakeInboxPage
+from tests.support.browser.inbox_page import FakeInboxPage
 
 POLL_S = 30
 LONGEST_POLL_S = 38

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from tests.browser.demo import demo
-from tests.browser.served import FOLLOWERS, Served, Tab, active, tab
+from tests.browser.demo_process_and_visit import demo
+from tests.browser.inbox_tab_on_demo import FOLLOWERS, Served, Tab, active, tab
 
 PEOPLE = iter(active(10))
 SET_TIMING = (

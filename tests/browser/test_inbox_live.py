@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.support.browser.fake_inbox import CLOSE, Inbox, item, items
-from tests.support.browser.page import FakeInboxPage
+from tests.support.browser.inbox_page import FakeInboxPage
 
 SET_TIMING = "import('/static/notifier-inbox/delays-and-limits.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
 

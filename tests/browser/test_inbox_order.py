@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support.browser.fake_inbox import Inbox, items
-from tests.support.browser.page import FakeInboxPage
+from tests.support.browser.inbox_page import FakeInboxPage
 
 SET_TIMING = "import('/static/notifier-inbox/delays-and-limits.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
 NEVER_SEEN = SET_TIMING % "{ seen: 36_000_000 }"

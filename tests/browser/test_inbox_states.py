@@ -6,7 +6,7 @@ from playwright.sync_api import BrowserContext, Route, expect
 from benchmarks.demo_page import INBOX_WIDTHS, SCHEMES
 from tests.support.browser.accessibility import violations
 from tests.support.browser.fake_inbox import Inbox, item, items
-from tests.support.browser.page import FakeInboxPage
+from tests.support.browser.inbox_page import FakeInboxPage
 from tests.support.browser.states import inbox_states
 
 

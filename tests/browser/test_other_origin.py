@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from playwright.sync_api import Page, expect
 
 from notifier.cli import main
-from tests.cli.caller import calling
 from tests.cli.running import Running, start
-from tests.support.browser.page import SHOW
+from tests.cli.service_caller import calling
+from tests.support.browser.inbox_page import SHOW
 
 EMBEDDER = """<!doctype html>
 <html lang="en">

@@ -22,7 +22,7 @@ from notifier.domain.ids import UserId
 from notifier.flow.operations.overview import MAX_COUNTED_RECORDS, AudienceFreshness
 from notifier.ports.event_log import Record
 from tests.cli.conftest import Notifier
-from tests.cli.delivered import deliver_mention, sequence
+from tests.cli.in_process_delivery import deliver_mention, sequence
 from tests.support.fakes.clock import START
 
 

@@ -20,7 +20,7 @@ from notifier.cli.commands.throttle import selected_throttles
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from tests.cli.conftest import Notifier
-from tests.cli.delivered import deliver_mention
+from tests.cli.in_process_delivery import deliver_mention
 from tests.cli.terminal import run_all_in_terminal, run_in_terminal, without_colors
 from tests.repo.sources import ROOT
 

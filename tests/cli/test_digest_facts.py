@@ -16,8 +16,8 @@ from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCE
 from notifier.domain.users.digest import DigestSchedule, date_of, digest_key
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from tests.cli.reads import reads_of
-from tests.support.examples import burst
+from tests.cli.in_memory_read_ports import reads_of
+from tests.support.domain_examples import burst
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import LYRA, Stage
 from tests.support.simulator.inbox_visits import run_sync

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from notifier.cli.running_service import Ready
-from tests.cli.caller import Caller, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import STARTS_WITHIN, Running, is_running, start, until
+from tests.cli.service_caller import Caller, calling
 from tests.repo.sources import ROOT
 
 SIZE = "16m"

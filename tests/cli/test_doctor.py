@@ -30,7 +30,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.ports.event_log import DeadLetter
 from tests.cli.conftest import Notifier
-from tests.cli.delivered import deliver_mention
+from tests.cli.in_process_delivery import deliver_mention
 from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem
@@ -68,11 +68,13 @@ def test_failing_rule_of_tiers_is_reported_with_cause(folder: Path, notifier: No
     options = ("--followers", "900", "--universe", "1800", "--celebrities", "1")
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     deliver_mention(folder, "nova")
-    result = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "tests.flow.test_tiering:later"})
+    result = notifier(
+        "doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "tests.flow.test_custom_tier_rule:later"}
+    )
     assert result.exit_code == 1
     [line] = [line for line in result.output.splitlines() if "tier_rule" in line]
     assert line.startswith("fail  tier_rule")
-    assert "tests.flow.test_tiering:later: KeyError" in line
+    assert "tests.flow.test_custom_tier_rule:later: KeyError" in line
     passing = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "examples.tier_rule:generous"})
     assert (passing.exit_code, "examples.tier_rule:generous, tried on" in passing.output) == (0, True)
 

@@ -47,14 +47,14 @@ class Service:
     def sign(self, child: Child) -> None:
         until(lambda: child.pid is not None, GONE_WITHIN)
         assert child.pid is not None
-        PidFiles(folder=self.folder).write(child.role, child.pid)
+        PidFiles(folder=self.folder).write(child.name, child.pid)
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     first, second = (
-        Child(role="api", start=waiting_process),
-        Child(role="api-2", start=waiting_process, is_awaited=False),
+        Child(name="api", start=waiting_process),
+        Child(name="api-2", start=waiting_process, is_awaited=False),
     )
     running = Service(tmp_path, [first, second])
     yield running

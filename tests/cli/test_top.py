@@ -19,7 +19,7 @@ from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LimitKind
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from tests.cli.conftest import Notifier
-from tests.cli.delivered import deliver_mention
+from tests.cli.in_process_delivery import deliver_mention
 from tests.cli.terminal import run_in_terminal
 
 AT_ONCE = ("--once", "--every", "0.05")

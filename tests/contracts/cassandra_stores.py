@@ -37,8 +37,8 @@ from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
 from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Subject, UserId
-from tests.contracts.backends import Backend
-from tests.contracts.flow_stores import MOST_BLOCKERS, PreferenceWriter, Store
+from tests.contracts.small_port_backends import Backend
+from tests.contracts.store_backends import MOST_BLOCKERS, PreferenceWriter, Store
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.keyspace import patient_reader

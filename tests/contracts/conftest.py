@@ -9,11 +9,11 @@ import pytest
 from notifier.adapters.cassandra import CassandraAccess, Cluster
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.user_directory_cache import CachedDirectory
-from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
-from tests.contracts.flow_stores import Store, memory_store, sqlite_store
-from tests.contracts.logs import Logs, ManualLogs, in_kafka
-from tests.contracts.valkeys_fixture import valkeys, valkeys_servers
+from tests.contracts.event_log_backends import Logs, ManualLogs, in_kafka
+from tests.contracts.small_port_backends import Backend, in_memory, in_sqlite, migrated
+from tests.contracts.store_backends import Store, memory_store, sqlite_store
+from tests.contracts.valkey_cluster_fixture import valkeys, valkeys_servers
 from tests.support.fakes.clock import ManualClock
 from tests.support.keyspace import keyspace, truncated
 

@@ -14,7 +14,7 @@ from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.flow_stores import Store
+from tests.contracts.store_backends import Store
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.celery.app import application, queue_names
+from notifier.adapters.celery.app import celery_app, queue_names
 from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.domain.delivery.slice import Pool
 from tests.support.rabbitmq import USER, missing, names, server
@@ -27,7 +27,7 @@ class Rabbit:
     def wipe(self) -> None:
         """Delete all queues, as if the broker had lost its disk."""
         for pool, url in self.brokers.items():
-            with application(url, pool).connection_for_write() as connection:
+            with celery_app(url, pool).connection_for_write() as connection:
                 for name in queue_names(pool):
                     connection.default_channel.queue_delete(name)
 

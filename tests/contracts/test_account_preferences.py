@@ -20,7 +20,7 @@ from notifier.domain.users.account_preferences import (
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.fakes.clock import START
 
 MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)

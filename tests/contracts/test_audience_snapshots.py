@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import all_members, from_offsets, no_member
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR, AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, audience_snapshot
 from tests.support.fakes.clock import START
 

@@ -15,8 +15,8 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.disposable_state import BacklogReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.cache import MemoryBacklogReport
 from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.disposable_state import MemoryBacklogReport
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -12,8 +12,8 @@ from notifier.adapters.redis.disposable_state import RedisBackpressure
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.disposable_state import Backpressure
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.cache import MemoryBackpressure
 from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.disposable_state import MemoryBackpressure
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -8,7 +8,7 @@ from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.bursts import MentionOutcome
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 

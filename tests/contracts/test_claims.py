@@ -6,7 +6,7 @@ from datetime import timedelta
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Claim
 from notifier.domain.ids import BurstKey
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, slice_of
 
 SLICE = slice_of(BurstKey(NOVA, 1))

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.ids import BurstKey
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, plan
 from tests.support.fakes.clock import START
 

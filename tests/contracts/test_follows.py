@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_ME
 from notifier.domain.audience.follows import UNFOLLOWED, BlockFollows, Follow
 from notifier.domain.ids import Member, UserId
 from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 

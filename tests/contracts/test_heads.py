@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.token_bucket import TokenBucket
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 

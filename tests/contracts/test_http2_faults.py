@@ -13,7 +13,7 @@ import pytest
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.ports.push import NoReply, Post, Reply
 from tests.contracts.transports import PATIENT, SOON, Faulty, faulty
-from tests.support.test_ca import Authority
+from tests.support.certificate_authority import Authority
 
 Answers = dict[str, Reply | NoReply]
 """Answers by path."""

@@ -15,7 +15,7 @@ from notifier.domain.errors import BadSetting
 from notifier.ports.push import NoReply, Reply
 from tests.contracts.single_post import exchange_one, not_sent, port
 from tests.contracts.transports import RecordingHandler
-from tests.support.test_ca import Authority
+from tests.support.certificate_authority import Authority
 
 
 @contextmanager

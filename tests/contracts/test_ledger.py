@@ -9,7 +9,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, plan, slice_of
 from tests.support.fakes.clock import START
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import MENTIONS_STANDARD
-from tests.contracts.logs import Logs
-from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, is_empty, keys, partitions, poll
+from tests.contracts.event_log_backends import Logs
+from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, is_empty, keys, partitions, poll
 
 MANY = [Record(stream=STREAM, key="busy", value=bytes(1_000))] * 2_000
 """More records than a client prefetches from one partition."""

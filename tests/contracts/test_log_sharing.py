@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.errors import Unavailable
-from tests.contracts.logs import Logs
-from tests.contracts.reading import (
+from tests.contracts.event_log_backends import Logs
+from tests.contracts.event_log_steps import (
     ALL,
     KEYS,
     LEASE,

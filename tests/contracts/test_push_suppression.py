@@ -15,7 +15,6 @@ from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import may_push, may_push_after_quiet_hours
 from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.push_suppression_cases import (
     ACTIONS,
     ADA,
@@ -31,6 +30,7 @@ from tests.contracts.push_suppression_cases import (
     in_quiet_hours,
     suppressed,
 )
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from notifier.adapters.celery.app import PRODUCER_TIMEOUT, application, queue_names, redis_broker_urls
+from notifier.adapters.celery.app import PRODUCER_TIMEOUT, celery_app, queue_names, redis_broker_urls
 from notifier.adapters.celery.garbage_deleting_transport import TASK_NAME
 from notifier.adapters.celery.queue import MIN_TIMEOUT_SECONDS, OPEN_SECONDS, BrokerBreaker, CeleryQueue
 from notifier.domain.audience.tiers import Tier
@@ -80,7 +80,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 def take(url: str, pool: Pool) -> str | None:
     """Return the oldest task of highest priority, as Celery's worker would read it."""
-    with application(url, pool).connection_for_read() as connection:
+    with celery_app(url, pool).connection_for_read() as connection:
         channel = connection.default_channel
         responses = (channel.basic_get(name, no_ack=True) for name in queue_names(pool))
         response = next(filter(None, responses), None)
@@ -228,7 +228,7 @@ def test_rabbitmq_quorum_queue_keeps_confirmed_tasks_when_killed(rabbit: Rabbit)
     while depth_of(queue, Pool.P1) != 100:
         assert time.monotonic() < deadline, depth_of(queue, Pool.P1)
         time.sleep(0.05)
-    connection = application(rabbit.brokers[Pool.P1], Pool.P1).connection_for_read()
+    connection = celery_app(rabbit.brokers[Pool.P1], Pool.P1).connection_for_read()
     with connection, pytest.raises(connection.channel_errors, match="x-queue-type"):
         connection.default_channel.queue_declare(queue_names(Pool.P1)[0], durable=True, auto_delete=False)
     queue.close()

@@ -12,8 +12,8 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.disposable_state import RecentEvents
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.cache import MemoryRecentEvents
 from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.disposable_state import MemoryRecentEvents
 
 __all__ = ["valkey", "valkey_server"]
 

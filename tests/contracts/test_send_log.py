@@ -22,7 +22,7 @@ from notifier.domain.push.send_log import (
     SendLogKey,
     SilentReason,
 )
-from tests.contracts.backends import Backend
+from tests.contracts.small_port_backends import Backend
 from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 
@@ -39,7 +39,7 @@ ATTEMPT = AttemptState(
     device=DeviceId("d1"),
     member=Member(3 * 131_072 + 7),
     first_at=START + timedelta(microseconds=1),
-    failures=2,
+    failed_attempts=2,
     covered_bursts=5,
 )
 FAILED_ATTEMPTS = (

@@ -16,12 +16,12 @@ from notifier.domain.users.subject_preferences import (
     ALWAYS,
     NEVER,
     SUBJECT_PREFERENCE_SETS,
-    BlockMute,
+    MemberBlockMutes,
     PreferenceChange,
     SubjectPreference,
     Volume,
 )
-from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 
@@ -48,11 +48,11 @@ def preference(
     return SubjectPreference(subject=subject, member=MEMBER, at=at, volume=volume, visible_from=visible_from)
 
 
-def block_mute(*slots: int, subject: Subject = NOVA) -> BlockMute:
+def block_mute(*slots: int, subject: Subject = NOVA) -> MemberBlockMutes:
     bits = bytearray(BLOCK_BYTES)
     for slot in slots:
         bits[slot // 8] |= 1 << slot % 8
-    return BlockMute(subject=subject, block=MEMBER // BLOCK_MEMBERS, members=bytes(bits))
+    return MemberBlockMutes(subject=subject, block=MEMBER // BLOCK_MEMBERS, members=bytes(bits))
 
 
 def read(store: Store, member: Member = MEMBER) -> dict[Subject, SubjectPreference]:

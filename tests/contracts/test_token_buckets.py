@@ -13,8 +13,8 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.ports.disposable_state import TokenBuckets
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.cache import MemoryTokenBuckets
 from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.disposable_state import MemoryTokenBuckets
 
 __all__ = ["valkey", "valkey_server"]
 

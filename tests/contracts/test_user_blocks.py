@@ -13,7 +13,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.user_blocks import UserBlock, UserBlockChange
 from notifier.ports.user_directory import DirectoryEntry
-from tests.contracts.flow_stores import MOST_BLOCKERS, Store, reopened, user_block_change
+from tests.contracts.store_backends import MOST_BLOCKERS, Store, reopened, user_block_change
 from tests.support.fakes.clock import START
 
 ADA, EVE, BOB, KIM = (UserId(name) for name in ("ada", "eve", "bob", "kim"))

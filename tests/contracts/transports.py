@@ -10,8 +10,8 @@ from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply, Transport
+from tests.support.certificate_authority import Authority
 from tests.support.fakes.push import MemoryTransport
-from tests.support.test_ca import Authority
 
 SOON = Http2Limits(
     answer_timeout=timedelta(seconds=0.4),

@@ -13,12 +13,12 @@ from benchmarks.__main__ import bench
 from notifier.cli import main
 from notifier.cli.running_service import read_ready
 from notifier.devkit.check.notifier_instance import Instance
-from tests.cli.caller import calling
 from tests.cli.running import until
+from tests.cli.service_caller import calling
 from tests.docs.command_line import check_command
 from tests.docs.command_server import running_command_server
-from tests.docs.pages import PAGES, Page, our_commands
-from tests.docs.reader import Reader
+from tests.docs.document_pages import PAGES, Page, our_commands
+from tests.docs.page_command_runner import Reader
 from tests.repo.sources import ROOT
 
 TESTED_ELSEWHERE = {

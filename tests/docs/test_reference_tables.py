@@ -12,9 +12,9 @@ from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
 from notifier.metrics import Metrics
-from tests.docs.pages import PAGES, Page
+from tests.docs.document_pages import PAGES, Page
 from tests.repo.sources import ROOT
-from tests.support.http_app import MemoryBackend
+from tests.support.in_memory_http_api import MemoryBackend
 
 HTTP = Page("docs/http.md")
 OPERATIONS = Page("docs/operations.md")

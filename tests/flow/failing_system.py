@@ -14,8 +14,8 @@ from notifier.flow.inbox.viewer_cache import InboxAnswer
 from notifier.metrics import Metrics
 from notifier.ports.inbox import Timeline
 from notifier.ports.viewer_facts import People
-from tests.cli.reads import reads_of
-from tests.flow.inboxes import KIM, Processes, inbox_of
+from tests.cli.in_memory_read_ports import reads_of
+from tests.flow.two_api_processes import KIM, Processes, inbox_of
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 

@@ -15,9 +15,9 @@ from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import FirebaseToken
 from notifier.ports.audience import ShardBitmap
-from tests.flow.accounts import Registry
-from tests.flow.graph import Corrupt, Fuse
-from tests.flow.stalling import Stalling
+from tests.flow.in_memory_account_indexer import Registry
+from tests.flow.in_memory_graph_indexer import Corrupt, Fuse
+from tests.flow.port_with_callback import Stalling
 
 
 def test_vip_bitmap_follows_the_flags() -> None:

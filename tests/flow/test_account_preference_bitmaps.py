@@ -10,7 +10,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.audience import ShardBitmap
-from tests.flow.graph import Corrupt, Fuse, Graph, StallsBeforeWrite
+from tests.flow.in_memory_graph_indexer import Corrupt, Fuse, Graph, StallsBeforeWrite
 
 
 def test_account_preference_is_in_its_bitmap_and_in_no_other() -> None:

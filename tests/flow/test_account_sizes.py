@@ -8,7 +8,7 @@ from notifier.flow.intake.router import COUNTS_TTL, FollowerCountCache
 from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.bursts import MemoryHeads
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.user_directory import MemoryDirectory
 
 
 class CountedSets(MemoryMemberSets):

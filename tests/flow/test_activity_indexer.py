@@ -15,7 +15,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.flow.indexing.activity_indexer import ActivityIndexer
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.user_directory import DirectoryEntry
-from tests.flow.activity_world import HOUR, MINUTE, World
+from tests.flow.in_memory_activity_rollup import HOUR, MINUTE, World
 from tests.support.fakes.audience import MemoryActiveHours
 
 

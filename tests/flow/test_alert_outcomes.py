@@ -8,7 +8,7 @@ from notifier.domain.audience.bitmap import count
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId, FirebaseToken
-from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
@@ -70,7 +70,7 @@ def test_alert_without_a_receipt_is_resent_with_the_same_ids() -> None:
 
 def test_device_with_invalid_token_is_dropped() -> None:
     stage = Stage()
-    stage.state.phones.answers[phone(stage, "lee").id] = [DropToken(reason="UNREGISTERED")]
+    stage.state.phones.answers[phone(stage, "lee").id] = [DropDevice(reason="UNREGISTERED")]
     stage.mention("nova")
     stage.deliver()
     lee = Member(stage.population.people["lee"].member)
@@ -80,7 +80,7 @@ def test_device_with_invalid_token_is_dropped() -> None:
 def test_drop_from_before_a_registration_keeps_the_device() -> None:
     stage = Stage()
     old = phone(stage, "lee")
-    stage.state.phones.answers[old.id] = [DropToken(reason="410", at=old.registered_at - timedelta(hours=1))]
+    stage.state.phones.answers[old.id] = [DropDevice(reason="410", at=old.registered_at - timedelta(hours=1))]
     stage.mention("nova")
     stage.deliver()
     assert phone(stage, "lee") == old

@@ -14,7 +14,7 @@ from notifier.flow.sequencing.coordinator import MAX_CACHED_HEADS, Coordinator
 from notifier.ports.bursts import Heads
 from notifier.ports.event_log import Logged
 from notifier.wiring.sequencing import build_coordinator, build_publisher
-from tests.flow.stalling import Stalling
+from tests.flow.port_with_callback import Stalling
 from tests.support.failing_ports import FailingHeads, FailingPlans
 from tests.support.in_memory_system import NOVA, Stage
 

@@ -16,7 +16,7 @@ from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
 from notifier.ports.inbox import Timeline
-from tests.flow.inboxes import KIM, Processes, both_shown
+from tests.flow.two_api_processes import KIM, Processes, both_shown
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 

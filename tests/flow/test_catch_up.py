@@ -17,7 +17,7 @@ from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.visibility import Mark
 from notifier.ports.push import PushSuppression
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.retractions import delete
+from tests.flow.retraction_steps import delete
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 

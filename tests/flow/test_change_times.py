@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from notifier.flow.inbox import subject_positions as change_times
-from notifier.flow.inbox.subject_positions import CLOCK_SKEW, MAX_FEED_DELAY, ONE_MILLISECOND, ChangeTimes
+from notifier.flow.inbox.subject_positions import MAX_FEED_DELAY, ONE_MILLISECOND, ChangeTimes
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-MARGIN = CLOCK_SKEW + MAX_FEED_DELAY
+MARGIN = MAX_CLOCK_SKEW + MAX_FEED_DELAY
 NOVA, LYRA, ORION = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "lyra", "orion"))
 
 

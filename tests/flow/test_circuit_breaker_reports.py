@@ -21,7 +21,7 @@ from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
 from tests.flow.alert_counts import phone
 from tests.flow.test_catch_up import KIM, NIGHT, QUIET
-from tests.support.examples import MINUTE
+from tests.support.domain_examples import MINUTE
 from tests.support.failing_ports import FailingPort
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.push import MemoryCircuitReport

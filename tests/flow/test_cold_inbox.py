@@ -13,7 +13,7 @@ from notifier.flow.inbox.viewer_cache import viewer_scopes
 from notifier.ports.inbox import Timeline
 from notifier.ports.user_directory import DirectoryEntry
 from notifier.wiring.delivery import build_reconciler
-from tests.flow.inboxes import KIM, Processes
+from tests.flow.two_api_processes import KIM, Processes
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.population import SINCE

@@ -11,7 +11,7 @@ from notifier.concurrency_limits import Bulkhead, TooManyWaiting
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.flow.inbox.store_breaker import MAX_COLD_READS, NoDeadline, PageDeadline, new_cold_bulkhead
-from tests.flow.inboxes import KIM, both_shown
+from tests.flow.two_api_processes import KIM, both_shown
 from tests.support.simulator.inbox_visits import run_sync
 
 PATIENT = timedelta(minutes=1)

@@ -16,9 +16,9 @@ from notifier.domain.ids import UserId
 from notifier.domain.push.device import MAX_DEVICES
 from notifier.ports.audience import ShardBitmap
 from notifier.ports.user_directory import DirectoryEntry
-from tests.flow.device_world import PEOPLE, DeviceWorld
-from tests.flow.graph import Corrupt, Fuse
-from tests.flow.stalling import Stalling
+from tests.flow.in_memory_device_indexer import PEOPLE, DeviceWorld
+from tests.flow.in_memory_graph_indexer import Corrupt, Fuse
+from tests.flow.port_with_callback import Stalling
 
 
 def test_bitmap_has_exactly_the_users_with_devices() -> None:

@@ -16,8 +16,8 @@ from notifier.domain.push.device import (
     device_id,
 )
 from notifier.ports.event_log import Record
-from tests.flow.device_world import PEOPLE, DeviceWorld, address_of
-from tests.flow.graph import Fuse
+from tests.flow.in_memory_device_indexer import PEOPLE, DeviceWorld, address_of
+from tests.flow.in_memory_graph_indexer import Fuse
 
 ADA = PEOPLE["ada"]
 

@@ -19,7 +19,7 @@ from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition
 from tests.properties.test_digests import drifts
-from tests.support.examples import EVE, burst
+from tests.support.domain_examples import EVE, burst
 from tests.support.failing_ports import FailingPort
 from tests.support.fakes.clock import START
 from tests.support.fakes.inbox import MemoryTimeline

@@ -18,7 +18,7 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.graph_changes import FollowAction
 from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS, PreferencePatch
 from notifier.ports.audience import ShardBitmap
-from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Fuse, Graph
+from tests.flow.in_memory_graph_indexer import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Fuse, Graph
 from tests.support.fakes.audience import MemoryMemberSets
 
 

@@ -11,8 +11,8 @@ from notifier.domain.users.import_rows import AccountRow
 from notifier.flow.imports.importer import AccountImport, Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import ImportBatch
-from tests.flow.accounts import Registry
-from tests.flow.graph import Fuse, import_with_crashes
+from tests.flow.in_memory_account_indexer import Registry
+from tests.flow.in_memory_graph_indexer import Fuse, import_with_crashes
 from tests.support.fakes.imports import MemoryFollowRuns
 
 Flags = Mapping[str, bool]

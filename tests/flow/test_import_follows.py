@@ -15,7 +15,7 @@ from notifier.flow.imports.follower_import import FollowerImport
 from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import FollowEdges, NumberedFollowEdges
-from tests.flow.graph import LYRA, NOVA, Fuse, Graph
+from tests.flow.in_memory_graph_indexer import LYRA, NOVA, Fuse, Graph
 from tests.support.fakes.imports import MemoryFollowRuns
 
 Pair = tuple[str, str]

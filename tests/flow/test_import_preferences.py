@@ -14,7 +14,7 @@ from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.imports.importer import Import, PreferenceImport
 from notifier.ports.imports import ImportBatch
-from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
+from tests.flow.in_memory_graph_indexer import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
 from tests.flow.test_import_follows import IndexedLog
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.imports import MemoryFollowRuns

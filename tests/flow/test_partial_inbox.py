@@ -3,7 +3,7 @@
 from random import Random
 
 from tests.flow.failing_system import FailingSystem, key_of
-from tests.flow.inboxes import KIM
+from tests.flow.two_api_processes import KIM
 from tests.support.simulator.inbox_visits import run_sync
 
 

@@ -17,7 +17,7 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, PROTECTED_TYPE
 from notifier.flow.operations.preview import AccountPreview
 from notifier.wiring.operations import build_preview
-from tests.flow.retractions import delete
+from tests.flow.retraction_steps import delete
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 from tests.support.simulator.script import Changed
 

@@ -11,8 +11,8 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.validation import ERASED_TYPE, PROTECTED_TYPE
 from notifier.wiring.delivery import build_reconciler, build_slice_worker
 from notifier.wiring.sequencing import build_coordinator
-from tests.flow.retractions import burst, delete, delete_in_log_only, edit, names
-from tests.flow.stalling import Stalling
+from tests.flow.port_with_callback import Stalling
+from tests.flow.retraction_steps import burst, delete, delete_in_log_only, edit, names
 from tests.support.failing_ports import FailingBursts, FailingHeads
 from tests.support.in_memory_system import Stage
 

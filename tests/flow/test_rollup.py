@@ -12,7 +12,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.ports.user_directory import DirectoryEntry
-from tests.flow.activity_world import (
+from tests.flow.in_memory_activity_rollup import (
     DAILY,
     HOUR,
     MINUTE,

@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey
 from notifier.flow.push.catch_up import FIRST_READ_SIZE, SiblingBursts
-from tests.support.examples import BOB, HOUR, MINUTE, NOON, burst
+from tests.support.domain_examples import BOB, HOUR, MINUTE, NOON, burst
 from tests.support.fakes.bursts import MemoryBursts
 
 DAY = timedelta(hours=24)

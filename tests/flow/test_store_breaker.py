@@ -9,7 +9,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.flow.inbox.store_breaker import BREAKER_SETTINGS, StoreBreaker
 from notifier.ports.inbox_versions import BurstChanges
-from tests.flow.inboxes import Processes
+from tests.flow.two_api_processes import Processes
 from tests.support.in_memory_system import NOVA, Stage
 
 FAILURES, WAIT = BREAKER_SETTINGS.failures, BREAKER_SETTINGS.open_for

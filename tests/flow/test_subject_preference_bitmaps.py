@@ -11,7 +11,7 @@ from notifier.domain.ids import Kind, Subject
 from notifier.domain.upstream.graph_changes import FollowAction
 from notifier.domain.users.subject_preferences import ALWAYS, SUBJECT_PREFERENCE_SETS, PreferencePatch
 from notifier.ports.audience import ShardBitmap
-from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Graph, StallsBeforeWrite
+from tests.flow.in_memory_graph_indexer import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Graph, StallsBeforeWrite
 from tests.support.fakes.clock import START
 
 

@@ -14,7 +14,7 @@ from notifier.domain.push.alert import SummaryAlert
 from notifier.domain.push.send_log import SendBatch, SendLogKey, SilentReason
 from notifier.domain.timing import LATE_AFTER
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.quiet_hours import (
+from tests.flow.user_with_quiet_hours import (
     KIM,
     NIGHT,
     ORION,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from litestar.testing import TestClient
 
-from tests.support.http_app import Edge, MemoryBackend
+from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from litestar.testing import TestClient
 
 from notifier.api.auth.guards import demo_token
 from notifier.config import Settings
-from tests.support.http_app import MemoryBackend
+from tests.support.in_memory_http_api import MemoryBackend
 
 COLLAPSE, REFILL = timedelta(seconds=20), timedelta(seconds=60)
 """The values that `notifier demo` sets."""

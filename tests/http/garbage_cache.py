@@ -42,7 +42,7 @@ from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.clock import CountedNonces
 from tests.support.fakes.inbox_versions import MemoryViewerVersionReader
 from tests.support.fakes.pull_index import MemoryPullIndex
-from tests.support.http_app import Edge, MemoryBackend
+from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 REPORT_TTL = timedelta(hours=1)
 LONG_TIMEOUT = timedelta(seconds=15)

@@ -4,7 +4,7 @@ from typing import Any
 
 from litestar.testing import TestClient
 
-from tests.support.http_app import MemoryBackend
+from tests.support.in_memory_http_api import MemoryBackend
 
 
 def client_from(backend: MemoryBackend, address: str, host: str = "127.0.0.1:8080") -> TestClient[Any]:

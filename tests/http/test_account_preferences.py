@@ -14,7 +14,7 @@ from notifier.ports.audience import ShardBitmap
 from notifier.ports.event_log import Record
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 DEFAULTS = {
@@ -143,7 +143,7 @@ def deliver_burst(edge: Edge) -> tuple[dict[str, int], set[int], set[int]]:
 
 
 def test_account_volume_affects_the_inbox_before_it_is_indexed(edge: Edge) -> None:
-    """tests/browser/test_inbox_served.py measures on a real service how many seconds later fan-out follows."""
+    """tests/browser/test_inbox_on_real_service.py measures on a real service how many seconds later fan-out follows."""
     edge.mention()
     patch(edge, {"volume": "off"})
     assert shown_count(edge) == 0

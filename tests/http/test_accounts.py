@@ -7,7 +7,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import CHANGED_TYPE, SEEN_TYPE
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 
 def account(user: str, sequence: int, **flags: bool) -> dict[str, object]:

@@ -20,7 +20,7 @@ from notifier.ports.pull_index import NewestPositions, SubjectList, SubjectLists
 from tests.support.breakable_ports import BreakableActivity, PortErrors
 from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
-from tests.support.http_app import MemoryBackend
+from tests.support.in_memory_http_api import MemoryBackend
 
 HOUR = int(START.timestamp()) // 3600
 

@@ -18,7 +18,7 @@ from notifier.domain.ids import UserId
 from tests.http.problems import assert_problem
 from tests.http.remote_client import client_from
 from tests.support.example_event import event
-from tests.support.http_app import SECRET, SERVICE_KEY, Edge, MemoryBackend
+from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, Edge, MemoryBackend
 from tests.support.token_issuer import GOOD, FakeIssuer, ed, pem, rsa, signed_with_public_key
 
 Route = tuple[str, str]

@@ -13,7 +13,7 @@ from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.demo_client import COLLAPSE, HERE, demo_visitor
 from tests.http.problems import assert_problem
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 ACTIONS = [("POST", "/demo/storm"), ("POST", "/demo/pause"), ("DELETE", "/demo/pause"), ("POST", "/demo/kill")]
 ACTIONS += [("POST", "/demo/empty"), ("GET", "/demo/people"), ("GET", "/demo/phones"), ("GET", "/v1/system")]

@@ -23,7 +23,7 @@ from notifier.wiring.indexing import build_device_registry
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.threads import InlineThreads
-from tests.support.http_app import Edge, MemoryBackend
+from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 T = TypeVar("T")
 

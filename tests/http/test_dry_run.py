@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.upstream.validation import DELETED_TYPE
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 
 def dry_run(

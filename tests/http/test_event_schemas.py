@@ -16,8 +16,8 @@ from notifier.codec import read_batch, read_event
 from notifier.codec.cloudevents import BATCH_CONTENT_TYPE, SINGLE_CONTENT_TYPE
 from notifier.domain.errors import NotifierError
 from notifier.domain.upstream.validation import CHANGED_TYPE, EDITED_TYPE, MENTIONED_TYPE
-from tests.docs.pages import Page
-from tests.support.http_app import MemoryBackend
+from tests.docs.document_pages import Page
+from tests.support.in_memory_http_api import MemoryBackend
 
 NOW = datetime(2026, 1, 5, 13, tzinfo=UTC)
 NAMES = {"id", "source", "tweet", "author", "user", "follower", "followed", "blocker", "blocked"}

@@ -17,7 +17,7 @@ from notifier.flow.operations.event_status import MAX_SEARCHED_RECORDS
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 
 def test_unknown_event_is_not_found(edge: Edge) -> None:

@@ -9,7 +9,7 @@ from notifier.domain.errors import DiskFull, LogUnavailable
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 BATCH = "application/cloudevents-batch+json"
 

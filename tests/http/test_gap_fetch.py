@@ -12,10 +12,10 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from tests.http.problems import assert_problem
+from tests.support.domain_examples import burst
 from tests.support.example_event import event
-from tests.support.examples import burst
 from tests.support.fakes.clock import START
-from tests.support.http_app import Edge, MemoryBackend
+from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 U1, NOVA, BOB = UserId("u1"), UserId("nova"), UserId("bob")
 NOVA_MENTIONS, BOB_MENTIONS = Subject(Kind.MENTION, NOVA), Subject(Kind.MENTION, BOB)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 MARKS = "/v1/inbox/marks"
 BATCH = "application/cloudevents-batch+json"

@@ -9,7 +9,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.problems import assert_problem
 from tests.support.fakes.clock import START
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 SEEN, MARKS = "/v1/inbox/seen", "/v1/inbox/marks"
 

@@ -12,7 +12,7 @@ from tests.http.problems import assert_problem
 from tests.http.remote_client import client_from
 from tests.http.test_authorization import MATRIX, OPEN, SERVICE, STREAMS, USER
 from tests.support.example_event import event
-from tests.support.http_app import SERVICE_KEY, Edge, MemoryBackend
+from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend
 
 INSECURE = Settings(insecure_dev=True)
 USER_U1: Mapping[str, str] = {"Authorization": "User u1"}

@@ -18,7 +18,7 @@ from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
 from tests.http.problems import assert_problem
-from tests.support.http_app import SERVICE_KEY, Edge, MemoryBackend
+from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend
 from tests.support.token_issuer import (
     AUDIENCE,
     GOOD,

@@ -14,7 +14,7 @@ from notifier.config import RequestLimits, Settings
 from notifier.domain.errors import StoreUnavailable
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
-from tests.support.http_app import Edge, MemoryBackend
+from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 SEEN = "/v1/inbox/seen"
 

@@ -16,7 +16,7 @@ from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.threads import InlineThreads
-from tests.support.http_app import MemoryBackend
+from tests.support.in_memory_http_api import MemoryBackend
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -16,7 +16,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Device, FirebaseToken
 from notifier.ports.audience import ShardBitmap
 from tests.support.example_event import event
-from tests.support.http_app import Edge, MemoryBackend
+from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 SECRET_COUNT = 300
 """More than one byte can count, so no number keeps its length by chance."""

@@ -15,7 +15,7 @@ import pytest
 
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
-from tests.support.http_app import SERVICE_KEY, MemoryBackend
+from tests.support.in_memory_http_api import SERVICE_KEY, MemoryBackend
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE = {"Authorization": f"Bearer {SERVICE_KEY}"}
@@ -61,7 +61,7 @@ def test_refusals_are_problem_responses(url: str) -> None:
 
 def test_taken_port_is_reported_in_a_sentence(url: str) -> None:
     port = httpx.URL(url).port
-    command = [sys.executable, "-m", "tests.support.serve_app", "127.0.0.1", str(port)]
+    command = [sys.executable, "-m", "tests.support.serve_in_memory_api", "127.0.0.1", str(port)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
     assert result.returncode == 1
     assert result.stderr.startswith("port_taken: The port is taken by another program; choose another")
@@ -88,7 +88,7 @@ def test_sigterm_closes_connections_and_frees_the_port() -> None:
 
 @contextmanager
 def running_server(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = [sys.executable, "-m", "tests.support.serve_app", host, str(port)]
+    command = [sys.executable, "-m", "tests.support.serve_in_memory_api", host, str(port)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:

@@ -37,7 +37,7 @@ from notifier.domain.upstream.validation import (
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
-from tests.support.http_app import Edge, MemoryBackend
+from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 ONE, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
 

@@ -7,7 +7,7 @@ import pytest
 from notifier.api.routes.static import MEDIA_TYPES, static_files
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 
 def expected_lines(path: Path) -> list[str]:

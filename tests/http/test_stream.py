@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.live.hub import MAX_FACTS_AGE
 from notifier.flow.live.stream_events import MAX_QUEUED_BURSTS
-from tests.http.listening_client import LiveBackend, OpenStream, event_types, run_live
+from tests.http.live_stream_client import LiveBackend, OpenStream, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 BURST_WINDOW = timedelta(minutes=2)

@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.live.hub import MAX_FACTS_AGE
-from tests.http.listening_client import LiveBackend, event_types, run_live
+from tests.http.live_stream_client import LiveBackend, event_types, run_live
 from tests.support.fakes.clock import START
 
 U1 = UserId("u1")

@@ -10,8 +10,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.live.hub import HEARTBEAT_INTERVAL, MAX_FACTS_AGE, MAX_STREAMS_PER_USER
 from notifier.flow.live.stream_events import MAX_QUEUED_BURSTS
-from tests.http.listening_client import LiveBackend, SlowBursts, event_types, run_live
-from tests.support.http_app import SERVICE_KEY
+from tests.http.live_stream_client import LiveBackend, SlowBursts, event_types, run_live
+from tests.support.in_memory_http_api import SERVICE_KEY
 
 U1 = UserId("u1")
 BURST_WINDOW = timedelta(minutes=2)

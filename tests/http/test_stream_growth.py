@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from notifier.flow.sequencing.live_publisher import MAX_BUFFERED_UPDATES, LivePublisher
 from notifier.metrics import Metrics
 from notifier.wiring.system import build_system
-from tests.http.listening_client import LiveBackend, StreamEvent, event_types, run_live
+from tests.http.live_stream_client import LiveBackend, StreamEvent, event_types, run_live
 from tests.http.test_stream_resumed import BURST_WINDOW, last_id
 
 

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.live.hub import MAX_FACTS_AGE
-from tests.http.listening_client import LiveBackend, event_types, run_live
+from tests.http.live_stream_client import LiveBackend, event_types, run_live
 
 NOVA, BOB = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "bob"))
 U1 = UserId("u1")

@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.flow.live.stream_events import PAGE_SIZE
-from tests.http.listening_client import LiveBackend, event_types, run_live
+from tests.http.live_stream_client import LiveBackend, event_types, run_live
 from tests.http.test_stream import BURST_WINDOW
 
 

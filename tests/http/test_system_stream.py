@@ -14,8 +14,8 @@ from notifier.api.background.overview_snapshots import (
     SnapshotStream,
 )
 from notifier.api.event_stream import KEEP_ALIVE, EventStream
-from tests.http.listening_client import WAIT_LIMIT, OpenStream, ScriptedReader, _scope, frozen_sleep
-from tests.support.http_app import SERVICE_KEY, MemoryBackend
+from tests.http.live_stream_client import WAIT_LIMIT, OpenStream, ScriptedReader, _scope, frozen_sleep
+from tests.support.in_memory_http_api import SERVICE_KEY, MemoryBackend
 
 SCOPE = cast(Any, _scope({}))
 

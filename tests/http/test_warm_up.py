@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.upstream.validation import SEEN_TYPE
 from tests.support.example_event import event
-from tests.support.http_app import Edge
+from tests.support.in_memory_http_api import Edge
 
 
 def warm_ups(edge: Edge, result: str) -> float:

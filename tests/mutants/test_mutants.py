@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo.sources import ROOT
-from tests.simulation.test_seeds import CHUNK, CHUNKS
+from tests.simulation.test_seeds import CHUNK, PROVED
 from tests.support.simulator.run import trial
 from tests.support.simulator.scenarios.catalog import SCENARIOS
 
@@ -33,8 +33,8 @@ CACHE_SCENARIOS = {
     "cache_lapse_ignored": "unfollow, outage",
     "cache_lapse_not_recorded": "unfollow, outage",
     "cache_loaded_change_missed": "retract, 7500 bytes, warm",
-    "cache_mark_removed_after_a_failed_write": "time_out, cold",
-    "cache_mark_set_after_the_write": "die, cold",
+    "cache_placeholder_removed_after_a_failed_write": "time_out, cold",
+    "cache_placeholder_set_after_the_write": "die, cold",
     "cache_stream_gap_ignored": "retract, wipe",
     "cache_page_adopted_after_a_change": "retract, remembered",
     "cache_version_inserted_after_the_facts": "unfollow, cold",
@@ -59,16 +59,18 @@ SEEDS = {
 }
 """Seeds of each scenario, beginning with one that finds its bugs at once."""
 RANDOM_SEEDS = range(250)
-RANDOM_SEEDS_BY_PATCH = {"token_without_settling": range(210, 250)}
+RANDOM_SEEDS_BY_PATCH = {"seen_token_covers_late_bursts": range(210, 250)}
 """If few seeds find the bug, the range skips earlier seeds that would only take time."""
 REASONS = {
     "collapsed_into_a_pending_newer": "which is said to be collapsed, and isn't",
-    "head_before_blob": "doesn't name shard",
+    "shard_filled_before_head_lists_it": "doesn't name shard",
     "device_loser_not_updated": "the bitmap push has",
-    "set_written_without_token": "the bitmap followers of",
+    "bitmap_written_without_fencing_token": "the bitmap followers of",
     "retraction_after_its_keys": "retracted: False",
     "sent_kept_in_redis_only": "as if for the first time",
-    **dict.fromkeys(("mark_before_send", "mark_after_send_without_intent", "retry_by_member"), "without an intent"),
+    **dict.fromkeys(
+        ("batch_closed_before_sending", "batch_recorded_after_sending", "retry_by_member"), "without an intent"
+    ),
 }
 """Part of the expected message, for bugs that could be found by an unrelated check."""
 SCENARIO_BY_PATCH = {
@@ -84,13 +86,13 @@ SCENARIO_BY_PATCH = {
     **dict.fromkeys(("alerts_by_the_snapshot_alone", "unblock_shows_hidden_bursts"), "user_blocks"),
     **dict.fromkeys(("claim_without_expiry", "tiers_by_live_activity_on_retry"), "retries"),
     **dict.fromkeys(
-        ("mark_before_send", "mark_after_send_without_intent", "retry_by_member", "sent_kept_in_redis_only"),
+        ("batch_closed_before_sending", "batch_recorded_after_sending", "retry_by_member", "sent_kept_in_redis_only"),
         "device_retries",
     ),
     "collapsed_into_a_pending_newer": "after_quiet_hours",
     "parked_slices_forgotten": "paused_tier",
-    "head_before_blob": "first_followers",
-    "set_written_without_token": "stalled_indexers",
+    "shard_filled_before_head_lists_it": "first_followers",
+    "bitmap_written_without_fencing_token": "stalled_indexers",
     "device_loser_not_updated": "device_changes",
     "tiers_from_live_sets": "moving_sets",
 }
@@ -131,8 +133,8 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_unpatched_copy_keeps_all_invariants(copy: Path) -> None:
-    """A few random seeds are enough here: the simulation's own tests run all of them."""
-    assert RANDOM_SEEDS.stop <= CHUNK * CHUNKS
+    """A few random seeds are enough here: the tests of `make prove` run all of them."""
+    assert RANDOM_SEEDS.stop <= CHUNK * PROVED
     result = run_simulator(copy, *seed_arguments(range(5)))
     assert result.returncode == 0, result.stdout + result.stderr
 

@@ -11,7 +11,7 @@ from notifier.domain.audience.tiers import TIERS
 from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.plan import FollowerCounts, Plan, make_plan
 from notifier.domain.delivery.slice import Slice
-from tests.support.examples import NOON, burst, claim, entry, tally
+from tests.support.domain_examples import NOON, burst, claim, entry, tally
 
 THROTTLES = ("t1", "t2", "t3")
 SECONDS = st.integers(0, 9_000).map(lambda seconds: timedelta(seconds=seconds))

@@ -15,7 +15,7 @@ from notifier.adapters.push.requests import MAX_BODY_BYTES
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, MentionAlert, SummaryAlert, burst_alert, summary_alert
 from notifier.domain.push.translations import ELLIPSIS, ENGLISH, PHRASES_BY_LANGUAGE, graphemes, language_of, shortened
-from tests.support.examples import NOON, burst
+from tests.support.domain_examples import NOON, burst
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=256)
 LANGUAGES = st.sampled_from(sorted(PHRASES_BY_LANGUAGE))

@@ -20,7 +20,7 @@ from notifier.domain.push.circuit_breaker import (
     record,
     retry_at,
 )
-from tests.support.examples import NOON, SECOND
+from tests.support.domain_examples import NOON, SECOND
 
 SETTINGS = st.builds(
     BreakerSettings,

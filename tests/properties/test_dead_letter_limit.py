@@ -13,7 +13,7 @@ from notifier.domain.delivery.dead_letter_limit import (
     count_successes,
     deaths_in_window,
 )
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 LIMITS = st.builds(DeadLetterLimit, in_a_row=st.integers(0, 5), in_window=st.integers(0, 8), window=st.integers(1, 30))
 RECORDS = st.lists(st.booleans(), max_size=120)

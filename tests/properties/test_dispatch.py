@@ -19,7 +19,7 @@ from notifier.domain.delivery.scheduling import (
 from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.delivery.throttle import UNLIMITED, TierLimit
 from tests.properties.ledger_strategies import SECONDS, burst_records, plans
-from tests.support.examples import NOON, SECOND, entry, plan_of, slice_of
+from tests.support.domain_examples import NOON, SECOND, entry, plan_of, slice_of
 
 CREDIT = st.builds(Credit, st.integers(0, 6), st.integers(0, 12))
 CREDITS_BY_POOL = st.fixed_dictionaries(dict.fromkeys(Pool, CREDIT))

@@ -17,12 +17,12 @@ from notifier.flow.inbox.burst_walk import position_of
 from notifier.flow.inbox.gap_fetch import MAX_BURSTS_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.ports.inbox import InboxPosition
 from notifier.ports.user_directory import DirectoryEntry
-from tests.support.examples import burst
+from tests.support.domain_examples import burst
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
-from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.viewer_facts import MemoryPeople
 from tests.support.simulator.inbox_visits import run_sync
 
 NOW = datetime(2026, 4, 5, 12, 0, 0, 300_000, tzinfo=UTC)

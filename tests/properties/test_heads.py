@@ -21,7 +21,7 @@ from notifier.domain.bursts.sequencer import (
     with_late_bursts_restamped,
 )
 from notifier.domain.ids import POLICIES, UserId
-from tests.support.examples import MINUTE, NOON, OF_NOVA, mention, numbered
+from tests.support.domain_examples import MINUTE, NOON, OF_NOVA, mention, numbered
 
 POLICY = POLICIES[OF_NOVA.kind]
 SMALL, LARGE = 1_000, 2_000_000

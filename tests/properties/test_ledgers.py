@@ -10,7 +10,7 @@ from notifier.domain.delivery.accounting import recipient_totals
 from notifier.domain.delivery.ledger import Fact, State, burst_progress, fact_rank
 from notifier.domain.delivery.slice import Step
 from tests.properties.ledger_strategies import SECONDS, THROTTLES, BurstRecords, burst_records
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 HOLDING_THROTTLES = st.sets(st.sampled_from(THROTTLES))
 
@@ -43,7 +43,7 @@ def test_slice_state_is_its_highest_fact(records: BurstRecords, elapsed: timedel
     now = NOON + elapsed
     for slice_, status in records.account.slice_states.items():
         facts = {entry.fact for entry in records.entries if entry.slice == slice_}
-        state = status.state(now, throttles=held_by)
+        state = status.state(now, throttle_ids=held_by)
         if highest := [fact for fact in facts if fact_rank(fact) >= fact_rank(Fact.PULLED)]:
             assert state == State(str(max(highest, key=fact_rank)))
             assert not status.is_in_flight(now)
@@ -64,7 +64,7 @@ def test_in_flight_slice_becomes_free_again(records: BurstRecords) -> None:
 @given(burst_records(), SECONDS, HOLDING_THROTTLES)
 @settings(max_examples=60)
 def test_accounting_always_balances(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
-    result = recipient_totals(records.account, records.tallies, throttles=held_by, now=NOON + elapsed)
+    result = recipient_totals(records.account, records.tallies, throttle_ids=held_by, now=NOON + elapsed)
     assert result.is_balanced
     assert result.expected == sum(sum(tally.reached.values()) + tally.suppressed for tally in records.tallies)
     assert result.suppressed == sum(tally.suppressed for tally in records.tallies)
@@ -81,4 +81,4 @@ def test_lost_or_doubled_person_unbalances_the_accounting(records: BurstRecords)
             progress = burst_progress(
                 records.plan, [*other_entries, replace(entry, people=wrong_count)], records.claims
             )
-            assert not recipient_totals(progress, records.tallies, throttles=(), now=NOON).is_balanced
+            assert not recipient_totals(progress, records.tallies, throttle_ids=(), now=NOON).is_balanced

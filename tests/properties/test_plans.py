@@ -10,7 +10,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, PUSHED_TIERS, FollowerCounts, make_plan
 from notifier.domain.delivery.slice import PUSH_STEPS, Slice, Step
-from tests.support.examples import burst
+from tests.support.domain_examples import burst
 
 COUNTS = st.lists(st.sampled_from([0, 0, 1, 700, SHARD_MEMBERS]) | st.integers(0, SHARD_MEMBERS), max_size=400)
 

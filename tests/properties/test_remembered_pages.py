@@ -16,7 +16,7 @@ from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.metrics import CacheCounters, Metrics
-from tests.flow.inboxes import KIM, Processes
+from tests.flow.two_api_processes import KIM, Processes
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.throttle import RAMP, UNLIMITED, Throttle, tier_limit
-from tests.support.examples import HOUR, MINUTE, NOON
+from tests.support.domain_examples import HOUR, MINUTE, NOON
 
 
 def _throttle(id: int, tier: Tier, rate: float | None, start: int, duration: int) -> Throttle:

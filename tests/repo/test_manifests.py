@@ -26,7 +26,7 @@ from tests.repo.manifests import (
     workload,
 )
 from tests.repo.sources import ROOT, pyproject
-from tests.support.http_app import MemoryBackend
+from tests.support.in_memory_http_api import MemoryBackend
 from workers.slice_runner import POOLS
 
 DEPLOYMENT_KINDS = {"Deployment", "PodDisruptionBudget", "ServiceAccount"}

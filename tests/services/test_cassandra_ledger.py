@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.open_bursts import MAX_CLOCK_SKEW, RESCANNED_HOURS_PER_SCAN, SLOT_MS, OpenBursts
+from notifier.adapters.cassandra.stores.open_bursts import READ_AHEAD, RESCANNED_HOURS_PER_SCAN, SLOT_MS, OpenBursts
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Step
@@ -179,7 +179,7 @@ def test_burst_opened_by_a_fast_clock_is_found_among_latest(cluster: Cluster, cl
     ledger = CassandraLedger(cluster, clock)
     for seconds in range(40):  # across the end of a slot
         key = BurstKey(NOVA, seconds + 1)
-        ledger.store_plans([plan(key, opened_at=clock.now() + MAX_CLOCK_SKEW)])
+        ledger.store_plans([plan(key, opened_at=clock.now() + READ_AHEAD)])
         assert key in ledger.unfinished_bursts(clock.now() - timedelta(seconds=2))
         clock.advance(timedelta(seconds=1))
 

@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.driver.async_queries import MAX_IN_FLIGHT_PER_C
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
-from tests.services.rows import MIXED, rows
+from tests.services.inbox_rows_and_replaced_answers import MIXED, rows
 from tests.support.fakes.clock import ManualClock
 from tests.support.keyspace import WITHIN, patient_reader
 

@@ -34,7 +34,7 @@ from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from tests.services.rows import KEY, MIXED, handler_with, rows, stored_rows
+from tests.services.inbox_rows_and_replaced_answers import KEY, MIXED, handler_with, rows, stored_rows
 from tests.support.contract_examples import NOVA, audience_snapshot
 from tests.support.fakes.clock import ManualClock
 

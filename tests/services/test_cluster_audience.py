@@ -29,7 +29,7 @@ from notifier.profiles import choose
 from notifier.profiles.profile import Profile
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.system import System, build_system
-from tests.services.own_folder import prepare_folder
+from tests.services.data_folder_on_engines import prepare_folder
 from tests.services.waiting import until
 from tests.support.example_event import accept
 

@@ -14,8 +14,8 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from notifier.adapters.kafka.partition_growth import PRODUCER_SWITCH_SECONDS
 from notifier.adapters.kafka.topics import load_topics, migrate
 from notifier.ports.event_log import Logged, Record
-from tests.contracts.logs import InKafka, in_kafka
-from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, keys, poll
+from tests.contracts.event_log_backends import InKafka, in_kafka
+from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, keys, poll
 from tests.services.waiting import until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]

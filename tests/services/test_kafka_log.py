@@ -21,7 +21,7 @@ from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
-from tests.contracts.logs import InKafka, in_kafka
+from tests.contracts.event_log_backends import InKafka, in_kafka
 from tests.services.waiting import until
 
 BOUNDED = 4.0

@@ -19,9 +19,9 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics, migrate
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged
-from tests.contracts.consumer_processes import start_consumer
-from tests.contracts.logs import InKafka, in_kafka
-from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
+from tests.contracts.consumer_forks import start_consumer
+from tests.contracts.event_log_backends import InKafka, in_kafka
+from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
 from tests.services.waiting import until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]

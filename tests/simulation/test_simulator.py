@@ -1,15 +1,29 @@
 """The simulator is deterministic, follows its script and opens inboxes."""
 
+import inspect
 import subprocess
 import sys
 from dataclasses import replace
 from datetime import timedelta
+from typing import get_type_hints
 
+from notifier.ports.all_ports import Ports, ReadPorts
+from notifier.ports.event_log import Consumer
 from tests.repo.sources import ROOT
+from tests.support.fakes.coordination import MemoryQueue
+from tests.support.simulator.port_proxy import REMEMBERED_HERE, SPLIT
 from tests.support.simulator.random_script import random_script
 from tests.support.simulator.run import Trial, shortened, trial
-from tests.support.simulator.scenarios.catalog import one_mention
+from tests.support.simulator.scenarios.catalog import IDLE, one_mention
 from tests.support.simulator.script import Changed, Killed, Opened, Script, ScriptEntry, Tweeted
+
+
+def test_calls_named_by_the_simulator_exist() -> None:
+    """After a rename, an idle call would be a crash point, and a call that can be divided would not be divided."""
+    types = {**get_type_hints(ReadPorts), **get_type_hints(Ports), "consumer": Consumer, "queue": MemoryQueue}
+    calls = {(port, name) for port, kind in types.items() for name, _ in inspect.getmembers(kind, inspect.isfunction)}
+    assert [label for label in IDLE if tuple(label.split(".")) not in calls] == []
+    assert {*SPLIT, *REMEMBERED_HERE} <= {name for _, name in calls}
 
 
 def test_same_script_gives_same_story() -> None:

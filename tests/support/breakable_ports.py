@@ -12,8 +12,8 @@ from notifier.ports.event_log import Consumer, Logged, Record
 from notifier.ports.inbox_versions import ChangesSince, FeedPosition
 from tests.support.fakes.audience import MemoryActivity
 from tests.support.fakes.bursts import MemoryBursts
-from tests.support.fakes.cache import MemoryBackpressure, MemoryRecentEvents
 from tests.support.fakes.coordination import MemoryThrottles
+from tests.support.fakes.disposable_state import MemoryBackpressure, MemoryRecentEvents
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import MemoryBurstChanges

@@ -18,9 +18,9 @@ from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.examples import NOON
+from tests.support.alert_sender_builders import Google, Wire
+from tests.support.domain_examples import NOON
 from tests.support.fakes.clock import ManualClock
-from tests.support.push_builders import Google, Wire
 from tests.support.push_credentials import (
     GOOGLE_EMAIL,
     GOOGLE_KEY_ID,
@@ -71,7 +71,7 @@ def new_line(**options: timedelta) -> Line:
     server = stack.enter_context(serving(asked))
     account = service_account(server.origin + urlsplit(TOKEN_URI).path)
     admin = FirebaseAdminTransport.open(
-        account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **options
+        account, clock=SystemClock(), random=lambda: 0.0, origin=server.origin, **options
     )
     # google-auth always signs for this audience, whatever the account's file says.
     token_endpoint = TokenEndpoint(
@@ -106,6 +106,6 @@ def by_firebase_admin(max_concurrent: int = 1, connection: Line | None = None) -
         provider_clock=provider_clock,
         fake=fake,
         wire=wire,
-        sender=FcmSender(tokens=tokens),
+        sender=FcmSender(transport=tokens),
         line=connection,
     )

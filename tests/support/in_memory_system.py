@@ -105,7 +105,7 @@ class Stage:
             platforms=[Platform.FCM],
             clock=g.clock,
             nonces=g.nonces,
-            chance=lambda: 0.5,
+            random=lambda: 0.5,
         )
         self.ports = versioned(ports)
 

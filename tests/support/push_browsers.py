@@ -18,9 +18,9 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.examples import NOON
+from tests.support.alert_sender_builders import AGO, ALERT, Wire, sent
+from tests.support.domain_examples import NOON
 from tests.support.fakes.clock import ManualClock
-from tests.support.push_builders import AGO, ALERT, Wire, sent
 from tests.support.push_credentials import apple_key, pem
 
 ORIGINS = {
@@ -60,7 +60,7 @@ class World:
             vapid=vapid(),
             services=PushServices(),
             clock=self.clock,
-            chance=lambda: 0.5,
+            random=lambda: 0.5,
             new_key_pair=lambda: MessageKeyPair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1())),
             random_bytes=same_salt,
         )

@@ -1,6 +1,6 @@
 """Celery task queues: one application and one Redis database for each pool."""
 
-from notifier.adapters.celery.app import application, redis_broker_urls
+from notifier.adapters.celery.app import celery_app, redis_broker_urls
 from notifier.adapters.celery.queue import CeleryQueue, check_connection
 
-__all__ = ["CeleryQueue", "application", "check_connection", "redis_broker_urls"]
+__all__ = ["CeleryQueue", "celery_app", "check_connection", "redis_broker_urls"]

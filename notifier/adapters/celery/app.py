@@ -112,7 +112,7 @@ def queue_name_for(slice_: Slice) -> str:
     return queue_names(slice_.pool)[0 if slice_.has_priority else -1]
 
 
-def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, metrics: Metrics | None = None) -> Celery:
+def celery_app(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, metrics: Metrics | None = None) -> Celery:
     """Create the application of a pool on its broker, without connecting.
 
     The settings of producers and workers differ only in `timeout`. With `metrics`, the application counts the garbage

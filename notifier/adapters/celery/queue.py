@@ -11,7 +11,7 @@ from kombu.exceptions import KombuError, OperationalError
 
 from notifier.adapters.celery.app import (
     PRODUCER_TIMEOUT,
-    application,
+    celery_app,
     declaration_options,
     is_redis,
     queue_name_for,
@@ -153,7 +153,7 @@ class PoolQueue:
     """Connection to the queues of one pool on Redis. The subclass ConfirmedPoolQueue is for RabbitMQ."""
 
     def __init__(self, broker: str, pool: Pool, breaker: BrokerBreaker, metrics: Metrics | None) -> None:
-        self._app: Celery = application(broker, pool, timeout=PRODUCER_TIMEOUT, metrics=metrics)
+        self._app: Celery = celery_app(broker, pool, timeout=PRODUCER_TIMEOUT, metrics=metrics)
         self._breaker = breaker
         self._queues = queue_names(pool)
         self._declaration = declaration_options(broker)
@@ -245,7 +245,7 @@ class ConfirmedPoolQueue(PoolQueue):
 
 def check_connection(broker: str, pool: Pool) -> None:
     """Connect to the broker once. Raises QueueUnavailable."""
-    connection = application(broker, pool, timeout=PRODUCER_TIMEOUT).connection_for_read()
+    connection = celery_app(broker, pool, timeout=PRODUCER_TIMEOUT).connection_for_read()
     try:
         connection.connect()
     except (*connection.connection_errors, KombuError, OSError) as error:

@@ -99,10 +99,10 @@ class Http2Connection:
     def receive(self, data: bytes, now: float) -> None:
         """Process received bytes.
 
-        Raises Violation at the first invalid frame; the frames before it have taken effect.
+        Raises Violation at the first invalid frame; all frames before it have taken effect.
         """
         self._last_received_at = now
-        # Any data answers an ordinary PING, because it proves that the connection is alive.
+        # Any data answers a PING after a silence: during an exchange, data is read as soon as it arrives.
         if not self._starts_after_pong:
             self._pinged_at = 0.0
         if not self.out.queued:
@@ -129,9 +129,9 @@ class Http2Connection:
         return True
 
     def require_ping_after_idle(self, now: float) -> None:
-        """If the connection was idle, send a PING and start no request before its acknowledgement.
+        """If nothing was read for `ping_after_idle`, queue a PING and start no request before its acknowledgement.
 
-        Data received during the idle time does not prove that the connection is still alive.
+        Call it before reading what arrived during a pause: such bytes may be old, and prove nothing about the present.
         """
         was_idle = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
         if was_idle and not self._flights and not self._pinged_at:

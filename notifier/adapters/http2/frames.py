@@ -1,6 +1,6 @@
 """Encode and decode HTTP/2 frames (RFC 9113)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from struct import Struct, error
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -120,23 +120,23 @@ class FrameReader:
     def __init__(self) -> None:
         self._incomplete = b""
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """Return the complete frames. Raises Violation for a frame that is larger than DEFAULT_FRAME_SIZE."""
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Yield the complete frames. Raises Violation at the first frame that is larger than DEFAULT_FRAME_SIZE."""
         buffer = self._incomplete + data if self._incomplete else data
-        complete: list[Frame] = []
         pos, end, unpack = 0, len(buffer), _FRAME_HEADER.unpack_from
-        while end - pos >= 9:
-            high, low, kind, flags, stream = unpack(buffer, pos)
-            length = high << 8 | low
-            if length > DEFAULT_FRAME_SIZE:
-                raise Violation(FRAME_SIZE_ERROR, "frame is too large")
-            stop = pos + 9 + length
-            if stop > end:
-                break
-            complete.append((kind, flags, stream & MAX_WINDOW, buffer[pos + 9 : stop]))
-            pos = stop
-        self._incomplete = buffer[pos:]
-        return complete
+        try:
+            while end - pos >= 9:
+                high, low, kind, flags, stream = unpack(buffer, pos)
+                length = high << 8 | low
+                if length > DEFAULT_FRAME_SIZE:
+                    raise Violation(FRAME_SIZE_ERROR, "frame is too large")
+                begin, stop = pos + 9, pos + 9 + length
+                if stop > end:
+                    break
+                pos = stop
+                yield kind, flags, stream & MAX_WINDOW, buffer[begin:stop]
+        finally:  # also if the caller stops early
+            self._incomplete = buffer[pos:]
 
 
 class HeaderBlockAssembler:

@@ -115,10 +115,11 @@ class TextReader(Generic[T]):
                 yield self.layout.read_batch(batch, rows_done, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:
             raise BadImport(f"The file can't be decompressed: {error}") from error
-        except OSError as error:  # also raised by decompressors without an error of their own
+        except OSError as error:  # pyarrow's zstd decompressor raises it, too
             raise BadImport(f"The file can't be read: {error}") from error
         finally:
-            if not text.closed:  # the caller owns the file, and closes it first if the reader was interrupted
+            # The caller owns the file, so leave it open. After an interruption the caller may have closed it already.
+            if not text.closed:
                 text.detach()
 
 
@@ -162,7 +163,10 @@ def _ndjson_rows(
 
 
 def _requirement(layout: Layout[Any], missing: str) -> str:
-    """Return `a and b are`, with all required columns, so that the user doesn't find them one by one."""
+    """Return the columns that a file needs, with `is` or `are`: `a and b are` required, or one of `a or b is`.
+
+    It names all required columns, not only the missing ones, so that the user doesn't find them one by one.
+    """
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
     return f"{' and '.join(layout.required)} {'is' if len(layout.required) == 1 else 'are'}"

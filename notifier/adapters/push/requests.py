@@ -151,16 +151,16 @@ def known_phrases(value: object, phrases: Collection[str]) -> Sequence[str]:
 
 # Retry times: the time that the provider asks for, or a random delay.
 
-Chance = Callable[[], float]
+RandomSource = Callable[[], float]
 """Source of random numbers from 0 (inclusive) to 1 (exclusive)."""
 
 MAX_RETRY_DELAY = timedelta(days=1)
 """Limit for a requested delay. A longer delay comes from a wrong clock, and would make the alert worthless."""
 
 
-def soon_with_jitter(now: datetime, chance: float) -> datetime:
+def soon_with_jitter(now: datetime, random_number: float) -> datetime:
     """Return a time in ten to twenty seconds. The jitter spreads requests that failed at the same time."""
-    return now + RETRY_BACKOFF.delay(0, chance)
+    return now + RETRY_BACKOFF.delay(0, random_number)
 
 
 def retry_after_time(headers: Mapping[str, str], now: datetime) -> datetime | None:
@@ -176,8 +176,8 @@ def retry_after_time(headers: Mapping[str, str], now: datetime) -> datetime | No
     return min(max(date if date.tzinfo else date.replace(tzinfo=UTC), now), now + MAX_RETRY_DELAY)
 
 
-def receipt_without_reply(no_reply: NoReply, now: datetime, chance: float) -> Receipt:
+def receipt_without_reply(no_reply: NoReply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt of a request without a reply: Unknown if it may have arrived, otherwise RetryAt."""
     if no_reply.may_have_arrived:
         return Unknown(reason=no_reply.reason)
-    return RetryAt(at=soon_with_jitter(now, chance), reason=no_reply.reason)
+    return RetryAt(at=soon_with_jitter(now, random_number), reason=no_reply.reason)

@@ -114,7 +114,7 @@ INSECURE_WARNING = (
     "for development only."
 )
 DEV_TOKEN_LIFETIME = timedelta(days=1)
-"""Lifetime of the credentials in a `User` header. An open stream ends when they expire."""
+"""Lifetime of the identity in a header `Authorization: User ada`. An open stream ends when it expires."""
 
 DEV_CALLER = Caller(key_id="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
 """The service that makes each local request without a key. It has every scope."""
@@ -130,7 +130,7 @@ class InsecureAuthenticator:
     authenticator: Authenticator
 
     async def user(self, authorization: str | None, now: datetime) -> TokenHolder:
-        """Return user `ada` for the header `User ada`. Raises the same errors as Authenticator."""
+        """Return user `ada` for the header `Authorization: User ada`. Raises the same errors as Authenticator."""
         if (name := _dev_user(authorization)) is None:
             return await self.authenticator.user(authorization, now)
         if fault := id_problem(name):

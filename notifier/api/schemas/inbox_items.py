@@ -126,7 +126,10 @@ class ItemBody(msgspec.Struct, kw_only=True):
 
 
 class CommonBody(msgspec.Struct, kw_only=True):
-    """The part of an item that is the same for all viewers, except where a user block hides names or the tweet."""
+    """The part of an item that is the same for all viewers, except where a user block hides names or the tweet.
+
+    `seq` is that of `ItemBody`, and not the number in the key of the burst, which is secret.
+    """
 
     subject: str
     seq: int

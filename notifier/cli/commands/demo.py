@@ -176,7 +176,8 @@ def demo(
 
     With --headless there is no page: a real service on a separate folder receives a storm. Afterwards the command
     compares stores, inboxes and alerts with the results that the formulas of the users predict. --mentions,
-    --threshold, --faults and --outage apply only with --headless. --json implies --headless.
+    --threshold, --faults and --outage apply only with --headless; --port, --open and --fresh only without it. --json
+    implies --headless.
     """
     from notifier.devkit.check.check_run import CheckPlan
     from notifier.devkit.fixture.world import World

@@ -48,7 +48,7 @@ LOAD_PAUSE_SECONDS_PER_FOLLOWER = 40e-9
 Otherwise the load of the second celebrity would slow down the first burst.
 """
 MAX_SEARCHED_MEMBERS = 1 << 20
-"""Members that are searched for the four demo users. Any 100,000 include a VIP who was active within a week."""
+"""Members that are searched for the four demo users. Any 600,000 include a VIP who was active within a week."""
 
 
 @dataclass(slots=True, kw_only=True)

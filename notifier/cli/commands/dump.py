@@ -87,7 +87,7 @@ def slice_line(state: SliceState, clock: Clock, throttles: frozenset[str]) -> Li
         "tier": str(slice_.tier),
         "first": slice_.first,
         "last": slice_.last,
-        "state": str(state.state(now, throttles=throttles)),
+        "state": str(state.state(now, throttle_ids=throttles)),
         "until": iso_time_or_none(state.deferred_until) if state.is_deferred(now) else None,
         "dispatched": state.times_dispatched,
         "dispatched_at": iso_time_or_none(state.dispatched_at),

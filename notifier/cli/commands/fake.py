@@ -37,9 +37,11 @@ FAKES_ROLE = "fakes"
 HEARTBEAT_INTERVAL_SECONDS = 1.0
 """Seconds between two heartbeats. Before each one, the fakes are checked."""
 SCRIPT_HELP = (
-    "Misbehavior of the fake: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
-    " after=10s (start of limited, down or stall), latency=50ms, streams=1, goaway=1000, cut=500,"
-    " seed=7 (selects the devices of gone and elsewhere); separated by commas."
+    "Misbehavior of the fake, options separated by commas: gone=2% (devices whose app is uninstalled), elsewhere=1%"
+    " (devices of another environment, project or key), limited=30s (429 for this time), down=30s (503), stall or"
+    " stall=30s (no responses), after=10s (start of limited, down or stall), latency=50ms (of each response),"
+    " streams=1 (concurrent requests per connection), goaway=1000 / cut=500 (requests after which a connection says"
+    " GOAWAY / breaks), seed=7 (selects the devices of gone and elsewhere)."
 )
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -76,8 +78,9 @@ def fake() -> None:
     """Run a fake of a push provider until Ctrl-C: `apns`, `fcm` or `webpush`.
 
     It listens only on the loopback interface, responds as the provider documents, and accepts well-known test
-    credentials. A notifier uses these credentials if its settings contain the address of the fake. `notifier up` runs
-    a fake of its own for each provider without credentials.
+    credentials. A notifier uses these credentials if its settings contain the address of the fake and
+    NOTIFIER_PUSH_FAKES sends the alerts to fakes. `notifier up` runs a fake of its own for each provider without
+    credentials.
     """
 
 

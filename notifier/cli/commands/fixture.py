@@ -82,7 +82,7 @@ def fixture(
         print_json(
             {
                 "people": world.universe,
-                "celebrities": {name: world.size(index) for name, index in world.stars.items()},
+                "celebrities": {name: world.size(index) for name, index in world.celebrity_numbers.items()},
                 "seed": seed,
                 "seconds": round(elapsed, 3),
             }

@@ -44,9 +44,9 @@ def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
         raise NotFound(f"Burst {key} has no plan.")
     now, throttles = ports.clock.now(), active_throttle_ids(ports)
     counts = (snapshot.counts() for snapshot in ports.archive.audience_snapshots(key))
-    totals = recipient_totals(progress, counts, throttles=throttles, now=now)
+    totals = recipient_totals(progress, counts, throttle_ids=throttles, now=now)
     states = {
-        slice_: slice_state.state(now, throttles=throttles) for slice_, slice_state in progress.slice_states.items()
+        slice_: slice_state.state(now, throttle_ids=throttles) for slice_, slice_state in progress.slice_states.items()
     }
     slice_counts = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
     run_times = _earliest_run_times(progress, states)

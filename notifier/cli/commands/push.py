@@ -14,7 +14,7 @@ from notifier.cli.output import iso_time, iso_time_or_none, print_json, print_se
 from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import Device
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.ports.push import Provider
 
@@ -35,7 +35,7 @@ class TestResult:
         match self.receipt:
             case Accepted():
                 return "accepted"
-            case DropToken():
+            case DropDevice():
                 return "dropped"
             case RetryAt():
                 return "retry"
@@ -53,7 +53,7 @@ class TestResult:
         match self.receipt:
             case Accepted():
                 return "accepted"
-            case DropToken(reason=reason):
+            case DropDevice(reason=reason):
                 return f"would be dropped: {reason}"
             case RetryAt(at=at, reason=reason):
                 return f"retry at {iso_time(at)}: {reason}"
@@ -69,7 +69,7 @@ class TestResult:
     @property
     def json(self) -> Mapping[str, str | None]:
         receipt = self.receipt
-        at = receipt.at if isinstance(receipt, DropToken | RetryAt) else None
+        at = receipt.at if isinstance(receipt, DropDevice | RetryAt) else None
         reason = None if isinstance(receipt, Accepted) else receipt.reason
         return {**device_json(self.device), "outcome": self.outcome, "reason": reason, "at": iso_time_or_none(at)}
 

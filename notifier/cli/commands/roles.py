@@ -46,10 +46,10 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
     """
     from notifier.api.api_process import serve
 
-    role = process_name("api", number)
-    settings = set_up_role(role, settings_for(data, host=host, port=port), parent)
-    beat = heartbeat_sender(role, settings, parent)
-    report_ready = readiness_reporter(role, settings, beat)
+    process_name = process_name_of("api", number)
+    settings = set_up_role(process_name, settings_for(data, host=host, port=port), parent)
+    beat = heartbeat_sender(process_name, settings, parent)
+    report_ready = readiness_reporter(process_name, settings, beat)
 
     def ready(port: int) -> None:
         click.echo(f"Listening on {settings.host}:{port}.")
@@ -94,34 +94,36 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     from notifier.wiring.delivery import build_slice_worker
     from workers.celery_worker import run
 
-    role = process_name(pool, number)
-    settings = set_up_role(role, settings_for(data), parent)
+    process_name = process_name_of(pool, number)
+    settings = set_up_role(process_name, settings_for(data), parent)
     # An unusable key must stop only the workers that send with it.
-    require_credentials(settings.push, [platform for platform in Platform if pool in ("push", f"push.{platform}")])
+    require_credentials(settings.push, [platform for platform in Platform if pool == f"push.{platform}"])
     profile = choose(settings)
     try:
-        metrics, beat = Metrics(), heartbeat_sender(role, settings, parent)
+        metrics, beat = Metrics(), heartbeat_sender(process_name, settings, parent)
         run(
             Pool(pool),
-            lambda beat_, stopping: build_slice_worker(system_of(profile, settings, role, metrics), beat_, stopping),
-            profile.application(Pool(pool), metrics),
-            readiness_reporter(role, settings, beat),
+            lambda beat_, stopping: build_slice_worker(
+                system_of(profile, settings, process_name, metrics), beat_, stopping
+            ),
+            profile.celery_app(Pool(pool), metrics),
+            readiness_reporter(process_name, settings, beat),
             beat,
         )
     finally:
         profile.close()
 
 
-def process_name(role: str, number: int) -> str:
+def process_name_of(role: str, number: int) -> str:
     """Return the name of one of several processes of a role: `api`, then `api-2`."""
     return role if number == 1 else f"{role}-{number}"
 
 
-def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
+def set_up_role(process_name: str, settings: Settings, parent: int | None) -> Settings:
     """Set up the process of a role, and return the settings.
 
-    A role of `up` ends with its parent and shares its metrics. A role that runs alone checks the schema. Raises NoData,
-    DiskFull, and the errors of `require_schema`.
+    A role of `up` ends with its parent, and shares its metrics with the other roles of `up` through files. A role that
+    runs alone checks the schema. Raises NoData, DiskFull, and the errors of `require_schema`.
     """
     from notifier.cli.opened_stores import require_folder, require_schema
     from notifier.cli.supervisor.shared_metric_files import share_metrics
@@ -131,11 +133,11 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
         end_with_parent(parent)
     require_folder(settings.data)
     if parent is None:
-        _remove_old_files(role, settings.data)
+        _remove_old_files(process_name, settings.data)
         require_schema(settings)
-    else:  # `up` has checked the schema, and its roles share their metrics
-        share_metrics(settings.data / "run" / "metrics", role)
-    log_format = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
+    else:  # `up` has checked the schema
+        share_metrics(settings.data / "run" / "metrics", process_name)
+    log_format = f"%(asctime)s {process_name} %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log_level.upper(), format=log_format)
     if settings.log_level.lower() != "debug":
         for name in CHATTY_LOGGERS:
@@ -143,32 +145,36 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
     return settings
 
 
-def _remove_old_files(role: str, data: Path) -> None:
-    """Remove the heartbeat and pid file of an earlier process of a role that was started without `notifier up`.
+def _remove_old_files(process_name: str, data: Path) -> None:
+    """Remove what would show this process as ready too early.
 
-    They would show this process as ready too early.
+    That is the heartbeat of an earlier process, and its pid file if that process had the same pid, as in a container.
     """
     from notifier.cli.supervisor.pid_files import pid_files_of
 
-    standalone_heartbeat_file(data, role).unlink(missing_ok=True)
-    if pid_files_of(data).is_written(role, os.getpid()):  # in a container every process of the role has the same pid
-        (pid_files_of(data).folder / role).unlink()
+    standalone_heartbeat_file(data, process_name).unlink(missing_ok=True)
+    if pid_files_of(data).is_written(process_name, os.getpid()):
+        (pid_files_of(data).folder / process_name).unlink()
 
 
-def readiness_reporter(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
+def readiness_reporter(process_name: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
     """Return a function that reports the role as ready. Call it once the role can work."""
     from notifier.cli.supervisor.pid_files import pid_files_of
 
     def report_ready() -> None:
         beat()  # first: once the pid file exists, Kubernetes restarts a role without a heartbeat
-        pid_files_of(settings.data).write(role, os.getpid())
+        pid_files_of(settings.data).write(process_name, os.getpid())
 
     return report_ready
 
 
-def heartbeat_sender(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
+def heartbeat_sender(process_name: str, settings: Settings, parent: int | None) -> Callable[[], None]:
     """Return the function that sends the heartbeats of the role."""
-    file = standalone_heartbeat_file(settings.data, role) if parent is None else heartbeat_file(settings.data, role)
+    file = (
+        standalone_heartbeat_file(settings.data, process_name)
+        if parent is None
+        else heartbeat_file(settings.data, process_name)
+    )
     file.parent.mkdir(parents=True, exist_ok=True)
     return HeartbeatSender(file=file)
 

@@ -34,9 +34,9 @@ def services() -> None:
 )
 @data_option
 def up(*, periodic: bool, data: Path | None) -> None:
-    """Start the services that are not running, and wait until they answer.
+    """Start the services that are not running, and wait until they listen.
 
-    The first time, Maven downloads their jars.
+    The first time, Maven downloads the jars of Kafka and Cassandra.
     """
     from notifier.devkit.engines.cassandra import Sync
 
@@ -77,7 +77,7 @@ def status(*, data: Path | None, as_json: bool) -> None:
 @services.command(epilog=example("notifier services down"))
 @data_option
 def down(*, data: Path | None) -> None:
-    """Stop the services. Their data is kept for the next `up`."""
+    """Stop the services. The data of Kafka and Cassandra is kept for the next `up`, and Valkey loses its own."""
     _fleet(data).down()
 
 

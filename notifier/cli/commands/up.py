@@ -87,7 +87,7 @@ def up(
     """Run the whole service on this machine until Ctrl-C.
 
     The ready file is written once everything is up, and again whenever a process is replaced. It is JSON with url,
-    service_key, pids by role, data, version, since and insecure_dev. Logs are in DIR/logs.
+    service_key, pids by process name, data, version, since and insecure_dev. Logs are in DIR/logs.
     """
     started = monotonic()
     options = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
@@ -206,12 +206,12 @@ class RunningService:
             arguments = {**self.process_arguments, **({FAKES_ROLE: self.fakes.arguments} if self.fakes.ports else {})}
             self.fakes.write_settings()
             supervisor = Supervisor(
-                children=[self._child(role, command, logs, replacements, forks) for role, command in arguments.items()],
+                children=[self._child(name, command, logs, replacements, forks) for name, command in arguments.items()],
                 pid_files=pid_files_of(self.settings.data),
                 is_answering=self._is_answering,
                 announce=self._announce,
                 other_pids=lambda: {"up": getpid(), **self.profile.service_pids()},
-                last_log_line=lambda role: last_line(logs / f"{role}.log"),
+                last_log_line=lambda name: last_line(logs / f"{name}.log"),
                 stopping=stopping,
             )
             try:
@@ -222,14 +222,14 @@ class RunningService:
                     path.unlink(missing_ok=True)
 
     def _child(
-        self, role: str, arguments: Sequence[str], logs: Path, replacements: "Counter", forks: RoleForks | None
+        self, name: str, arguments: Sequence[str], logs: Path, replacements: "Counter", forks: RoleForks | None
     ) -> Child:
         return Child(
-            role=role,
-            start=make_start(arguments, self._environment(), logs / f"{role}.log", forks),
-            on_end=lambda cause: replacements.labels(role, cause).inc(),
-            heartbeat=HeartbeatWatch(file=heartbeat_file(self.settings.data, role), limits=self.heartbeat_limits),
-            is_awaited=is_awaited(role),
+            name=name,
+            start=make_start(arguments, self._environment(), logs / f"{name}.log", forks),
+            on_end=lambda cause: replacements.labels(name, cause).inc(),
+            heartbeat=HeartbeatWatch(file=heartbeat_file(self.settings.data, name), limits=self.heartbeat_limits),
+            is_awaited=is_awaited(name),
         )
 
     def _remove_old_files(self, run: Path) -> None:

@@ -24,9 +24,9 @@ BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2
 STEADY_UPTIME_SECONDS = 10.0
 """Seconds of uptime after which the restart delay is reset."""
 NOT_STARTED_EXIT_CODE = 126
-"""Exit code of a role that could not be started, as in a shell."""
+"""Exit code of a process that could not be started, as in a shell."""
 MAX_LOG_BYTES = 16 << 20
-"""Size above which a log is rotated when its role starts."""
+"""Size above which a log is rotated when its process starts."""
 
 DIED, HUNG = "died", "hung"
 """Causes of a restart, as labels of a metric."""
@@ -43,7 +43,8 @@ Raises OSError if the disk has no room for its log, or if the machine allows no 
 class Child:
     """One process of `up`, with its restarts."""
 
-    role: str
+    name: str
+    """Name of the process, such as `api-2`. Logs and metrics call it the role."""
     start: Start
     now: Callable[[], float] = monotonic
     heartbeat: HeartbeatWatch | None = None
@@ -72,7 +73,7 @@ class Child:
                 self._start()
         elif (code := self.process.poll()) is not None:
             self._on_death(code)
-        elif self.heartbeat and self.heartbeat.is_hung():
+        elif self.heartbeat and self.heartbeat.poll_hung():
             self._kill(self.heartbeat.limit)
 
     def _start(self) -> None:
@@ -89,7 +90,7 @@ class Child:
         assert self.process is not None
         LOGGER.warning(
             "no heartbeat from role %s (process %d) for %g s, killing and restarting it",
-            self.role,
+            self.name,
             self.process.pid,
             silence_seconds,
         )
@@ -159,7 +160,7 @@ def rotate_large_log(log: Path) -> None:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line that the role wrote, as the end of an error message."""
+    """Return the last line that the process wrote, as the end of an error message."""
     if not log.exists():
         return "it could not be run."
     with log.open("rb") as file:

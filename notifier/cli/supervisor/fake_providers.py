@@ -47,7 +47,7 @@ class FakeProviders:
         outgoing connection of another process could get the port while the fake starts or restarts.
         """
         push = settings.push
-        faked = [provider for provider in Platform if push.is_faked(provider) and not push.settings_for(provider).fake]
+        faked = [provider for provider in Platform if push.uses_fake(provider) and not push.settings_for(provider).fake]
         return cls(ports={platform: reserve_port(LOOPBACK, 0) for platform in faked}, data=settings.data, push=push)
 
     @property
@@ -85,7 +85,7 @@ class FakeProviders:
         other_fakes = [
             f"the fake at {fake} receives those of {platform}"
             for platform in Platform
-            if self.push.is_faked(platform) and (fake := self.push.settings_for(platform).fake)
+            if self.push.uses_fake(platform) and (fake := self.push.settings_for(platform).fake)
         ]
         return [*([own_fakes] if self.ports else []), *other_fakes]
 

@@ -83,8 +83,8 @@ class HeartbeatWatch:
         self.file_time_ns, self.has_beaten = self._file_time_ns(), False
         self.silent_since = self.checked_at = self.now()
 
-    def is_hung(self) -> bool:
-        """Return whether the role has been silent for longer than its limit.
+    def poll_hung(self) -> bool:
+        """Check the file. Return whether the role has been silent for longer than its limit.
 
         Call it several times a second. After more than MAX_CHECK_GAP_SECONDS without a call, the time limit restarts.
         """
@@ -118,17 +118,17 @@ class HeartbeatWatch:
         return True
 
 
-def standalone_heartbeat_file(data: Path, role: str) -> Path:
-    """Return the heartbeat file of a role that was started without `notifier up`.
+def standalone_heartbeat_file(data: Path, process_name: str) -> Path:
+    """Return the heartbeat file of a process that was started without `notifier up`.
 
-    `up` watches another file for its own process of the role. A shared file would hide a hang of that process.
+    `up` watches another file for its own process of this name. A shared file would hide a hang of that process.
     """
-    return heartbeat_file(data, f"{role}.alone")
+    return heartbeat_file(data, f"{process_name}.alone")
 
 
-def heartbeat_file(data: Path, role: str) -> Path:
-    """Return the heartbeat file of a role of `up`."""
-    return data / "run" / "heartbeats" / role
+def heartbeat_file(data: Path, process_name: str) -> Path:
+    """Return the heartbeat file of a process of `up`."""
+    return data / "run" / "heartbeats" / process_name
 
 
 # Threads of one process: each reports when a step begins and when it ends.

@@ -1,4 +1,4 @@
-"""Pid files of the running roles, each written once its role can work."""
+"""Pid files of the running processes, each written once its process can work."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,34 +9,34 @@ from notifier.domain.errors import Unwritable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PidFiles:
-    """Pid files: each role writes its process id to a file once it can work."""
+    """Pid files: each process writes its id to a file once it can work. The file has the name of the process."""
 
     folder: Path
 
-    def write(self, role: str, pid: int) -> None:
-        """Write the process id of a role. Raises Unwritable."""
-        draft = self.folder / f".{role}.{pid}"
+    def write(self, process_name: str, pid: int) -> None:
+        """Write the pid file of a process. Raises Unwritable."""
+        draft = self.folder / f".{process_name}.{pid}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             draft.write_text(str(pid))
-            draft.replace(self.folder / role)
+            draft.replace(self.folder / process_name)
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise Unwritable(f"{self.folder}: {error.strerror}.") from error
 
-    def written_at(self, role: str, pid: int) -> datetime | None:
-        """Return when this process wrote its pid file, or None if it did not."""
-        if not self.is_written(role, pid):
+    def written_at(self, process_name: str, pid: int) -> datetime | None:
+        """Return when the process with this id wrote its pid file, or None if it did not."""
+        if not self.is_written(process_name, pid):
             return None
-        return datetime.fromtimestamp((self.folder / role).stat().st_mtime, UTC)
+        return datetime.fromtimestamp((self.folder / process_name).stat().st_mtime, UTC)
 
-    def is_written(self, role: str, pid: int | None) -> bool:
-        """Return whether this process wrote the pid file of the role.
+    def is_written(self, process_name: str, pid: int | None) -> bool:
+        """Return whether the process with this id wrote the pid file.
 
-        The file of an earlier process has another id.
+        The file of an earlier process with the same name has another id.
         """
         try:
-            return pid is not None and (self.folder / role).read_text() == str(pid)
+            return pid is not None and (self.folder / process_name).read_text() == str(pid)
         except OSError:
             return False
 

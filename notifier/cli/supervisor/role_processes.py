@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from notifier.api.port import BALANCES_CONNECTIONS
-from notifier.cli.commands.roles import process_name
+from notifier.cli.commands.roles import process_name_of
 from notifier.config import Settings, variable
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
@@ -29,12 +29,12 @@ def process_arguments(*, api: int, pools: Mapping[Pool, int]) -> Mapping[str, Se
     """Return the arguments of `notifier` by process name. `api-2` is the second API process, after `api`."""
     counts = {API: api, **{str(pool): count for pool, count in pools.items()}}
     additional = [(role, number) for role, count in counts.items() for number in range(2, count + 1)]
-    return {**ROLES, **{process_name(role, n): (*ROLES[role], "--number", str(n)) for role, n in additional}}
+    return {**ROLES, **{process_name_of(role, n): (*ROLES[role], "--number", str(n)) for role, n in additional}}
 
 
-def is_awaited(process: str) -> bool:
+def is_awaited(process_name: str) -> bool:
     """Return whether `up` is ready only after this process. `up` does not wait for additional API processes."""
-    return not process.startswith(f"{API}-")
+    return not process_name.startswith(f"{API}-")
 
 
 def api_processes(settings: Settings) -> int:

@@ -6,37 +6,37 @@ from notifier.config import set_in_environment
 from notifier.domain.errors import DiskFull
 
 METRIC_FILE_KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
-"""Kinds of metric files. `prometheus_client` names each file by its kind and the role."""
+"""Kinds of metric files. `prometheus_client` names each file by its kind and the process name."""
 
 METRIC_FILE_BYTES = 128 << 10
 """Size of each metric file. With eight series per metric, the fullest file is more than half full."""
 
 
-def share_metrics(folder: Path, role: str) -> None:
+def share_metrics(folder: Path, process_name: str) -> None:
     """Share the metrics of this process through files. Call it before creating the first metric. Raises DiskFull.
 
-    The files belong to the role and not to the process: a replacement continues the counts of the dead process. No
-    file is left behind by a dead process, and counters never decrease.
+    The files belong to the process name, not to the process id: a replacement continues the counts of the dead process.
+    No file is left behind by a dead process, and counters never decrease.
     """
-    preallocate_metric_files(folder, role)
+    preallocate_metric_files(folder, process_name)
     set_in_environment("PROMETHEUS_MULTIPROC_DIR", str(folder))
     from prometheus_client import values
 
-    values.ValueClass = values.MultiProcessValue(lambda: role)  # type: ignore[no-untyped-call] # the library has no types
+    values.ValueClass = values.MultiProcessValue(lambda: process_name)  # type: ignore[no-untyped-call] # the library has no types
 
 
-def preallocate_metric_files(folder: Path, role: str) -> None:
-    """Preallocate the metric files of a role. Raises DiskFull.
+def preallocate_metric_files(folder: Path, process_name: str) -> None:
+    """Preallocate the metric files of a process. Raises DiskFull.
 
     The library maps these files into memory. Those that it creates itself are sparse: on a full disk, the first count
     that falls into a hole would kill the process (SIGBUS). It uses an existing file with content as it is.
     """
-    draft = folder / f".{role}"
+    draft = folder / f".{process_name}"
     try:
         for kind in METRIC_FILE_KINDS:
-            file = folder / f"{kind}_{role}.db"
+            file = folder / f"{kind}_{process_name}.db"
             if not file.exists():
-                # Rename the complete file: the next process of the role would map an incomplete one.
+                # Rename the complete file: the next process with the name would map an incomplete one.
                 draft.write_bytes(bytes(METRIC_FILE_BYTES))
                 draft.replace(file)
     except OSError as error:

@@ -16,7 +16,7 @@ STOP_TIMEOUT_SECONDS = 2.5
 """Seconds that the roles have to stop. A slower process is killed, which loses nothing."""
 
 MAX_START_FAILURES = 5
-"""Number of exits of one role after which `up` fails. Once all roles were up together, there is no limit."""
+"""Number of exits of one process after which `up` fails. Once all roles were up together, there is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class Supervisor:
     announce: Callable[[Mapping[str, int]], None]
     """Called with the process ids once everything is up, and again whenever one has changed."""
     other_pids: Callable[[], Mapping[str, int]]
-    """Returns the ids of processes that the supervisor does not manage, by role."""
+    """Returns the ids of processes that the supervisor does not manage, by process name."""
     last_log_line: Callable[[str], str]
-    """Returns the last log line of a role. It usually says why the role ended."""
+    """Returns the last log line of a process. It usually says why the process ended."""
     stopping: Signal
 
     def run(self) -> None:
@@ -66,10 +66,10 @@ class Supervisor:
         return pids
 
     def _pids(self) -> dict[str, int]:
-        return {child.role: child.pid for child in self.children if child.pid is not None} | dict(self.other_pids())
+        return {child.name: child.pid for child in self.children if child.pid is not None} | dict(self.other_pids())
 
     def _has_all_processes(self) -> bool:
-        """Return whether every role has a process.
+        """Return whether every child has a process.
 
         Process ids are not announced while a dead process awaits its replacement.
         """
@@ -77,7 +77,7 @@ class Supervisor:
 
     def _is_all_up(self) -> bool:
         awaited = [child for child in self.children if child.is_awaited]
-        return all(self.pid_files.is_written(child.role, child.pid) for child in awaited) and self.is_answering()
+        return all(self.pid_files.is_written(child.name, child.pid) for child in awaited) and self.is_answering()
 
     def _require_startable(self) -> None:
         """Raise UnusableEnvironment if a role can't start.
@@ -86,7 +86,7 @@ class Supervisor:
         """
         for child in self.children:
             if ENVIRONMENT_EXIT_CODE in child.exit_codes or len(child.exit_codes) >= MAX_START_FAILURES:
-                raise UnusableEnvironment(f"The role {child.role} failed to start: {self.last_log_line(child.role)}")
+                raise UnusableEnvironment(f"The role {child.name} failed to start: {self.last_log_line(child.name)}")
 
     def _stop(self) -> None:
         for child in self.children:

@@ -1,7 +1,7 @@
 """Check run: loads a world, sends a storm of mentions, injects faults, checks the result."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
 from notifier.devkit.check.check_inboxes import InboxCheck
-from notifier.devkit.check.check_store import StoreCheck, is_drained
+from notifier.devkit.check.check_store import StoreCheck, poll_drained
 from notifier.devkit.check.delivery_latency import latency_findings, vip_push_finding
 from notifier.devkit.check.expected_result import ExpectedResult, max_fanouts_per_minute
 from notifier.devkit.check.fault_injection import (
@@ -40,7 +40,7 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 MENTIONS_PER_SECOND = 20.0
-"""Rate of a storm without faults. If it would last longer than MAX_STORM_SECONDS, its rate is higher instead."""
+"""Rate of a storm without faults. A storm that would last longer than MAX_STORM_SECONDS has a higher rate instead."""
 MAX_STORM_SECONDS = 25.0
 """Longest storm without faults."""
 DRAIN_TIMEOUT_SECONDS = 300.0
@@ -50,8 +50,9 @@ STORM_AFTER_OUTAGE_SECONDS = 5.0
 """Seconds for which the storm continues after a store outage."""
 MAX_READ_DEAD_LETTERS = 100
 NEVER = datetime.max.replace(tzinfo=UTC)
+LONG_COLLAPSE_SECONDS = 30.0
 MAX_STORM_FANOUTS = 3
-"""Limit of fan-outs per minute and subject, with a collapse window of at least 30 s."""
+"""Limit of fan-outs per minute and subject, with a collapse window of at least LONG_COLLAPSE_SECONDS."""
 Report = Callable[[str], None]
 
 MENTION_POLICY = POLICIES[Kind.MENTION]
@@ -76,7 +77,7 @@ class CheckPlan:
     outage: float = OUTAGE_SECONDS
     """Duration of each store outage in seconds."""
     min_bursts: int = 0
-    """The check of the lanes fails with fewer bursts. If it is not 0, it also requires one in the standard lane."""
+    """Least number of bursts for the check of the lanes. Above 0, the check needs one in the standard lane, too."""
 
     @property
     def duration(self) -> float:
@@ -97,8 +98,32 @@ class CheckPlan:
         """
         if self.collapse != 0:
             return ()
-        sizes = {name: self.world.size(star) for name, star in self.world.stars.items()}
-        return [name for name, size in sizes.items() if size > MENTION_POLICY.max_small_followers]
+        return [name for name, size in self.follower_counts.items() if size > MENTION_POLICY.max_small_followers]
+
+    def collapse_seconds(self, mentioned: Iterable[Collection[UserId]]) -> float:
+        """Return the longest collapse window of the mentioned celebrities, with a full fan-out budget."""
+        collapsing = set(self.collapsing_celebrities)
+        if self.collapse is None or any(collapsing.intersection(names) for names in mentioned):
+            return MENTION_POLICY.collapse.total_seconds()
+        return self.collapse
+
+    @property
+    def max_fanouts(self) -> int:
+        """Limit of fan-outs per minute and subject, for a check with collapsing.
+
+        With a collapse window of less than 30 s, the fan-out budget limits large celebrities: its capacity, and one
+        token that it may gain meanwhile. Small ones have no budget, and open a burst per window.
+        """
+        if not self.collapse or self.collapse >= LONG_COLLAPSE_SECONDS:
+            return MAX_STORM_FANOUTS
+        small_limit, large_limit = int(60 // self.collapse) + 1, MENTION_POLICY.budget_capacity + 1
+        has_small = any(size <= MENTION_POLICY.max_small_followers for size in self.follower_counts.values())
+        return max(small_limit, large_limit) if has_small else large_limit
+
+    @property
+    def follower_counts(self) -> Mapping[UserId, int]:
+        """Followers of each celebrity."""
+        return {name: self.world.size(number) for name, number in self.world.celebrity_numbers.items()}
 
     def environment(self) -> dict[str, str]:
         variables = {**NO_ROLL_UP, "NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
@@ -144,7 +169,10 @@ class CheckRun:
         return list(self.ports.archive.burst_progress())
 
     def run(self) -> list[Finding]:
-        """Run the check and return its results. All started processes have ended when it returns or raises."""
+        """Run the check and return its results. The instance has stopped when it returns or raises.
+
+        The engines run until `prepared_run` ends.
+        """
         if collapsing := self.plan.collapsing_celebrities:
             limit, window = MENTION_POLICY.max_small_followers, MENTION_POLICY.collapse.total_seconds()
             self.report(
@@ -178,13 +206,10 @@ class CheckRun:
         self.storm.sent.refused += sent.refused
         timeouts = self._drain()
         # Wait for the collapse windows, or the storm would join the bursts of the warm-up.
-        self.report("waiting until the collapse windows of the warm-up end")
-        time.sleep(self._collapse_seconds())
+        if seconds := plan.collapse_seconds(tweet.mentioned for tweet in warm_up):
+            self.report("waiting until the collapse windows of the warm-up end")
+            time.sleep(seconds)
         return timeouts
-
-    def _collapse_seconds(self) -> float:
-        collapse = self.plan.collapse
-        return MENTION_POLICY.collapse.total_seconds() if collapse is None else collapse
 
     def _send_storm(self) -> None:
         duration, injector = self.plan.duration, self._fault_injector()
@@ -213,7 +238,7 @@ class CheckRun:
         deadline = time.monotonic() + DRAIN_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             with suppress(Unavailable):
-                if is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, undelivered):
+                if poll_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, undelivered):
                     return []
             time.sleep(0.1)
         unfinished = self.ports.ledger.unfinished_bursts()
@@ -229,13 +254,13 @@ class CheckRun:
         yield store_check.alerts_equal_oracle(alerts, self.plan.alert_guarantees)
         yield store_check.totals_balance(truth)
         yield from self._check_inboxes(store_check, truth)
-        if any(self.plan.world.size(star) >= self.plan.threshold for star in range(self.plan.world.celebrities)):
+        if any(size >= self.plan.threshold for size in self.plan.follower_counts.values()):
             yield store_check.lanes(truth, self.plan.threshold, self.plan.min_bursts)
         if self.plan.collapse == 0:
             yield store_check.distinct_rows(truth)
         else:
             fanouts = max_fanouts_per_minute(truth.bursts.values())
-            yield at_most("storm_fanouts", fanouts, self._max_fanouts(), unit="fan-outs/min", n=len(sent.accepted))
+            yield at_most("storm_fanouts", fanouts, self.plan.max_fanouts, unit="fan-outs/min", n=len(sent.accepted))
         # With faults latencies are informational: a killed process needs some seconds to restart.
         has_limits = not self.plan.faults
         yield from latency_findings(
@@ -244,7 +269,7 @@ class CheckRun:
             self.plan.world,
             since=self.storm_started_at,
             has_limits=has_limits,
-            is_shared=self.engines is not None,
+            engines_on_this_machine=self.engines is not None,
         )
         yield vip_push_finding(store_check.alerts, alerts, since=self.storm_started_at, has_limit=has_limits)
         yield from self._check_faults()
@@ -280,14 +305,6 @@ class CheckRun:
             [*changed, *inboxes.differences(truth, hidden), *inboxes.wrong_badges()],
             n=len(viewers),
         )
-
-    def _max_fanouts(self) -> int:
-        """Return the maximum number of fan-outs per minute and subject.
-
-        With a shorter collapse window only the fan-out budget limits them. It may gain one fan-out meanwhile.
-        """
-        is_long = self.plan.collapse is None or self.plan.collapse >= 30
-        return MAX_STORM_FANOUTS if is_long else MENTION_POLICY.budget_capacity + 1
 
     def _check_faults(self) -> Iterator[Finding]:
         if self.plan.faults:

@@ -197,7 +197,7 @@ class StoreCheck:
         return finding if wrong else _with_detail(finding, detail)
 
     def _lane(self, burst: Burst, threshold: int) -> Lane:
-        size = self.world.size(self.world.stars[burst.key.subject.owner])
+        size = self.world.size(self.world.celebrity_numbers[burst.key.subject.owner])
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
@@ -221,7 +221,9 @@ class StoreCheck:
         """Return whether the account has so few followers that collapsing can be turned off for its mentions."""
         if subject.kind is not Kind.MENTION:
             return False
-        return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].max_small_followers
+        return (
+            self.world.size(self.world.celebrity_numbers[subject.owner]) <= POLICIES[subject.kind].max_small_followers
+        )
 
     def _expects_rows(self, truth: ExpectedResult, key: BurstKey) -> bool:
         burst = truth.bursts[key]
@@ -231,10 +233,10 @@ class StoreCheck:
         return self.recipients[key].rows
 
 
-def is_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, undelivered: dict[str, Tweet]) -> bool:
-    """Return whether every mention has its bursts and no burst has pending work.
+def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, undelivered: dict[str, Tweet]) -> bool:
+    """Remove each tweet whose bursts are planned from `undelivered`.
 
-    Removes each tweet from `undelivered` once its bursts are planned.
+    Return whether all tweets are removed and no burst has pending work.
     """
     try:
         for tweet in list(undelivered.values()):

@@ -12,7 +12,7 @@ from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Step
 
 P0_P95_LIMIT_SECONDS = 1.0
-P0_SHARED_P95_LIMIT_SECONDS = 3.0
+P0_LOCAL_ENGINES_P95_LIMIT_SECONDS = 3.0
 """Limit if Cassandra, Kafka and the storm share the cores with the workers: on two cores P0 misses one second."""
 P0_LARGE_P95_LIMIT_SECONDS = 4.0
 P0_COLD_P95_LIMIT_SECONDS = 10.0
@@ -59,15 +59,15 @@ def latency_findings(
     *,
     since: datetime,
     has_limits: bool,
-    is_shared: bool,
+    engines_on_this_machine: bool,
 ) -> Iterator[Finding]:
     """Yield the latencies of bursts accepted from `since` on, and separately the P0 latency of earlier bursts.
 
-    Without `has_limits` the results are informational. `is_shared` selects the limit for engines on the same machine.
+    Without `has_limits` the results are informational. With `engines_on_this_machine` the limit of P0 is higher.
     """
     warm = [progress for progress in progress_rows if progress.plan.accepted_at >= since]
     small = slice_latencies(warm, [Tier.P0], max_followers=LARGE_FOLLOWERS)
-    p0_limit = P0_SHARED_P95_LIMIT_SECONDS if is_shared else P0_P95_LIMIT_SECONDS
+    p0_limit = P0_LOCAL_ENGINES_P95_LIMIT_SECONDS if engines_on_this_machine else P0_P95_LIMIT_SECONDS
     yield _latency_finding("p0_p95_s", small, p0_limit if has_limits else None)
     if cold := slice_latencies(
         (progress for progress in progress_rows if progress.plan.accepted_at < since), [Tier.P0]

@@ -73,11 +73,11 @@ class ExpectedResult:
         return self.world.has_device(m) & (m < self.world.universe)
 
     def audience(self, burst: Burst, shard: int, m: Members) -> Flags:
-        """Return the followers who may see the burst of a celebrity and have not muted it."""
-        followers, muting = self._followers_and_muting(self.world.stars[burst.key.subject.owner], shard, m)
+        """Return the followers of a celebrity who may see its burst and have not muted the celebrity."""
+        followers, muting = self._followers_and_muting(self.world.celebrity_numbers[burst.key.subject.owner], shard, m)
         if burst.restricted_to is None:
             return followers & ~muting
-        author = self.world.stars.get(burst.restricted_to)
+        author = self.world.celebrity_numbers.get(burst.restricted_to)
         if author is None:
             return np.zeros(len(m), dtype=np.bool_)
         return followers & ~muting & self._followers_and_muting(author, shard, m)[0]
@@ -87,10 +87,10 @@ class ExpectedResult:
         if burst.key.subject.kind is Kind.SELF or burst.pull_only:
             return 0
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
-        followers, muting = self._followers_and_muting(self.world.stars[burst.key.subject.owner], shard, m)
+        followers, muting = self._followers_and_muting(self.world.celebrity_numbers[burst.key.subject.owner], shard, m)
         suppressed = followers & muting
         if burst.restricted_to is not None:
-            author = self.world.stars.get(burst.restricted_to)
+            author = self.world.celebrity_numbers.get(burst.restricted_to)
             suppressed = (
                 suppressed & self._followers_and_muting(author, shard, m)[0]
                 if author is not None
@@ -103,23 +103,30 @@ class ExpectedResult:
         return self.suppressed(burst, shard) + sum(int(flags.sum()) for flags in self.tiers(burst, shard).values())
 
     def shards(self, subject: Subject) -> list[int]:
-        """Return the shards with a follower of the subject's account, or for its own notifications with the account."""
+        """Return the shards with a follower of the subject's account. For a SELF subject, return its own shard."""
         if subject.kind is Kind.SELF:
             return [self._owner_member(subject) // SHARD_MEMBERS]
-        star = self.world.stars[subject.owner]
+        celebrity_number = self.world.celebrity_numbers[subject.owner]
         everywhere = range(self.world.shards)
-        return [shard for shard in everywhere if self._followers_and_muting(star, shard, _members(shard))[0].any()]
+        return [
+            shard
+            for shard in everywhere
+            if self._followers_and_muting(celebrity_number, shard, _members(shard))[0].any()
+        ]
 
-    def _followers_and_muting(self, star: int, shard: int, m: Members) -> tuple[Flags, Flags]:
-        if (star, shard) not in self._audiences:
+    def _followers_and_muting(self, celebrity_number: int, shard: int, m: Members) -> tuple[Flags, Flags]:
+        if (celebrity_number, shard) not in self._audiences:
             is_user = m < self.world.universe
-            self._audiences[star, shard] = self.world.follows(star, m) & is_user, self.world.mutes(star, m)
+            self._audiences[celebrity_number, shard] = (
+                self.world.follows(celebrity_number, m) & is_user,
+                self.world.mutes(celebrity_number, m),
+            )
             if len(self._audiences) > MAX_CACHED_AUDIENCES:
                 del self._audiences[next(iter(self._audiences))]
-        return self._audiences[star, shard]
+        return self._audiences[celebrity_number, shard]
 
     def _owner_member(self, subject: Subject) -> int:
-        return self.world.star_member(self.world.stars[subject.owner])
+        return self.world.celebrity_member(self.world.celebrity_numbers[subject.owner])
 
     def _sees(self, fixture_user: FixtureUser, subject: Subject, mention: ExpectedMention) -> bool:
         """Return whether the user sees the mention under this subject.
@@ -132,15 +139,15 @@ class ExpectedResult:
             return False
         if subject.kind is Kind.SELF:
             return subject.owner == fixture_user.user
-        star = self.world.stars.get(subject.owner)
-        muted = star is not None and bool(self.world.mutes(star, fixture_user.member_array)[0])
+        celebrity_number = self.world.celebrity_numbers.get(subject.owner)
+        muted = celebrity_number is not None and bool(self.world.mutes(celebrity_number, fixture_user.member_array)[0])
         return self._follows(fixture_user, subject.owner) and not muted
 
     def _follows(self, fixture_user: FixtureUser, owner: UserId) -> bool:
-        star = self.world.stars.get(owner)
-        if star is None or fixture_user.member >= self.world.universe:
+        celebrity_number = self.world.celebrity_numbers.get(owner)
+        if celebrity_number is None or fixture_user.member >= self.world.universe:
             return False
-        return bool(self.world.follows(star, fixture_user.member_array)[0])
+        return bool(self.world.follows(celebrity_number, fixture_user.member_array)[0])
 
 
 def _members(shard: int) -> Members:

@@ -127,30 +127,33 @@ class FaultInjector:
                 is_injected, reason = False, f": {error}"
             (self.injected if is_injected else self.failed).append(f"{fault}{reason}")
 
-    def _pid(self, role: str) -> int | None:
+    def _pid(self, process_name: str) -> int | None:
         deadline = time.monotonic() + PROCESS_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
-            pid = self.instance.pid(role)
+            pid = self.instance.pid(process_name)
             if pid is not None and _alive(pid):
                 return pid
             time.sleep(0.05)
         return None
 
     def worker(self, fault: ScheduledFault) -> str:
-        """Return the worker role to hit. If a pool has several processes, the number of earlier faults selects one."""
-        roles = sorted(self.instance.workers(str(fault.pool))) or [str(fault.pool)]
-        return roles[(len(self.injected) + len(self.failed)) % len(roles)]
+        """Return the process name of the worker to hit.
 
-    def kill(self, role: str) -> bool:
-        pid = self._pid(role)
+        If a pool has several processes, the number of earlier faults selects one.
+        """
+        names = sorted(self.instance.workers(str(fault.pool))) or [str(fault.pool)]
+        return names[(len(self.injected) + len(self.failed)) % len(names)]
+
+    def kill(self, process_name: str) -> bool:
+        pid = self._pid(process_name)
         if pid is None:
             return False
         os.kill(pid, signal.SIGKILL)
         return True
 
-    def pause(self, role: str, seconds: float) -> bool:
+    def pause(self, process_name: str, seconds: float) -> bool:
         """Pause a process. If its leases expire meanwhile, it must not overwrite the work of their new owners."""
-        pid = self._pid(role)
+        pid = self._pid(process_name)
         if pid is None:
             return False
         os.kill(pid, signal.SIGSTOP)

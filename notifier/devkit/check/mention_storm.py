@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.notifier_instance import Instance
-from notifier.devkit.fixture.world import NAMES, World, user
+from notifier.devkit.fixture.world import FIRST_CELEBRITY_NAMES, World, user
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import MENTIONED_TYPE
 
@@ -21,7 +21,10 @@ BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 SENDER_THREADS = 4
 PROTECTED_SHARE = 1 / 12
-"""Share of tweets by protected celebrities. Only followers of the author see such a tweet, in a restricted burst."""
+"""Share of tweets by protected celebrities, in worlds of up to 16 celebrities. Larger worlds have none.
+
+Only followers of the author see such a tweet, in a restricted burst.
+"""
 SECOND_MENTION_SHARE = 1 / 8
 """Share of tweets that mention a second account."""
 ACCEPT_TIMEOUT_SECONDS = 60.0
@@ -36,7 +39,10 @@ class Tweet:
     protected: bool
 
     def event(self) -> dict[str, object]:
-        """Return the tweet as a CloudEvent. All events have the same time, so that a retry sends the same event."""
+        """Return the tweet as a CloudEvent.
+
+        All events have one fixed time, so building the event of a tweet again gives the same event.
+        """
         names = " ".join(f"@{name}" for name in self.mentioned)
         data = {
             "tweet": f"tweet-{self.id}",
@@ -95,7 +101,9 @@ def tweets(world: World, mentions: int, seed: int) -> list[Tweet]:
 
 
 def _tweet(world: World, rng: random.Random, id: str, named: Sequence[UserId]) -> Tweet:
-    unmentioned = [name for name in world.names if name not in named] if world.celebrities <= len(NAMES) else []
+    unmentioned = (
+        [name for name in world.names if name not in named] if world.celebrities <= len(FIRST_CELEBRITY_NAMES) else []
+    )
     protected = bool(unmentioned) and rng.random() < PROTECTED_SHARE
     author = rng.choice(unmentioned) if protected else user(rng.randrange(world.universe))
     return Tweet(id=id, author=author, mentioned=tuple(named), protected=protected)
@@ -112,7 +120,7 @@ class SentEvents:
     """Latency of every request with a 202 response."""
     retries: int = 0
     ended_at: float = 0.0
-    """Time of the monotonic clock."""
+    """End of the storm, as time of the monotonic clock."""
 
 
 @dataclass(slots=True, kw_only=True)

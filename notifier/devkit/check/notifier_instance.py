@@ -91,15 +91,15 @@ class Instance:
         self.process = None
 
     def pids(self) -> Mapping[str, int]:
-        """Return the current pids by role; empty until the instance is ready."""
+        """Return the current pids by process name; empty until the instance is ready."""
         return dict(self._ready_file_content().get("pids", {}))
 
     def workers(self, pool: str) -> Mapping[str, int]:
-        """Return the pids of the pool's workers by role: `p1`, and `p1-2` for a second process."""
-        return {role: pid for role, pid in self.pids().items() if role.partition("-")[0] == pool}
+        """Return the pids of the pool's workers by process name: `p1`, and `p1-2` for a second process."""
+        return {name: pid for name, pid in self.pids().items() if name.partition("-")[0] == pool}
 
-    def pid(self, role: str) -> int | None:
-        return self.pids().get(role)
+    def pid(self, process_name: str) -> int | None:
+        return self.pids().get(process_name)
 
     def _wait(self) -> None:
         assert self.process is not None

@@ -26,7 +26,10 @@ client_encryption_options:
 
 
 class Sync(StrEnum):
-    """Commit log mode: when a write is acknowledged. The values are lines of cassandra.yaml."""
+    """Commit log mode: when a write is acknowledged.
+
+    Each value is the text after `commitlog_sync: ` in cassandra.yaml, with further lines.
+    """
 
     BATCH = "batch\ncommitlog_disk_access_mode: auto\nconcurrent_writes: 512\nnative_transport_max_threads: 64"
     """Acknowledge a write after its fsync, so that it survives a SIGKILL. Writes that arrive during an fsync share the
@@ -34,7 +37,7 @@ class Sync(StrEnum):
 
     Each write blocks a thread until its fsync, so the number of threads limits the rate: 32 threads reach 3,200 writes
     per second, and 512 reach 20,000. `auto` uses direct I/O if the file system supports it. A memory-mapped commit log
-    would cause page faults after each fsync, a third of the time that a row takes.
+    causes page faults after each fsync. They would take a third of the time of writing a row.
     """
     PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
     """Acknowledge a write before its fsync. This is usual with three replicas. Most benchmarks use it."""

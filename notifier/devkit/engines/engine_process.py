@@ -30,9 +30,9 @@ SHOWN_LOG_LINES = 5
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """One server process. Its data stays in its folder, and is there again after a restart.
+    """One server process. The data of Kafka and Cassandra stays in the folder, and survives a restart.
 
-    A killed Cassandra with Sync.PERIODIC may lose its last acknowledged writes.
+    Valkey loses its data when it ends. A killed Cassandra with Sync.PERIODIC may lose its last acknowledged writes.
     """
 
     name: str
@@ -139,7 +139,10 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """TLS files and credentials. Each engine module translates them to the engine's own settings."""
+    """TLS files and credentials, which kafka.py and cassandra.py translate to settings of their engine.
+
+    Cassandra ignores the user and password: that user must be created after the start.
+    """
 
     certificate: Path
     """PEM file with the server's certificate and its unencrypted PKCS #8 key."""

@@ -98,7 +98,7 @@ class Fleet:
         return len(starting)
 
     def down(self, timeout: float = STOP_TIMEOUT_SECONDS) -> None:
-        """Stop all engines with SIGTERM, and kill those that take too long. Their data stays."""
+        """Stop all engines with SIGTERM, and kill those that take too long. Valkey loses its data."""
         running = {
             name: record.pid
             for name, record in self.records().items()
@@ -138,7 +138,10 @@ class Fleet:
             _signal(record.pid, signal.SIGCONT)
 
     def _await_end(self, record: EngineRecord, pid: int) -> None:
-        """Wait until the process has ended and its port is free. A large process takes seconds to end."""
+        """Wait until the process has ended, and its port is free or STOP_TIMEOUT_SECONDS have passed.
+
+        A large process takes seconds to end.
+        """
         deadline = monotonic() + STOP_TIMEOUT_SECONDS
         while self._is_own_process(pid) or (is_listening(record.host, record.port) and monotonic() < deadline):
             sleep(POLL_INTERVAL_SECONDS)

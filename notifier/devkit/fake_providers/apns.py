@@ -57,7 +57,7 @@ class TokenCheck:
             return "InvalidProviderToken"
         if now - issued > MAX_TOKEN_AGE:
             return "ExpiredProviderToken"
-        return "TooManyProviderTokenUpdates" if self._is_one_too_many(token, now) else None
+        return None if self._admit(token, now) else "TooManyProviderTokenUpdates"
 
     def _issued_at(self, token: str) -> datetime | None:
         if token not in self._issued:
@@ -78,13 +78,14 @@ class TokenCheck:
             _remember(self._issued, token, issued)
         return self._issued[token]
 
-    def _is_one_too_many(self, token: str, now: datetime) -> bool:
+    def _admit(self, token: str, now: datetime) -> bool:
+        """Remember a new token. Return False, and don't remember it, if it is one too many."""
         if token not in self._first_seen:
             recent = [seen for seen in self._first_seen.values() if now - seen < TOKEN_UPDATE_WINDOW]
             if len(recent) >= MAX_TOKEN_UPDATES:
-                return True
+                return False
             _remember(self._first_seen, token, now)
-        return False
+        return True
 
 
 def _remember(times_by_token: dict[str, datetime], token: str, at: datetime) -> None:

@@ -40,9 +40,9 @@ class ProviderScript:
     gone_for: timedelta = timedelta(days=1)
     """Time between the uninstallation and the start of the fake."""
     elsewhere_share: float = 0.0
-    """Share of the tokens that belong to another environment or project."""
+    """Share of the tokens that belong to another environment, project or application server key."""
     limited: FaultWindow = NEVER
-    """Window of 429 responses. Their Retry-After is the end of the window."""
+    """Window of 429 responses. Their Retry-After is the time that is left of the window."""
     down: FaultWindow = NEVER
     """Window of 503 responses to all requests."""
 

@@ -75,8 +75,8 @@ class Browser:
     endpoint: str
     private: EllipticCurvePrivateKey = field(repr=False)
     secret: bytes = field(repr=False)
-    key: str
-    """Application server key of the subscription."""
+    application_server_key: str
+    """Public key of the server that may send to this subscription."""
     is_online: bool = True
     is_revoked: bool = False
     """Whether the user has revoked the permission."""

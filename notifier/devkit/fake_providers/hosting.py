@@ -50,7 +50,7 @@ class AlertLog:
         if not _ends_with_newline(file):
             self.out.write(b"\n")
         for to, id in _earlier_alerts(file, self.platform):
-            self._is_repeated(to, id)
+            self._record(to, id)
 
     def write(self, to: str, *, collapse_id: str, text: str, id: str) -> None:
         line = {
@@ -60,11 +60,11 @@ class AlertLog:
             "place": collapse_id,
             "id": id,
             "text": text,
-            "again": self._is_repeated(to, id),
+            "again": self._record(to, id),
         }
         self.out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
-    def _is_repeated(self, to: str, id: str) -> bool:
+    def _record(self, to: str, id: str) -> bool:
         """Remember the alert and return whether it is a repeated one."""
         is_repeated = (to, id) in self._seen
         self._seen[to, id] = None

@@ -45,7 +45,7 @@ class FakePushService:
     find_unknown_browser: Callable[[str], Browser | None] = lambda _: None
     """Called for a path that is not in `browsers`. Returns its browser, or None if the path has no subscription."""
     script: ProviderScript = field(default_factory=ProviderScript)
-    """Tokens that are elsewhere are here subscriptions with another application server key."""
+    """Its `elsewhere_share` is the share of subscriptions with another application server key."""
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     redirect: str = ""
     """Target of a redirect for all requests; empty for none."""
@@ -62,7 +62,7 @@ class FakePushService:
     def __post_init__(self) -> None:
         self._random, self._started = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
 
-    def subscribe(self, key: str) -> Browser:
+    def subscribe(self, application_server_key: str) -> Browser:
         """Create a browser that is subscribed with this application server key."""
         path = f"/wpush/v2/{self._random.randbytes(24).hex()}"
         number = self._random.getrandbits(255) + 1
@@ -70,7 +70,7 @@ class FakePushService:
             endpoint=self.origin + path,
             private=derive_private_key(number, SECP256R1()),
             secret=self._random.randbytes(16),
-            key=key,
+            application_server_key=application_server_key,
         )
         self.browsers[path] = browser
         return browser
@@ -114,7 +114,7 @@ class FakePushService:
         self, post: Post, browser: Browser, headers: Mapping[str, str], now: datetime
     ) -> AuthorizationFault | None:
         origin = None if self.accepts_any_host else self.origin
-        fault = authorization_fault(headers.get("authorization"), origin, browser.key, now)
+        fault = authorization_fault(headers.get("authorization"), origin, browser.application_server_key, now)
         return fault or (AuthorizationFault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
 
     def _accept(self, post: Post) -> Reply:

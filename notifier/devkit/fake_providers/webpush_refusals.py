@@ -29,12 +29,12 @@ class AuthorizationFault(StrEnum):
 
 
 def authorization_fault(
-    authorization: str | None, origin: str | None, key: str, now: datetime
+    authorization: str | None, origin: str | None, application_server_key: str, now: datetime
 ) -> AuthorizationFault | None:
     """Return the fault of an authorization header, or None if it is valid.
 
-    `origin` is the push service for which the token must be issued; None accepts any. `key` is the application server
-    key of the subscription.
+    `origin` is the push service for which the token must be issued; None accepts any.
+    `application_server_key` is that of the subscription.
     """
     if authorization is None:
         return AuthorizationFault.MISSING
@@ -43,7 +43,7 @@ def authorization_fault(
     claims = _claims(*match.groups())
     if isinstance(claims, AuthorizationFault):
         return claims
-    if match[2] != key:
+    if match[2] != application_server_key:
         return AuthorizationFault.OTHER_KEY
     return _claim_fault(claims, origin, now)
 

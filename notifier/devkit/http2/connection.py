@@ -171,13 +171,14 @@ class ServerConnection(asyncio.Protocol):
         if is_new:
             self._open_streams.add(stream)
             self._server.counts.max_streams = max(self._server.counts.max_streams, len(self._open_streams))
-            if self._rejects(stream):
+            if self._reject_excess(stream):
                 self._forget(stream)
                 return
         if request is not None:
             self._respond(request)
 
-    def _rejects(self, stream: int) -> bool:
+    def _reject_excess(self, stream: int) -> bool:
+        """Reject a new stream that GOAWAY, the limit or the behavior forbids. Return whether it was rejected."""
         if self._last_stream is not None and stream > self._last_stream:
             return True  # GOAWAY has told the client; no reset is needed
         exceeds_limit = self._stream_limit is not None and len(self._open_streams) > self._stream_limit

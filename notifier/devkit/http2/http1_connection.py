@@ -76,10 +76,12 @@ class Http1(asyncio.Protocol):
             answer = replace(answer, headers={**answer.headers, "connection": "close"})
         if isinstance(answer, NoReply) or self._processed_requests == state.behavior.cut_after:
             self._transport.close()
+        elif state.behavior.never_responds:
+            return
         elif state.behavior.latency:
             pause = state.behavior.latency.total_seconds()
             asyncio.get_running_loop().call_later(pause, self._send, answer)
-        elif not state.behavior.never_responds:
+        else:
             self._send(answer)
 
     def _send(self, reply: Reply) -> None:

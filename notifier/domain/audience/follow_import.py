@@ -26,8 +26,11 @@ Ids = npt.NDArray[np.int64]
 HALF_KEY_BITS = 32
 MAX_MEMBERS = 1 << HALF_KEY_BITS
 """Number of different members that half a key can hold."""
-ALL_ACCOUNTS = Member(MAX_MEMBERS - 1)
-"""Stands for "all accounts" in a key. It is the last member number, so no user has it in practice."""
+ACCOUNT_WIDE = Member(MAX_MEMBERS - 1)
+"""Stands for the account-wide bitmaps (VIPs, account preferences) in the upper half of a rebuild key.
+
+It is the last member number, so no user has it in practice.
+"""
 
 MIN_BLOCK_FOLLOWERS = 8
 """Minimum followers in a block for a shared block row. Below that, one row per follower is smaller."""

@@ -41,7 +41,10 @@ class Burst:
     pull_only: bool = False
     """The burst is visible like any other, but not fanned out: the budget was empty when it opened."""
     silent: bool = False
-    """The tweet that it showed was retracted or protected. No more alerts are sent."""
+    """The tweet that opened it was retracted or protected, so no more alerts are sent.
+
+    Unrelated to `SendBatch.silent`, the members of a batch that are sent nothing.
+    """
 
     @classmethod
     def opened_by(

@@ -13,11 +13,10 @@ from typing import NewType
 
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.sequencer import MAX_CLOCK_SKEW
 from notifier.domain.ids import UserId
 
 RetractionKey = NewType("RetractionKey", str)
-"""Key of a stored retraction, or key under which the mentions that it may affect are indexed."""
+"""Key of a stored retraction (a tweet, an erasure or a protection), or lookup key of mentions (a tweet or a day)."""
 
 
 class RetractionCause(StrEnum):
@@ -33,6 +32,8 @@ class RetractionCause(StrEnum):
     """Earlier tweets of the author are retracted."""
 
 
+READ_AHEAD = timedelta(seconds=5)
+"""How far days of acceptance are read into the future, because the clock of a gateway may be ahead of ours."""
 MAX_LOG_WAIT = timedelta(days=1)
 """Assumed longest wait of a mention in the log: a burst may open this long after its mention was accepted."""
 
@@ -75,7 +76,7 @@ class Retraction:
         """Return the lookup keys of mentions that the retraction may affect, the latest day first."""
         if self.tweet:
             return [self.key]
-        return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + MAX_CLOCK_SKEW)[::-1]
+        return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + READ_AHEAD)[::-1]
 
     def apply_to(self, mention: Mention) -> Mention:
         """Apply the retraction to a mention. Mentions by other authors, or written later, are unchanged."""

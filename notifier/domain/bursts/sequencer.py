@@ -25,12 +25,12 @@ the burst.
 REFUSED_VERDICTS = (Verdict.HOLD, Verdict.DENY)
 """Verdicts of mentions that get no burst. A release of a held mention appends its event to the log again."""
 
-MAX_CLOCK_SKEW = timedelta(seconds=5)
-"""Largest difference between the clocks of two processes.
+MAX_OPENING_LEAD = timedelta(seconds=5)
+"""How far the opening time of a burst may be ahead of the coordinator's clock.
 
 The coordinator's clock may be behind that of the gateway that accepted a mention. With the coordinator's time, a burst
-could open in a period that a user has already marked as seen. If the time of acceptance is later, the burst opens then,
-but at most this far ahead of the coordinator's clock.
+could open in a period that a user has already marked as seen. If the time of acceptance is later, the burst opens then.
+This limit is larger than MAX_CLOCK_SKEW of `domain/users/visibility.py`. It applies only if a clock is wrong by more.
 """
 
 MIN_OPENING_GAP = timedelta(milliseconds=1)
@@ -185,7 +185,7 @@ def _is_public(burst: Burst | None) -> bool:
 
 
 def after_publishing(head: Head, *, nonce: str) -> Head:
-    """Return the head after everything in its outbox is durable and announced."""
+    """Return the head after everything in its outbox was published: it is durable, and its announcement was tried."""
     return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), changed=(), announced=head.seq)
 
 
@@ -237,7 +237,7 @@ def _charged(budget: TokenBucket | None, burst: Burst) -> TokenBucket | None:
 
 
 def _next_burst(head: Head, mention: Mention, *, now: datetime, pull_only: bool = False) -> Burst:
-    opened_at = max(now, min(mention.accepted_at, now + MAX_CLOCK_SKEW))
+    opened_at = max(now, min(mention.accepted_at, now + MAX_OPENING_LEAD))
     if head.last_opened_at is not None:
         opened_at = max(opened_at, head.last_opened_at + MIN_OPENING_GAP)
     return Burst.opened_by(

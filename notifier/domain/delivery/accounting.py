@@ -34,12 +34,13 @@ class RecipientTotals:
 
 
 def recipient_totals(
-    progress: BurstProgress, shard_counts: Iterable[SnapshotCounts], *, throttles: Collection[str], now: datetime
+    progress: BurstProgress, shard_counts: Iterable[SnapshotCounts], *, throttle_ids: Collection[str], now: datetime
 ) -> RecipientTotals:
-    """Add up the recipients of each state.
+    """Add up the recipients of each state. `throttle_ids` are those that hold work now.
 
-    Unfinished slices are in flight or parked. Finished slices count the recipients in their ledger entry. The entry of
-    a dead slice has no count, so its recipients come from the audience snapshots.
+    An unfinished slice is parked, or counts as in flight in every other state (planned, deferred or in flight). A
+    finished slice counts the recipients in its ledger entry. The entry of a dead slice has no count, so its recipients
+    come from the audience snapshots.
     """
     by_shard = {counts.shard: counts for counts in shard_counts}
     ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
@@ -48,13 +49,13 @@ def recipient_totals(
         slice_ = slice_state.slice
         if slice_.step is not Step.ROWS:
             continue
-        people = _snapshot_recipients(by_shard, slice_)
+        recipients = _snapshot_recipients(by_shard, slice_)
         if slice_state.final_entry:
             is_dead = slice_state.final_entry.fact is Fact.DEAD
-            ended[State(str(slice_state.final_entry.fact))] += people if is_dead else slice_state.final_entry.people
+            ended[State(str(slice_state.final_entry.fact))] += recipients if is_dead else slice_state.final_entry.people
             continue
-        is_parked = slice_state.state(now, throttles=throttles) is State.PARKED
-        unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += people
+        is_parked = slice_state.state(now, throttle_ids=throttle_ids) is State.PARKED
+        unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += recipients
     return RecipientTotals(
         expected=sum(counts.expected for counts in by_shard.values()),
         delivered=ended[State.DONE],
@@ -107,9 +108,9 @@ class DeliveryRate:
     deliveries: float
 
 
-def tier_progress(progress: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[TierProgress]:
-    """Return the progress of each tier of the burst. `throttles` are those active now, ramps included."""
-    return [_tier_progress(progress, tier, throttles, now) for tier in TIERS if tier in progress.plan.widths]
+def tier_progress(progress: BurstProgress, *, throttle_ids: Collection[str], now: datetime) -> Sequence[TierProgress]:
+    """Return the progress of each tier of the burst. `throttle_ids` are those of active throttles and of ramps."""
+    return [_tier_progress(progress, tier, throttle_ids, now) for tier in TIERS if tier in progress.plan.widths]
 
 
 def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, period: timedelta) -> DeliveryRate:
@@ -127,14 +128,14 @@ def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, perio
     return DeliveryRate(rows=sum(e.rows for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
 
 
-def _tier_progress(progress: BurstProgress, tier: Tier, throttles: Collection[str], now: datetime) -> TierProgress:
+def _tier_progress(progress: BurstProgress, tier: Tier, throttle_ids: Collection[str], now: datetime) -> TierProgress:
     of_tier = (s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
     slice_states = sorted(of_tier, key=lambda slice_state: slice_state.slice.first)
     ended = [slice_state.final_entry for slice_state in slice_states if slice_state.final_entry]
     last_end = max((entry.at for entry in ended), default=None) if len(ended) == len(slice_states) else None
     return TierProgress(
         tier=tier,
-        spans=_merged(span for slice_state in slice_states for span in _spans(slice_state, throttles, now)),
+        spans=_merged(span for slice_state in slice_states for span in _spans(slice_state, throttle_ids, now)),
         people=sum(entry.people for entry in ended if State(str(entry.fact)) is State.DONE),
         slices=len(slice_states),
         ended=len(ended),
@@ -142,9 +143,9 @@ def _tier_progress(progress: BurstProgress, tier: Tier, throttles: Collection[st
     )
 
 
-def _spans(slice_state: SliceState, throttles: Collection[str], now: datetime) -> Iterator[ShardSpan]:
+def _spans(slice_state: SliceState, throttle_ids: Collection[str], now: datetime) -> Iterator[ShardSpan]:
     """Yield the spans of a slice. Shards below the checkpoint in the claim of an unfinished slice are done."""
-    slice_, state = slice_state.slice, slice_state.state(now, throttles=throttles)
+    slice_, state = slice_state.slice, slice_state.state(now, throttle_ids=throttle_ids)
     checkpoint = slice_state.claim.checkpoint if slice_state.claim and not slice_state.final_entry else slice_.first
     if checkpoint > slice_.first:
         yield ShardSpan(first=slice_.first, last=min(checkpoint, slice_.last + 1) - 1, state=State.DONE)

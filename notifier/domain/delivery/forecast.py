@@ -92,7 +92,7 @@ def speeds_by_tier(all_progress: Iterable[BurstProgress]) -> Mapping[Tier, float
     """
     fastest = dict[Tier, float]()
     for progress in all_progress:
-        for tier in tier_progress(progress, throttles=(), now=progress.plan.opened_at):
+        for tier in tier_progress(progress, throttle_ids=(), now=progress.plan.opened_at):
             if tier.people >= MIN_REFERENCE_RECIPIENTS and tier.seconds is not None:
                 speed = tier.people / max(tier.seconds, CLOCK_RESOLUTION_SECONDS)
                 fastest[tier.tier] = max(fastest.get(tier.tier, 0.0), speed)

@@ -134,15 +134,15 @@ class SliceState:
         until = self.busy_until()
         return self.final_entry is None and until is not None and now < until
 
-    def state(self, now: datetime, *, throttles: Collection[str]) -> State:
-        """Return the current state. `throttles` are those that hold the slice's tier now."""
+    def state(self, now: datetime, *, throttle_ids: Collection[str]) -> State:
+        """Return the current state. `throttle_ids` are those of the throttles that hold the slice's tier now."""
         if self.final_entry is not None:
             return State(str(self.final_entry.fact))
         if self.is_deferred(now):
             return State.DEFERRED
         if self.is_in_flight(now):
             return State.IN_FLIGHT
-        return State.PARKED if self.parked_by & set(throttles) else State.PLANNED
+        return State.PARKED if self.parked_by & set(throttle_ids) else State.PLANNED
 
 
 def fact_rank(fact: Fact) -> int:

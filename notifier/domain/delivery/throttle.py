@@ -12,7 +12,7 @@ from notifier.domain.errors import BadThrottle
 RAMP = timedelta(seconds=30)
 """Time in which a tier returns to full speed after a throttle, so that parked work causes no second overload."""
 RAMP_CEILING = 2_000_000.0
-"""Deliveries per second at the end of a ramp: what one machine can write."""
+"""Deliveries per second at the end of a ramp: about what one machine writes if it reaches 2 % of the members."""
 MAX_THROTTLE_DURATION = timedelta(days=7)
 
 
@@ -92,7 +92,7 @@ class Readings:
     queued: int
     """Slices in the queues of the pools that come before P2."""
     backlog_ages: Mapping[Pool, timedelta]
-    """Age of the oldest burst with unfinished slices, by pool. Pools without any are missing."""
+    """Age of the oldest burst with runnable slices, by pool. Pools without any, and throttled pools, are missing."""
 
 
 SLOW_STORE_LATENCY = timedelta(milliseconds=50)

@@ -10,7 +10,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropToken:
+class DropDevice:
     """The address is no longer valid: drop the device."""
 
     at: datetime | None = None
@@ -51,4 +51,4 @@ class Unknown:
     reason: str
 
 
-Receipt = Accepted | DropToken | RetryAt | PayloadError | ConfigError | Unknown
+Receipt = Accepted | DropDevice | RetryAt | PayloadError | ConfigError | Unknown

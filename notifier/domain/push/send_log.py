@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import Bits, contains, no_members
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import Backoff
 
 MAX_ALERT_ATTEMPTS = 3
@@ -63,8 +63,7 @@ class AttemptState:
     member: Member
     first_at: datetime
     """Time of the first failed attempt; before that, when the batch was written."""
-    failures: int = 0
-    """Failed attempts."""
+    failed_attempts: int = 0
     covered_bursts: int = 0
     """Bursts that a late alert covers, its own burst included; 0 if the alert is in time."""
 
@@ -111,7 +110,12 @@ class SendBatch:
     retries: tuple[AttemptState, ...] = ()
     """Devices that are tried again."""
     failures: tuple[FailedAttempt, ...] | None = None
-    """Attempts that did not succeed. None while the batch is open: it is being sent, or its worker crashed."""
+    """Attempts that did not succeed. None while the batch is open."""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the batch was not closed: it is being sent, or its worker crashed."""
+        return self.failures is None
 
     @property
     def alerted(self) -> Bits:
@@ -158,13 +162,15 @@ def send_progress(batches: Sequence[SendBatch]) -> SendProgress:
     return SendProgress(
         in_batches=in_batches,
         alerted=alerted,
-        open_batches=tuple(batch for batch in batches if batch.failures is None),
+        open_batches=tuple(batch for batch in batches if batch.is_open),
         pending_retries=pending_retries,
         next_batch_number=max((batch.number + 1 for batch in batches), default=0),
     )
 
 
-def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, chance: float) -> FailedAttempt | None:
+def failure_of(
+    attempt_state: AttemptState, receipt: Receipt, now: datetime, random_number: float
+) -> FailedAttempt | None:
     """Return what to record for a receipt; None if the alert was accepted.
 
     `attempt_state` is the state before this attempt.
@@ -173,39 +179,50 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
     match receipt:
         case Accepted():
             return None
-        case DropToken(reason=reason):
+        case DropDevice(reason=reason):
             return FailedAttempt(state=failed, outcome=AlertOutcome.DROPPED, reason=reason)
         case PayloadError(reason=reason):
             return FailedAttempt(state=failed, outcome=AlertOutcome.REFUSED, reason=reason)
         case RetryAt(at=at, reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, max(at, now + RETRY_BACKOFF.delay(attempt_state.failures, chance)), reason
+                failed,
+                AlertOutcome.RETRY,
+                max(at, now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, random_number)),
+                reason,
             )
         case Unknown(reason=reason):
             return retry_or_give_up(
-                failed, AlertOutcome.UNKNOWN, now + RETRY_BACKOFF.delay(attempt_state.failures, chance), reason
+                failed,
+                AlertOutcome.UNKNOWN,
+                now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, random_number),
+                reason,
             )
         case ConfigError(reason=reason, device_group=device_group) if device_group:
             # The provider works for other devices, so no breaker opens. Without counting, the retries would never end.
             return retry_or_give_up(
-                failed, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(attempt_state.failures, chance), reason
+                failed,
+                AlertOutcome.RETRY,
+                now + RETRY_BACKOFF.delay(attempt_state.failed_attempts, random_number),
+                reason,
             )
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
-            return retry_or_give_up(attempt_state, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(0, chance), reason)
+            return retry_or_give_up(
+                attempt_state, AlertOutcome.RETRY, now + RETRY_BACKOFF.delay(0, random_number), reason
+            )
 
 
 def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
     """Count an attempt whose worker crashed. Its retry window opens when the crash is found, if not before."""
     failed, reason = _with_failure(attempt_state, now), "the worker that sent it crashed"
-    if failed.failures >= MAX_ALERT_ATTEMPTS:
+    if failed.failed_attempts >= MAX_ALERT_ATTEMPTS:
         return FailedAttempt(state=failed, outcome=AlertOutcome.GIVEN_UP, reason=reason)
     return FailedAttempt(state=failed, outcome=AlertOutcome.UNKNOWN, at=now, reason=reason)
 
 
 def retry_or_give_up(attempt_state: AttemptState, outcome: AlertOutcome, at: datetime, reason: str) -> FailedAttempt:
     """Schedule a retry, or give up: after three attempts or half an hour only the app shows the burst."""
-    if attempt_state.failures >= MAX_ALERT_ATTEMPTS or is_retry_window_over(attempt_state, at):
+    if attempt_state.failed_attempts >= MAX_ALERT_ATTEMPTS or is_retry_window_over(attempt_state, at):
         return FailedAttempt(state=attempt_state, outcome=AlertOutcome.GIVEN_UP, reason=reason)
     return FailedAttempt(state=attempt_state, outcome=outcome, at=at, reason=reason)
 
@@ -216,12 +233,12 @@ def is_retry_window_over(attempt_state: AttemptState, at: datetime) -> bool:
     It opens at the first failed attempt. Attempts that were never sent do not count, and neither do those refused
     because of our configuration.
     """
-    return attempt_state.failures > 0 and at > attempt_state.first_at + RETRY_WINDOW
+    return attempt_state.failed_attempts > 0 and at > attempt_state.first_at + RETRY_WINDOW
 
 
 def _with_failure(attempt_state: AttemptState, now: datetime) -> AttemptState:
     return replace(
         attempt_state,
-        failures=attempt_state.failures + 1,
-        first_at=attempt_state.first_at if attempt_state.failures else now,
+        failed_attempts=attempt_state.failed_attempts + 1,
+        first_at=attempt_state.first_at if attempt_state.failed_attempts else now,
     )

@@ -183,7 +183,7 @@ def _extends(char: str, previous: str, indicators: int) -> bool:
     `indicators` is the number of consecutive regional indicators that end with `previous`.
     """
     code = ord(char)
-    if code < 0x300:  # most text: none of these characters extends another
+    if code < 0x300:  # most text: of these characters, only \n after \r extends another
         return char == "\n" and previous == "\r"
     if previous in ("\r", "\n"):
         return False

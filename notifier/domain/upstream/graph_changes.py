@@ -19,7 +19,7 @@ class FollowAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphChange:
+class FollowChange:
     """A follow or unfollow event."""
 
     id: EventId
@@ -96,7 +96,7 @@ def shard_batches(shards: Iterable[int]) -> list[tuple[int, ...]]:
 class GraphRecord:
     """A record of the graph stream. Exactly one of the fields other than `imported` is set."""
 
-    change: GraphChange | None = None
+    change: FollowChange | None = None
     preference_change: PreferenceChange | None = None
     rebuild: Rebuild | None = None
     account_preferences_change: AccountPreferencesChange | None = None

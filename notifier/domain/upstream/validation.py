@@ -11,7 +11,7 @@ from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.graph_changes import FollowAction, GraphChange
+from notifier.domain.upstream.graph_changes import FollowAction, FollowChange
 from notifier.domain.users.user_blocks import UserBlockChange
 
 MENTIONED_TYPE = "notifier.tweet.mentioned.v1"
@@ -78,11 +78,11 @@ def checked_follow_change(
     sequence: int,
     happened_at: datetime,
     now: datetime,
-) -> GraphChange:
+) -> FollowChange:
     """Build the follow or unfollow. Raises BadEvent with the field that is wrong."""
     if follower == followed:
         raise BadEvent(f"data.follower and data.followed are both {follower}.")
-    return GraphChange(
+    return FollowChange(
         id=EventId(_checked_id("source", source), _checked_id("id", id)),
         follower=UserId(_checked_id("data.follower", follower)),
         followed=UserId(_checked_id("data.followed", followed)),

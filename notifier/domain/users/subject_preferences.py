@@ -175,7 +175,7 @@ class PreferencePatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockMute:
+class MemberBlockMutes:
     """Members of one block who have muted a subject, in one row. A member's own preference overrides the row."""
 
     subject: Subject
@@ -189,7 +189,7 @@ class BlockMute:
 
 
 def current_preferences(
-    member: Member, own: Iterable[SubjectPreference], mutes: Iterable[BlockMute]
+    member: Member, own: Iterable[SubjectPreference], mutes: Iterable[MemberBlockMutes]
 ) -> Mapping[Subject, SubjectPreference]:
     """Return one member's current preferences by subject. Own preferences override block mutes."""
     from_blocks = {
@@ -209,7 +209,7 @@ def own_volumes(preferences: Mapping[Subject, SubjectPreference]) -> Mapping[Sub
     }
 
 
-def preference_sets(own: Collection[SubjectPreference], mutes: Iterable[BlockMute]) -> Mapping[SetKind, Bits]:
+def preference_sets(own: Collection[SubjectPreference], mutes: Iterable[MemberBlockMutes]) -> Mapping[SetKind, Bits]:
     """Return the preference sets of one subject in one shard. Own preferences override block mutes."""
     muted_in_blocks = bytearray(SHARD_BYTES)
     for mute in mutes:

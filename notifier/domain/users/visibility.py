@@ -7,17 +7,24 @@ from enum import StrEnum
 from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst, expires_at
+from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
 from notifier.domain.users.subject_preferences import NEVER, Volume, effective_volume
 
 # Reading state: what a user has seen, read and hidden.
 
-CERTAINLY_VISIBLE_AGE = timedelta(seconds=5)
+MAX_CLOCK_SKEW = timedelta(seconds=3)
+"""Largest difference between the clocks of two machines at which the service is correct.
+
+If clocks differ by more, caches may miss a change. `notifier doctor` fails earlier, at a difference of 2 s. Limits for
+times from other clocks, such as MAX_OPENING_LEAD, are larger.
+"""
+
+CERTAINLY_VISIBLE_AGE = 2 * VISIBILITY_DEADLINE + MAX_CLOCK_SKEW
 """Age from which every burst is certainly visible. The `as_of` of a page's seen token is earlier than the page by this.
 
-It is twice VISIBILITY_DEADLINE, plus three seconds for clock errors: the coordinator's clock may be behind, or the
-clock of the server that computes the page may be ahead.
+The clock of the coordinator may be behind, or the clock of the server that computes the page may be ahead.
 """
 
 

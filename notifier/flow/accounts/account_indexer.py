@@ -111,7 +111,7 @@ class AccountIndexer:
         self,
         changes: Sequence[AccountChange],
         members: Mapping[UserId, Member],
-        repaired_shards: Collection[int],
+        shards_to_repair: Collection[int],
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
@@ -130,7 +130,7 @@ class AccountIndexer:
             for shard, is_vip in is_vip_by_shard.items()
             if shard not in bitmaps
         }
-        bitmaps |= {shard: self._rebuilt_vips(shard) for shard in repaired_shards}
+        bitmaps |= {shard: self._rebuilt_vips(shard) for shard in shards_to_repair}
         if bitmaps:
             shard_bitmaps = (
                 ShardBitmap(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items()

@@ -163,7 +163,7 @@ class Reconciler:
     def totals(self, bursts: Sequence[BurstKey]) -> Sequence[RecipientTotals]:
         now = self.clock.now()
         return [
-            recipient_totals(progress, self._snapshot_counts(progress), throttles=(), now=now)
+            recipient_totals(progress, self._snapshot_counts(progress), throttle_ids=(), now=now)
             for progress in self.ledger.read(bursts).values()
         ]
 

@@ -1,8 +1,9 @@
 """Imports of accounts and preferences, and the class `Import` that runs and resumes every import.
 
-An import first reads all rows. It stores keys for the remaining work, in sorted runs. Then it processes the sorted keys
-chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position
-records how far the keys were processed. Every step is idempotent.
+An import first reads all rows. It stores keys for the remaining work, in sorted runs. A key (`ImportKeys`) has an
+account in its upper half, and a follower or a shard in its lower half. Then the import processes the sorted keys chunk
+by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position records
+how far the keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.account_flags import AccountRecord, Flag
 from notifier.domain.audience.bitmap import shard_of
-from notifier.domain.audience.follow_import import ALL_ACCOUNTS, ImportKeys, rebuild_keys, shards_by_account
+from notifier.domain.audience.follow_import import ACCOUNT_WIDE, ImportKeys, rebuild_keys, shards_by_account
 from notifier.domain.audience.id_ranges import IdRange, consecutive_runs
 from notifier.domain.ids import Member, UserId
 from notifier.domain.upstream.graph_changes import GraphRecord, rebuild_requests, shard_batches, shard_key
@@ -52,7 +53,10 @@ class ImportKind(Protocol[S_contra]):
         ...
 
     def steps(self, keys: ImportKeys) -> Iterable[Callable[[], None]]:
-        """Yield steps that do the work of these keys. The keys are sorted, and include all keys of each block."""
+        """Yield steps that do the work of these keys.
+
+        The keys are sorted. If they are follows, they include all followers of a block or none.
+        """
         ...
 
 
@@ -104,7 +108,10 @@ class AccountImport:
     """Whether to store consecutive ids as one directory entry. No other process may number any of them meanwhile."""
 
     def read(self, rows: ImportBatch[AccountRow]) -> ImportKeys:
-        """Write each account's member number, flags and directory entry; return the keys of shards with VIPs."""
+        """Write each account's member number, flags and directory entry.
+
+        Return the keys of the shards whose VIP flags the rows set or clear.
+        """
         members = self._assign_numbers(dict.fromkeys(row.user for row in rows.rows))
         self.flags.write(flag for row in rows.rows for flag in row.flag_rows(members[row.user]))
         users = [row.user for row in rows.rows if not row.flags.keys().isdisjoint(DIRECTORY_FLAGS)]
@@ -112,11 +119,11 @@ class AccountImport:
             sync_directory_entries(
                 self.directory, self.flags, {user: members[user] for user in users[first : first + ACCOUNTS_PER_BATCH]}
             )
-        return rebuild_keys((ALL_ACCOUNTS, shard_of(members[row.user])) for row in rows.rows if Flag.VIP in row.flags)
+        return rebuild_keys((ACCOUNT_WIDE, shard_of(members[row.user])) for row in rows.rows if Flag.VIP in row.flags)
 
     def steps(self, keys: ImportKeys) -> Iterable[Callable[[], None]]:
         """Yield steps that request the VIP bitmaps. The account indexer makes them from the rows written before."""
-        return (partial(self._request_bitmaps, shards[ALL_ACCOUNTS]) for shards in shards_by_account(keys))
+        return (partial(self._request_bitmaps, shards[ACCOUNT_WIDE]) for shards in shards_by_account(keys))
 
     def _request_bitmaps(self, shards: Iterable[int]) -> None:
         requests = [AccountRecord(rebuild_shards=chunk, imported=True) for chunk in shard_batches(shards)]
@@ -172,7 +179,7 @@ class PreferenceImport:
         for account_batch in _batches(account_changes):
             self.account_preferences.write(self._account_changes_as_if_now(account_batch))
         subject_shards = ((members[change.subject.owner], shard_of(change.member)) for change in changes)
-        account_wide_shards = ((ALL_ACCOUNTS, shard_of(change.member)) for change in account_changes)
+        account_wide_shards = ((ACCOUNT_WIDE, shard_of(change.member)) for change in account_changes)
         return rebuild_keys(chain(subject_shards, account_wide_shards))
 
     def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
@@ -215,7 +222,7 @@ class PreferenceImport:
         return (partial(self._request_bitmaps, shards) for shards in shards_by_account(keys))
 
     def _request_bitmaps(self, shards: Mapping[Member, Sequence[int]]) -> None:
-        users = self.directory.users([account for account in shards if account != ALL_ACCOUNTS])
+        users = self.directory.users([account for account in shards if account != ACCOUNT_WIDE])
         rebuilds = [
             rebuild
             for account, user in users.items()
@@ -223,7 +230,7 @@ class PreferenceImport:
         ]
         subject_requests = [(rebuild.followed, GraphRecord(rebuild=rebuild)) for rebuild in rebuilds]
         account_wide_requests = [
-            (shard_key(s), GraphRecord(account_wide_shard=s, imported=True)) for s in shards.get(ALL_ACCOUNTS, ())
+            (shard_key(s), GraphRecord(account_wide_shard=s, imported=True)) for s in shards.get(ACCOUNT_WIDE, ())
         ]
         self.log.append(
             [

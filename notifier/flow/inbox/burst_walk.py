@@ -38,8 +38,8 @@ class BurstWalk:
     pull: PullReader
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Authors whose restricted bursts the viewer may see. If runs had those of other authors, the end of a page would
-    reveal how many there are."""
+    """Authors whose restricted bursts the viewer may see. Those of other authors take no places in a run. Otherwise the
+    position at which a page ends would depend on their number, and reveal it."""
     member: Member
     now: datetime
     after: InboxPosition | None

@@ -30,8 +30,8 @@ class CachedWalk:
     lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Authors whose restricted bursts the viewer may see. If runs had those of other authors, the end of a page would
-    reveal how many there are."""
+    """Authors whose restricted bursts the viewer may see. Those of other authors take no places in a run. Otherwise the
+    position at which a page ends would depend on their number, and reveal it."""
     after: InboxPosition | None
     """Position that the walk has reached. The next step continues after it. None: start at the newest burst."""
     has_ended: bool = False

@@ -9,11 +9,11 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
+from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.flow.inbox.page import Entry
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_positions import (
-    CLOCK_SKEW,
     MAX_POSITIONS,
     OLDEST_POSITION,
     ONE_MILLISECOND,
@@ -109,10 +109,10 @@ class SubjectCache:
     def apply_published(self, burst: Burst) -> None:
         """Apply a burst from the burst stream, which may be late: the store may have a newer state.
 
-        This process also receives the newer state of each burst that it follows. It follows each burst that it knows,
-        and each burst that opened after it began to follow changes. For other bursts the newer state may never arrive.
+        A newer state reaches this process, too, if it has a state of the burst already. The same holds if every change
+        since the burst opened is in `recent_changes`. Otherwise a newer state may have come and been dropped.
         """
-        is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - CLOCK_SKEW)
+        is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - MAX_CLOCK_SKEW)
         self._apply(burst, is_newest=is_followed)
 
     def _apply(self, burst: Burst, *, is_newest: bool) -> None:
@@ -135,7 +135,7 @@ class SubjectCache:
             subject_list.apply(change)
             self.size += subject_list.size
         if is_newest and (subject_list or cached):
-            self._store(burst)
+            self._cache_burst(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
         """Return the list of each subject. Missing lists are loaded together. Raises StoreUnavailable."""
@@ -206,7 +206,7 @@ class SubjectCache:
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if self._knows_changes_since(began):
             for burst in bursts:
-                self._store(burst)
+                self._cache_burst(burst)
             self._extend_lists(subjects, (after.opened_at, after.burst), bursts)
         return dict.fromkeys(extensions)
 
@@ -226,8 +226,8 @@ class SubjectCache:
         with self.metrics.inbox_store():
             bursts = await self.timeline.bursts(keys)
         if self._knows_changes_since(began):  # otherwise only the callers of this load get the bursts
-            for burst in bursts.values():  # stored before the load ends, so later callers find them in the cache
-                self._store(burst)
+            for burst in bursts.values():  # cached before the load ends, so that later callers find them
+                self._cache_burst(burst)
         return bursts
 
     async def _load_evicted(self, subject: Subject) -> SubjectPositions:
@@ -243,7 +243,7 @@ class SubjectCache:
             subject: self._new_list(subject, (index_list.complete_since, LOWEST_KEY), [*reversed(index_list.positions)])
             for subject, index_list in index_lists.items()
         }
-        if index_answer and not self._follows_since(index_answer.as_of - CLOCK_SKEW):
+        if index_answer and not self._follows_since(index_answer.as_of - MAX_CLOCK_SKEW):
             await self._add_unlisted(by_subject, index_answer.as_of, began)
         if not_in_index := [subject for subject in subjects if subject not in by_subject]:
             by_subject |= await self._read_from_store(not_in_index, began)
@@ -297,7 +297,7 @@ class SubjectCache:
         for burst in bursts:
             by_subject[burst.key.subject].put(burst)
             if self._knows_changes_since(began):
-                self._store(burst)
+                self._cache_burst(burst)
 
     def _extend_lists(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
         """Extend the lists that are complete down to `after` by the bursts after it.
@@ -339,7 +339,7 @@ class SubjectCache:
             self.size += subject_list.size
         self._evict()
 
-    def _store(self, burst: Burst) -> None:
+    def _cache_burst(self, burst: Burst) -> None:
         """Cache a burst that was read, or a later state of it that arrived meanwhile."""
         change, replaced = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _highest_version(burst, change.burst if change else None, replaced)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
+from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from notifier.flow.inbox.burst_walk import LOWEST_KEY
 
 MAX_POSITIONS = 128
@@ -15,8 +16,6 @@ MAX_POSITIONS = 128
 SUBJECT_BYTES, POSITION_BYTES = 600, 200
 """Bytes of a list, and of each position in it. Measured with tracemalloc."""
 
-CLOCK_SKEW = timedelta(seconds=3)
-"""Maximum difference between the clocks of two machines (see CERTAINLY_VISIBLE_AGE)."""
 ONE_MILLISECOND = timedelta(milliseconds=1)
 PositionTuple = tuple[datetime, BurstKey]
 """An `InboxPosition` as a plain tuple, which is cheaper to compare."""
@@ -134,7 +133,7 @@ class ChangeTimes:
 
         `current_at` is the time, by the other process's clock, up to which that process knew all changes.
         """
-        cutoff = current_at - CLOCK_SKEW - MAX_FEED_DELAY
+        cutoff = current_at - MAX_CLOCK_SKEW - MAX_FEED_DELAY
         if self.since is None or self.since >= cutoff:
             return False
         return all(self.last_changes[subject][1] < cutoff for subject in subjects if subject in self.last_changes)

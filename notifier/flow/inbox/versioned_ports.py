@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferences, AccountPreferencesChange
-from notifier.domain.users.subject_preferences import BlockMute, PreferenceChange, SubjectPreference
+from notifier.domain.users.subject_preferences import MemberBlockMutes, PreferenceChange, SubjectPreference
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Invalidation
@@ -61,7 +61,7 @@ class VersionedSubjectPreferences:
         with self.invalidation.changing(scopes_of({change.member for change in changes})):
             self.subject_preferences.write(changes)
 
-    def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
+    def write_mutes(self, mutes: Iterable[MemberBlockMutes]) -> None:
         with self.invalidation.changing([ALL_MEMBERS]) as change:
             self.subject_preferences.write_mutes(change.with_renewals(mutes))
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from notifier.domain.ids import Member, Subject, UserId
-from notifier.domain.users.visibility import Marks, Viewer
+from notifier.domain.users.visibility import MAX_CLOCK_SKEW, Marks, Viewer
 from notifier.flow.inbox.page import Badge, Page
-from notifier.flow.inbox.subject_positions import CLOCK_SKEW, ChangeTimes
+from notifier.flow.inbox.subject_positions import ChangeTimes
 from notifier.metrics import CacheCounters
 from notifier.ports.inbox_versions import (
     ALL_MEMBERS,
@@ -202,9 +202,9 @@ class ViewerCache:
 
         From their read until now, this process must have received every lapse and kept its connection.
         """
-        if self.trusted_since is None or remembered.read_at > now + CLOCK_SKEW:
+        if self.trusted_since is None or remembered.read_at > now + MAX_CLOCK_SKEW:
             return False
-        return remembered.read_at > self.trusted_since + CLOCK_SKEW
+        return remembered.read_at > self.trusted_since + MAX_CLOCK_SKEW
 
     def set_marks(self, user: UserId, marks: Marks) -> None:
         """Apply new marks at once, for partial pages while the store is down. Other pages read the facts again."""

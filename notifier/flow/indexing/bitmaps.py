@@ -36,7 +36,7 @@ class FollowChanges:
 
     follows_by_member: Mapping[Member, bool]
     """For each member whose follow changed, whether the member follows now."""
-    repaired_shards: Collection[int]
+    shards_to_repair: Collection[int]
     """Shards to rebuild because a repair was requested. Their differences count as drift."""
     imported_shards: Collection[int]
     """Shards to rebuild because an import added rows."""
@@ -48,14 +48,14 @@ class PreferenceChanges:
 
     preference_by_member: Mapping[Member, SubjectPreference]
     """Current preferences of the members who changed them."""
-    repaired_shards: Collection[int]
+    shards_to_repair: Collection[int]
     """Shards to rebuild because a repair was requested. Their differences count as drift."""
     imported_shards: Collection[int]
     """Shards to rebuild because an import added rows."""
 
     @property
     def shards(self) -> Collection[int]:
-        return {*map(shard_of, self.preference_by_member), *self.repaired_shards, *self.imported_shards}
+        return {*map(shard_of, self.preference_by_member), *self.shards_to_repair, *self.imported_shards}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,17 +113,17 @@ class Bitmaps:
     def update_account_preferences(
         self,
         preferences_by_member: Mapping[Member, AccountPreferences],
-        repaired_shards: Collection[int],
+        shards_to_repair: Collection[int],
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
         """Update the bitmaps of account-wide volumes and push settings."""
         preferences_by_shard = _by_shard_and_offset(preferences_by_member)
-        for shard in sorted({*preferences_by_shard, *repaired_shards, *imported_shards}):
-            if shard in imported_shards and shard not in repaired_shards:
+        for shard in sorted({*preferences_by_shard, *shards_to_repair, *imported_shards}):
+            if shard in imported_shards and shard not in shards_to_repair:
                 bitmaps = self.account_preferences.member_sets(shard)
             else:
-                preferences = {} if shard in repaired_shards else preferences_by_shard[shard]
+                preferences = {} if shard in shards_to_repair else preferences_by_shard[shard]
                 bitmaps = self._account_bitmaps(shard, preferences)
             self._put(((None, kind, shard, bits) for kind, bits in bitmaps.items()), token)
 
@@ -152,7 +152,7 @@ class Bitmaps:
             for shard, is_follower in _by_shard_and_offset(changes.follows_by_member).items()
         }
         bitmaps |= {shard: self.follows.followers(subject, shard) for shard in changes.imported_shards}
-        return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.repaired_shards}
+        return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.shards_to_repair}
 
     def _updated_followers(self, subject: Subject, shard: int, is_follower: Mapping[int, bool]) -> Bits:
         """Return the shard's bitmap after setting or clearing the bits of members, by offset in the shard."""
@@ -165,11 +165,11 @@ class Bitmaps:
         return self._count_drift(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))
 
     def _preference_bitmaps(self, subject: Subject, changes: PreferenceChanges, shard: int) -> Mapping[SetKind, Bits]:
-        if shard in changes.imported_shards and shard not in changes.repaired_shards:
+        if shard in changes.imported_shards and shard not in changes.shards_to_repair:
             return self.subject_preferences.member_sets(subject, shard)
         before = (
             {}
-            if shard in changes.repaired_shards
+            if shard in changes.shards_to_repair
             else {kind: read_bitmap(self.sets, kind, subject, shard) for kind in SUBJECT_PREFERENCE_SETS}
         )
         if not before or any(bits is None for bits in before.values()):

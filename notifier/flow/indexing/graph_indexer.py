@@ -14,7 +14,7 @@ from notifier.codec import unpack
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member, Subject
-from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord, Rebuild
+from notifier.domain.upstream.graph_changes import FollowChange, GraphRecord, Rebuild
 from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.subject_preferences import PreferenceChange
 from notifier.domain.users.user_blocks import UserBlockChange
@@ -52,17 +52,17 @@ class GraphIndexer:
         graph_records = [unpack(GraphRecord, logged.record.value) for logged in records]
         # Write user blocks first, because they should take effect as early as possible.
         self._write_user_blocks([record.user_block_change for record in graph_records if record.user_block_change])
-        repaired_shards = _shards_to_rebuild(
+        shards_to_repair = _shards_to_rebuild(
             graph_records, lambda rebuild: not rebuild.has_imported_follows and not rebuild.has_imported_preferences
         )
         imported_follows = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_follows)
         imported_preferences = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_preferences)
         self._update_follows(
-            [record.change for record in graph_records if record.change], repaired_shards, imported_follows, token
+            [record.change for record in graph_records if record.change], shards_to_repair, imported_follows, token
         )
         self._update_preferences(
             [record.preference_change for record in graph_records if record.preference_change],
-            repaired_shards,
+            shards_to_repair,
             imported_preferences,
             token,
         )
@@ -88,8 +88,8 @@ class GraphIndexer:
 
     def _update_follows(
         self,
-        changes: Sequence[GraphChange],
-        repaired_shards: ShardsBySubject,
+        changes: Sequence[FollowChange],
+        shards_to_repair: ShardsBySubject,
         imported_shards: ShardsBySubject,
         token: FencingToken,
     ) -> None:
@@ -100,12 +100,12 @@ class GraphIndexer:
         self.bitmaps.follows.write([change.follow_row(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
         current_follows = _group_by_subject(self.bitmaps.follows.read_current(pairs))
-        if subjects := current_follows.keys() | repaired_shards.keys() | imported_shards.keys():
+        if subjects := current_follows.keys() | shards_to_repair.keys() | imported_shards.keys():
             self.bitmaps.update_follows(
                 {
                     subject: FollowChanges(
                         follows_by_member=current_follows.get(subject, {}),
-                        repaired_shards=repaired_shards.get(subject, ()),
+                        shards_to_repair=shards_to_repair.get(subject, ()),
                         imported_shards=imported_shards.get(subject, ()),
                     )
                     for subject in subjects
@@ -116,7 +116,7 @@ class GraphIndexer:
     def _update_preferences(
         self,
         changes: Sequence[PreferenceChange],
-        repaired_shards: ShardsBySubject,
+        shards_to_repair: ShardsBySubject,
         imported_shards: ShardsBySubject,
         token: FencingToken,
     ) -> None:
@@ -124,12 +124,12 @@ class GraphIndexer:
         current_preferences = _group_by_subject(
             self.bitmaps.subject_preferences.read_current({(change.subject, change.member) for change in changes})
         )
-        subjects = current_preferences.keys() | repaired_shards.keys() | imported_shards.keys()
+        subjects = current_preferences.keys() | shards_to_repair.keys() | imported_shards.keys()
         self.bitmaps.update_preferences(
             {
                 subject: PreferenceChanges(
                     preference_by_member=current_preferences.get(subject, {}),
-                    repaired_shards=repaired_shards.get(subject, ()),
+                    shards_to_repair=shards_to_repair.get(subject, ()),
                     imported_shards=imported_shards.get(subject, ()),
                 )
                 for subject in subjects
@@ -140,15 +140,15 @@ class GraphIndexer:
     def _update_account_preferences(
         self,
         changes: Sequence[AccountPreferencesChange],
-        repaired_shards: Collection[int],
+        shards_to_repair: Collection[int],
         imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        if not changes and not repaired_shards and not imported_shards:
+        if not changes and not shards_to_repair and not imported_shards:
             return
         self.bitmaps.account_preferences.write(changes)
         current_preferences = self.bitmaps.account_preferences.read_current({change.member for change in changes})
-        self.bitmaps.update_account_preferences(current_preferences, repaired_shards, imported_shards, token)
+        self.bitmaps.update_account_preferences(current_preferences, shards_to_repair, imported_shards, token)
 
 
 def _shards_to_rebuild(records: Iterable[GraphRecord], matches: Callable[[Rebuild], bool]) -> ShardsBySubject:

@@ -17,7 +17,7 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError, Poison
-from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord
+from notifier.domain.upstream.graph_changes import FollowChange, GraphRecord
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
@@ -131,13 +131,13 @@ def content_digest(event: Event) -> str:
     return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=CONTENT_DIGEST_BYTES).hexdigest()
 
 
-def _record(event: GraphChange | UserBlockChange | AccountChange | Retraction | Sighting) -> Record:
+def _record(event: FollowChange | UserBlockChange | AccountChange | Retraction | Sighting) -> Record:
     """Return the log record of an event other than a mention.
 
     Its reader may apply it twice: changes have a sequence number or rank, and a sighting only sets a bit.
     """
     match event:
-        case GraphChange():
+        case FollowChange():
             return Record(stream=topics.FOLLOWS, key=event.followed, value=pack(GraphRecord(change=event)))
         case UserBlockChange():
             return Record(stream=topics.FOLLOWS, key=event.blocker, value=pack(GraphRecord(user_block_change=event)))

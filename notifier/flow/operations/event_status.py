@@ -229,19 +229,19 @@ def _tier_statuses(
     burst: Burst, progress: BurstProgress, throttle_ids: Collection[str], now: datetime
 ) -> Sequence[TierStatus]:
     """Return the progress of all tiers. A pull-only burst has no fan-out, so all its tiers are PULLED."""
-    all_tiers = tier_statuses(progress, throttles=throttle_ids, now=now)
+    all_tiers = tier_statuses(progress, throttle_ids=throttle_ids, now=now)
     return [replace(tier, state=State.PULLED) for tier in all_tiers] if burst.pull_only else all_tiers
 
 
-def tier_statuses(progress: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[TierStatus]:
-    """Return the progress of all tiers. `throttles` are the ids of the throttles in force now."""
-    return [_tier_status(progress, tier, throttles=throttles, now=now) for tier in TIERS]
+def tier_statuses(progress: BurstProgress, *, throttle_ids: Collection[str], now: datetime) -> Sequence[TierStatus]:
+    """Return the progress of all tiers. `throttle_ids` are those of the throttles in force now."""
+    return [_tier_status(progress, tier, throttle_ids=throttle_ids, now=now) for tier in TIERS]
 
 
-def _tier_status(progress: BurstProgress, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierStatus:
+def _tier_status(progress: BurstProgress, tier: Tier, *, throttle_ids: Collection[str], now: datetime) -> TierStatus:
     rows = [s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
     ended = [slice_state.final_entry for slice_state in rows if slice_state.final_entry]
-    state = state_of(rows, throttles=throttles, now=now)
+    state = state_of(rows, throttle_ids=throttle_ids, now=now)
     return TierStatus(
         tier=tier,
         state=state,
@@ -252,7 +252,7 @@ def _tier_status(progress: BurstProgress, tier: Tier, *, throttles: Collection[s
     )
 
 
-def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
+def state_of(slice_states: Sequence[SliceState], *, throttle_ids: Collection[str], now: datetime) -> State:
     """Return the state of a tier from the states of its slices.
 
     If all slices have ended, the tier is DEAD if a slice is dead, otherwise PULLED if one is pulled, otherwise DONE.
@@ -260,7 +260,7 @@ def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], 
     If some have not ended, the tier is IN_FLIGHT if a slice is in flight, otherwise PARKED if one is parked. If neither
     is true, the tier is PLANNED while no slice has ended, and IN_FLIGHT afterwards.
     """
-    states = {slice_state.state(now, throttles=throttles) for slice_state in slice_states}
+    states = {slice_state.state(now, throttle_ids=throttle_ids) for slice_state in slice_states}
     unfinished = states - {State.DONE, State.PULLED, State.DEAD}
     if not unfinished:
         return next((state for state in (State.DEAD, State.PULLED) if state in states), State.DONE)

@@ -14,7 +14,7 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.alert import Alert, burst_alert, summary_alert, with_renewed_ttl
 from notifier.domain.push.batch_draft import Draft, SendAttempt
 from notifier.domain.push.device import Device, DeviceId
-from notifier.domain.push.receipt import DropToken, Receipt, RetryAt
+from notifier.domain.push.receipt import DropDevice, Receipt, RetryAt
 from notifier.domain.push.send_log import AlertOutcome, FailedAttempt, failure_of, retry_or_give_up
 from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.flow.devices.device_registry import DeviceRegistry
@@ -41,7 +41,7 @@ class AlertSender:
     rate_limiters: Mapping[Platform, RateLimiter]
     device_registry: DeviceRegistry
     clock: Clock
-    chance: Callable[[], float]
+    random: Callable[[], float]
     """Returns a random number in [0, 1), which spreads the retries."""
     metrics: Metrics
 
@@ -57,7 +57,7 @@ class AlertSender:
             for index, attempt, receipt in self._send_alert(alert, attempts):
                 lease.renew_if_due()
                 first_receipt_at = first_receipt_at or self.clock.now()
-                if isinstance(receipt, DropToken):
+                if isinstance(receipt, DropDevice):
                     rejected_devices[attempt.device] = receipt.at
                 refused += isinstance(receipt, RetryAt) and not receipt.is_device_only
                 if (failure := self._record_receipt(burst, attempt, receipt)) is not None:
@@ -124,10 +124,10 @@ class AlertSender:
                 attempt.state, AlertOutcome.HELD, until, CIRCUIT_OPEN_REASON
             )
         else:
-            failure = failure_of(attempt.state, receipt, now, self.chance())
+            failure = failure_of(attempt.state, receipt, now, self.random())
         platform = attempt.device.platform
         self.metrics.receipts.labels(platform, failure.outcome if failure else ACCEPTED_OUTCOME).inc()
         # Measure only first attempts of alerts that are not late: waiting for retries or quiet hours is no latency.
-        if failure is None and not attempt.state.failures and not attempt.state.covered_bursts:
+        if failure is None and not attempt.state.failed_attempts and not attempt.state.covered_bursts:
             self.metrics.push_latency.labels(platform).observe((now - burst.accepted_at).total_seconds())
         return failure

@@ -36,7 +36,7 @@ class Coordinator:
     of it fails."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Give every mention of the records a durable, announced burst, unless it was retracted."""
+        """Give every mention of the records a published burst, unless the mention was retracted."""
         logged_mentions = _logged_mentions(records)
         remaining = _group_by_subject(self._apply_retractions(logged_mentions))
         while remaining:

@@ -79,7 +79,7 @@ class RetractionSettlement:
         )
 
     def settle_keys(self, keys: Iterable[RetractionKey], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
-        """Settle the bursts of the mentions under the keys, batch by batch; yield the burst keys of each batch.
+        """Settle the bursts of the mentions under these lookup keys. Yield the burst keys of each batch.
 
         The batches limit the memory, since an author may have years of mentions. An outage ends the call at once. If a
         burst cannot be settled for another reason, for example because its head is unreadable, all others are settled
@@ -153,11 +153,11 @@ class RetractionSettlement:
         return amended(burst, changes, self._remaining_mentions(burst, leaving), version=version)
 
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
-        """Return by author the mentions that may take the place of the leaving ones in the burst's text.
+        """Return the mentions that may replace the leaving ones as mentioners or shown tweet of the burst, by author.
 
-        These are the earliest remaining mentions of the named authors with leaving mentions. If the tweet that the
-        burst shows leaves, they are those of all named authors. If there are none and the burst needs a name, the
-        result has a mention by an author who is not named yet.
+        For each mentioner with a leaving mention, it is the author's earliest mention that stays. If the shown tweet
+        leaves, the same holds for every mentioner. If no mention results and the burst needs a mentioner, the result
+        has a mention by an author who is not a mentioner yet.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)

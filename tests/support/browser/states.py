@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 from notifier.api.demo.traffic import STORM_CELEBRITIES
 from tests.support.browser.chromium import PATIENCE
 from tests.support.browser.fake_inbox import item, items
-from tests.support.browser.page import FakeInboxPage
+from tests.support.browser.inbox_page import FakeInboxPage
 
 SNAPSHOT = """async () => {
   const token = document.querySelector("meta[name=demo-token]").content;

@@ -9,7 +9,7 @@ from time import monotonic
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser.chromium import visit
-from tests.support.browser.page import StormTimes
+from tests.support.browser.inbox_page import StormTimes
 from tests.support.browser.states import delivered
 
 BETWEEN = 30.0

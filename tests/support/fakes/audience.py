@@ -25,7 +25,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ActiveSetEntry, Pair, ShardBitmap
 from notifier.ports.coordination import Clock
 from notifier.ports.user_directory import Directory
-from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 
 @dataclass(slots=True)

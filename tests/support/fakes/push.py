@@ -21,8 +21,8 @@ from notifier.domain.users.account_preferences import AlertDeferred
 from notifier.domain.users.visibility import may_push_after_quiet_hours
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, PushSuppression, Reply
-from tests.support.fakes.directory import MemoryDirectory
-from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.user_directory import MemoryDirectory
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 
 @dataclass(slots=True)

@@ -10,10 +10,15 @@ from notifier.domain.users.account_preferences import (
     AccountPreferencesChange,
     account_preference_sets,
 )
-from notifier.domain.users.subject_preferences import BlockMute, PreferenceChange, SubjectPreference, preference_sets
+from notifier.domain.users.subject_preferences import (
+    MemberBlockMutes,
+    PreferenceChange,
+    SubjectPreference,
+    preference_sets,
+)
 from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.viewer_facts import Pair
-from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 
 class MemoryUserBlocks:
@@ -41,7 +46,7 @@ class MemorySubjectPreferences:
         for change in changes:
             self._people.say(change)
 
-    def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
+    def write_mutes(self, mutes: Iterable[MemberBlockMutes]) -> None:
         self._people.mutes |= {(mute.block, mute.subject): mute for mute in mutes}
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:

@@ -8,8 +8,8 @@ from functools import partial
 
 from notifier.domain.ids import BurstKey
 from notifier.ports.inbox_versions import PLACEHOLDER_TTL, Scope
+from tests.support.interleavings.cached_api_processes import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
 from tests.support.interleavings.orders import Threads, Work, orders
-from tests.support.interleavings.world import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
 from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
 
 WITHIN = timedelta(seconds=1)

@@ -14,7 +14,7 @@ from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFol
 from notifier.ports.user_directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryFollows
 from tests.support.fakes.user_preferences import MemoryUserBlocks
-from tests.support.interleavings.world import (
+from tests.support.interleavings.cached_api_processes import (
     FIRST,
     KIM,
     MEMBERS,

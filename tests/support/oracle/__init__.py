@@ -1,7 +1,9 @@
 """Independent model of what users must see; shares no code with the product."""
 
+from tests.support.oracle.expected_views import DORMANT, OUTSIDE, SHARD, SUPPRESSED, Oracle
 from tests.support.oracle.observations import InboxMarks, Key, ObservedBurst, ShardTiers
-from tests.support.oracle.person import (
+from tests.support.oracle.retractions import RetractionUpdate, State, Tweet
+from tests.support.oracle.user_state import (
     BEFORE_ALL,
     FOR_EVER,
     AccountUpdate,
@@ -12,8 +14,6 @@ from tests.support.oracle.person import (
     PreferenceUpdate,
     Update,
 )
-from tests.support.oracle.promises import DORMANT, OUTSIDE, SHARD, SUPPRESSED, Oracle
-from tests.support.oracle.retractions import RetractionUpdate, State, Tweet
 
 __all__ = [
     "BEFORE_ALL",

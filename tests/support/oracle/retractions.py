@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from tests.support.oracle.person import BEFORE_ALL
+from tests.support.oracle.user_state import BEFORE_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

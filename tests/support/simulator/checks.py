@@ -239,7 +239,7 @@ def _consistent_snapshot(
 
 def _balanced(account: BurstProgress, snapshots: list[AudienceSnapshot]) -> Iterator[str]:
     sums = recipient_totals(
-        account, [snapshot.counts() for snapshot in snapshots], throttles=(), now=account.plan.opened_at
+        account, [snapshot.counts() for snapshot in snapshots], throttle_ids=(), now=account.plan.opened_at
     )
     if not sums.is_balanced or sums.in_flight or sums.parked or sums.dead:
         yield f"the totals of {account.plan.burst} don't balance: {sums}"

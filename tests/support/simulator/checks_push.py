@@ -74,7 +74,7 @@ def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) 
                 batches, shard
             ):
                 yield f"{slice_} is done, and {sorted(missing)} were not alerted"
-            if any(batch.failures is None for batch in batches):
+            if any(batch.is_open for batch in batches):
                 yield f"{slice_} is done, and the outcome of some alerts is unknown"
 
 

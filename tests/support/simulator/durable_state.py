@@ -17,19 +17,22 @@ from tests.support.fakes.audience import (
     MemoryMemberSets,
 )
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
-from tests.support.fakes.cache import MemoryBacklogReport, MemoryBackpressure, MemoryRecentEvents, MemoryTokenBuckets
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.disposable_state import (
+    MemoryBacklogReport,
+    MemoryBackpressure,
+    MemoryRecentEvents,
+    MemoryTokenBuckets,
+)
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
-from tests.support.fakes.people import MemoryPeople
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.push import (
     MemoryCircuitReport,
@@ -41,12 +44,14 @@ from tests.support.fakes.push import (
     MemorySendLog,
 )
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
+from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.user_preferences import (
     MemoryAccountPreferences,
     MemoryPreferences,
     MemorySubjectPreferences,
     MemoryUserBlocks,
 )
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 
 class WatchedLog(MemoryEventLog):

@@ -29,6 +29,7 @@ SPLIT = (
     "enqueue",
     "write_ahead",
     "close",
+    "unlist",
 )
 """Calls whose ports allow that only part of the argument took effect."""
 

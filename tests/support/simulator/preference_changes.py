@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.upstream.graph_changes import FollowAction, GraphChange, GraphRecord
+from notifier.domain.upstream.graph_changes import FollowAction, FollowChange, GraphRecord
 from notifier.domain.upstream.validation import BLOCKED_TYPE, FOLLOWED_TYPE, UNBLOCKED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.users.account_preferences import AccountPreferencesChange, AccountPreferencesPatch
 from notifier.domain.users.quiet_hours import QuietHours
@@ -157,7 +157,7 @@ def graph_updates(record: GraphRecord, directory: Directory) -> Sequence[Update]
     return [_preference_update(record.preference_change, directory)] if record.preference_change is not None else []
 
 
-def _follow_update(change: GraphChange) -> FollowUpdate:
+def _follow_update(change: FollowChange) -> FollowUpdate:
     left = change.action is FollowAction.UNFOLLOW
     return FollowUpdate(
         person=change.follower, owner=change.followed, sequence=change.sequence, at=change.at, left=left

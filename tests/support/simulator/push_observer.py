@@ -88,7 +88,7 @@ class PushObserver:
         return {
             name: batch
             for name, batch in self._batches(burst, device)
-            if batch.failures is None
+            if batch.is_open
             if contains(batch.alerted, device.member) or device.id in {tried.device for tried in batch.retries}
         }
 

@@ -302,6 +302,6 @@ class Roles:
             platforms=self.script.platforms,
             clock=g.clock,
             nonces=g.nonces,
-            chance=lambda: 0.5,
+            random=lambda: 0.5,
         )
         return versioned(ports)

@@ -8,7 +8,7 @@ from notifier.domain.errors import BadCursor, BadMark, BadSeenToken
 from notifier.domain.ids import MAX_SEQ_DIGITS, BurstKey
 from notifier.domain.users.visibility import SeenToken
 from notifier.ports.inbox import InboxPosition
-from tests.support.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
+from tests.support.domain_examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 
 OPAQUE = OpaqueIds.of(InstallationKeys(secret="s" * 32, service_key="k"))
 OTHER_KEYS = OpaqueIds.of(InstallationKeys(secret="t" * 32, service_key="k"))

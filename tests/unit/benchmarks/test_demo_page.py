@@ -8,7 +8,7 @@ from benchmarks import live_latency
 from benchmarks.demo_page import PARTS, axe_figure, ready_figures, storm_figure, weight_figures
 from benchmarks.fanout.large_burst import FOLLOWERS
 from tests.repo.sources import ROOT
-from tests.support.browser.page import StormTimes
+from tests.support.browser.inbox_page import StormTimes
 from tests.support.browser.states import STAR_DELIVERED
 from tests.support.browser.storm_watcher import BURST, TOOK
 

@@ -12,7 +12,7 @@ from benchmarks.report.density_plot import curves, density_plot, density_words
 from notifier.adapters.sqlite.database_files import Files
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, from_offsets
 from notifier.domain.ids import BurstKey
-from tests.support.examples import NOON, OF_NOVA
+from tests.support.domain_examples import NOON, OF_NOVA
 
 
 def spread(rate: float) -> Mapping[str, object]:

@@ -14,10 +14,10 @@ from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.upstream.graph_changes import FollowAction, GraphChange
+from notifier.domain.upstream.graph_changes import FollowAction, FollowChange
 from notifier.domain.upstream.validation import checked_mention_event, id_problem
 from notifier.domain.users.user_blocks import UserBlockChange
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 DATA: Mapping[str, object] = {"tweet": "t1", "author": "ada", "mentions": ["nova"], "text": "hi", "protected": True}
 
@@ -98,23 +98,23 @@ def change(**data: object) -> dict[str, object]:
 
 def test_follow_and_unfollow_are_read() -> None:
     follow = read(change(sequence=7))
-    assert isinstance(follow, GraphChange)
+    assert isinstance(follow, FollowChange)
     assert (follow.follower, follow.followed, follow.action, follow.sequence) == ("ada", "nova", FollowAction.FOLLOW, 7)
     assert (follow.id, follow.at) == (EventId("tweets", "e1"), NOON)
     unfollow = read(change(sequence=8) | {"type": "notifier.account.unfollowed.v1"})
-    assert isinstance(unfollow, GraphChange)
+    assert isinstance(unfollow, FollowChange)
     assert (unfollow.action, unfollow.sequence) == (FollowAction.UNFOLLOW, 8)
 
 
 def test_follow_dated_slightly_ahead_takes_effect_now() -> None:
     follow = read(change(sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
-    assert isinstance(follow, GraphChange)
+    assert isinstance(follow, FollowChange)
     assert follow.at == NOON
 
 
 def test_old_follow_is_read() -> None:
     follow = read(change(sequence=7) | {"time": "2011-01-05T12:00:00Z"})
-    assert isinstance(follow, GraphChange)
+    assert isinstance(follow, FollowChange)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_invalid_follow_is_refused_with_the_reason(body: object, named: str) -> 
 
 def test_approved_request_is_a_follow_from_its_approval() -> None:
     follow = read(change(sequence=7) | {"type": "notifier.account.approved.v1"})
-    assert isinstance(follow, GraphChange)
+    assert isinstance(follow, FollowChange)
     assert (follow.follower, follow.followed, follow.action, follow.at) == ("ada", "nova", FollowAction.FOLLOW, NOON)
 
 

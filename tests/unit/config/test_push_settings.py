@@ -23,8 +23,8 @@ def test_default_pushes_p0_and_p1_to_fakes() -> None:
     push = Settings.read({}).push
     assert push.pushed_tiers == [Tier.P0, Tier.P1]
     assert (push.hourly, push.daily) == (5, 20)
-    assert [push.is_faked(platform) for platform in Platform] == [True] * 3
-    assert not any(push.is_real(platform) for platform in Platform)
+    assert [push.uses_fake(platform) for platform in Platform] == [True] * 3
+    assert not any(push.uses_real_provider(platform) for platform in Platform)
     assert push.web.services.hosts == KNOWN_HOSTS
 
 
@@ -40,15 +40,15 @@ def test_default_fcm_limit_is_the_limit_of_google() -> None:
 
 def test_credentials_of_one_platform_leave_the_others_to_fakes() -> None:
     push = Settings.read(APPLE).push
-    assert [push.is_real(platform) for platform in Platform] == [True, False, False]
-    assert [push.is_faked(platform) for platform in Platform] == [False, True, True]
+    assert [push.uses_real_provider(platform) for platform in Platform] == [True, False, False]
+    assert [push.uses_fake(platform) for platform in Platform] == [False, True, True]
 
 
 @pytest.mark.parametrize(("fakes", "real", "faked"), [("on", False, True), ("off", True, False), ("auto", True, False)])
 def test_fakes_can_be_on_or_off_for_all_platforms(fakes: str, real: bool, faked: bool) -> None:
     push = Settings.read(APPLE | {"NOTIFIER_PUSH_FAKES": fakes}).push
-    assert (push.is_real(Platform.APNS), push.is_faked(Platform.APNS)) == (real, faked)
-    assert push.is_faked(Platform.WEB) == (fakes != "off")
+    assert (push.uses_real_provider(Platform.APNS), push.uses_fake(Platform.APNS)) == (real, faked)
+    assert push.uses_fake(Platform.WEB) == (fakes != "off")
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_burst_in_wrong_lane_fails() -> None:
 
 def test_own_burst_of_celebrity_is_in_the_last_shard() -> None:
     _, _, truth = correct_store()
-    assert truth.shards(BURSTS[1].key.subject) == [WORLD.star_member(0) // SHARD_MEMBERS] == [1]
+    assert truth.shards(BURSTS[1].key.subject) == [WORLD.celebrity_member(0) // SHARD_MEMBERS] == [1]
 
 
 def test_needless_pull_only_burst_fails() -> None:

@@ -21,7 +21,7 @@ from notifier.devkit.fake_providers.webpush_refusals import (
     refusal,
 )
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.examples import HOUR, NOON, SECOND
+from tests.support.domain_examples import HOUR, NOON, SECOND
 from tests.support.fakes.clock import ManualClock
 from tests.support.push_browsers import ORIGINS, World, device, vapid
 

@@ -25,11 +25,11 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import AppleToken, Device
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider
 from notifier.profiles.push_providers import HTTP2_LIMITS, describe_credentials, providers, require_credentials
+from tests.support.certificate_authority import Authority
 from tests.support.push_credentials import pem, service_account
-from tests.support.test_ca import Authority
 
 NOW = datetime.now(UTC)
 AGO = NOW - timedelta(days=1)
@@ -104,7 +104,7 @@ def test_fixture_devices_get_alerts_and_each_is_logged(platform: Platform, tmp_p
 @pytest.mark.parametrize(
     ("script", "kind", "times"),
     [
-        ("gone=100%", DropToken, 0),
+        ("gone=100%", DropDevice, 0),
         ("limited=30s", RetryAt, 0),
         ("down=30s", RetryAt, 0),
         ("down=30s,after=1h", Accepted, 1),
@@ -124,7 +124,7 @@ def test_scripted_faults_are_simulated(platform: Platform, script: str, kind: ty
 @pytest.mark.parametrize("platform", [Platform.APNS, Platform.FCM])
 def test_devices_of_another_environment_are_dropped(platform: Platform) -> None:
     with ExitStack() as stack:
-        assert isinstance(Stage(platform, stack, "elsewhere=100%").send(1)[0], DropToken)
+        assert isinstance(Stage(platform, stack, "elsewhere=100%").send(1)[0], DropDevice)
 
 
 def test_sender_survives_cut_and_ended_connections() -> None:
@@ -229,7 +229,7 @@ def test_credentials_from_files_are_used_with_configured_servers(tmp_path: Path)
         foreign = replace(iphone, address=AppleToken(token="ab" * 32, topic="com.rival"))
         local_browser = replace(iphone, address=fixture_subscription(browsers.origin, 7))
         receipts = [receipt for _, receipt in senders[Platform.APNS].send(alert(), [iphone, foreign])]
-        assert sorted(receipts, key=repr) == [Accepted(), DropToken(reason="TopicDisallowed")]
+        assert sorted(receipts, key=repr) == [Accepted(), DropDevice(reason="TopicDisallowed")]
         assert [receipt for _, receipt in senders[Platform.WEB].send(alert(), [local_browser])] == [Accepted()]
         assert (phones.alert_count, browsers.alert_count) == (1, 1)
 

@@ -36,9 +36,9 @@ from notifier.domain.push.device_address import web_subscription
 from tests.support.fakes.audience import MemoryActiveSets, MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryDirectory
-from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.user_directory import MemoryDirectory
 from tests.support.fakes.user_preferences import MemorySubjectPreferences
+from tests.support.fakes.viewer_facts import MemoryPeople
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)
 NOON = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)
@@ -48,8 +48,8 @@ NOON = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)
 def worlds(draw: st.DrawFn) -> World:
     universe = draw(st.integers(1, 400_000))
     followers = draw(st.integers(1, universe))
-    stars, seed = draw(st.integers(1, 20)), draw(st.integers(0, 999))
-    return World(universe=universe, followers=followers, celebrities=stars, seed=seed)
+    celebrities, seed = draw(st.integers(1, 20)), draw(st.integers(0, 999))
+    return World(universe=universe, followers=followers, celebrities=celebrities, seed=seed)
 
 
 def members_of(world: World, shard: int) -> Members:
@@ -64,12 +64,12 @@ def equals(bits: Bits, flags: Flags) -> bool:
 @settings(max_examples=40, deadline=None)
 def test_bitmaps_equal_the_formulas(world: World, data: st.DataObject) -> None:
     shard = data.draw(st.integers(0, world.shards - 1))
-    star = data.draw(st.integers(0, world.celebrities - 1))
+    celebrity_number = data.draw(st.integers(0, world.celebrities - 1))
     crowd, m = WorldBitmaps(world), members_of(world, shard)
-    follows = world.follows(star, m)
+    follows = world.follows(celebrity_number, m)
 
-    assert equals(crowd.followers(star, shard), follows)
-    assert equals(crowd.muting(star, shard), follows & world.mutes(star, m))
+    assert equals(crowd.followers(celebrity_number, shard), follows)
+    assert equals(crowd.muting(celebrity_number, shard), follows & world.mutes(celebrity_number, m))
     assert equals(crowd.account_wide_set(SetKind.ACTIVE_24H, shard), world.idleness(m) < ACTIVE_24H)
     assert equals(crowd.account_wide_set(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
     assert equals(crowd.account_wide_set(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
@@ -81,17 +81,27 @@ def test_bitmaps_equal_the_formulas(world: World, data: st.DataObject) -> None:
 @settings(max_examples=30, deadline=None)
 def test_celebrity_has_as_many_followers_as_the_formula_says(world: World) -> None:
     crowd = WorldBitmaps(world)
-    for star in range(world.celebrities):
-        assert sum(count(crowd.followers(star, shard)) for shard in range(world.shards)) == world.size(star)
+    for celebrity_number in range(world.celebrities):
+        assert sum(count(crowd.followers(celebrity_number, shard)) for shard in range(world.shards)) == world.size(
+            celebrity_number
+        )
 
 
 def test_formulas_give_the_documented_numbers() -> None:
     """Check the example in docs/fixture.md."""
     world = World(universe=2_000_000, followers=1_000_000, celebrities=12, seed=1)
-    assert [world.size(star) for star in range(7)] == [1_000_000, 250_000, 62_500, 15_625, 3_906, 976, 1_000_000]
+    assert [world.size(celebrity_number) for celebrity_number in range(7)] == [
+        1_000_000,
+        250_000,
+        62_500,
+        15_625,
+        3_906,
+        976,
+        1_000_000,
+    ]
     assert world.spread == 2_654_435_761
     assert world.position(0, 42) == (42 * 2_654_435_761 + 0 * 100_003 + 1) % 2_000_000 == 301_963
-    assert world.star_member(0) == 16 * 131_072
+    assert world.celebrity_member(0) == 16 * 131_072
 
 
 def test_names_are_numbered_after_the_known_ones() -> None:
@@ -203,9 +213,9 @@ def test_follows_agree_with_member_sets_without_muted() -> None:
         number = np.array([m])
         viewer = asyncio.run(store.people.viewer(user(m), Member(m)))
         expected = {
-            SMALL.subject(star)
-            for star in range(SMALL.celebrities)
-            if SMALL.follows(star, number)[0] and not SMALL.mutes(star, number)[0]
+            SMALL.subject(celebrity_number)
+            for celebrity_number in range(SMALL.celebrities)
+            if SMALL.follows(celebrity_number, number)[0] and not SMALL.mutes(celebrity_number, number)[0]
         }
         assert set(viewer.listed_subjects) == expected
     assert sum(progress) == steps(SMALL)
@@ -214,7 +224,7 @@ def test_follows_agree_with_member_sets_without_muted() -> None:
 def test_second_celebrity_has_the_requested_followers() -> None:
     world, store = replace(SMALL, second_followers=77_777), Store()
     loaded(world, store)
-    assert [world.size(star) for star in range(3)] == [SMALL.size(0), 77_777, SMALL.size(2)]
+    assert [world.size(celebrity_number) for celebrity_number in range(3)] == [SMALL.size(0), 77_777, SMALL.size(2)]
     assert store.sets.follower_counts(world.subject(1)).total == 77_777
 
 
@@ -274,4 +284,4 @@ def test_directory_has_users_and_then_celebrities() -> None:
     assert {name: account.member for name, account in accounts.items()} == {
         user(0): 0,
         user(299_999): 299_999,
-    } | {name: 3 * SHARD_MEMBERS + star for star, name in enumerate(SMALL.names)}
+    } | {name: 3 * SHARD_MEMBERS + celebrity_number for celebrity_number, name in enumerate(SMALL.names)}

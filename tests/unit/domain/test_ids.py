@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import POLICIES, BurstKey, Kind, Subject, UserId
-from tests.support.examples import MINUTE, OF_NOVA, SECOND
+from tests.support.domain_examples import MINUTE, OF_NOVA, SECOND
 
 OFF = timedelta(0)
 MENTION = POLICIES[Kind.MENTION]

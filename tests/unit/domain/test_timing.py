@@ -12,7 +12,7 @@ from notifier.domain.timing import Backoff
 FIRST, LONGEST = PROVIDER_BACKOFF.first, PROVIDER_BACKOFF.longest
 PLAIN = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
 FAILURES = st.integers(0, 10_000)
-CHANCES = st.floats(0, 1, exclude_max=True)
+RANDOM_NUMBERS = st.floats(0, 1, exclude_max=True)
 
 
 @pytest.mark.parametrize(("failures", "step"), [(0, 10), (1, 20), (2, 40), (3, 80)])
@@ -27,16 +27,18 @@ def test_delay_without_jitter_doubles_up_to_the_longest() -> None:
     assert PLAIN.delay(3, 0.9) == PLAIN.delay(3)
 
 
-@given(FAILURES, CHANCES)
-def test_delay_stays_within_its_limits(failures: int, chance: float) -> None:
-    assert FIRST <= PROVIDER_BACKOFF.delay(failures, chance) <= LONGEST
+@given(FAILURES, RANDOM_NUMBERS)
+def test_delay_stays_within_its_limits(failures: int, random_number: float) -> None:
+    assert FIRST <= PROVIDER_BACKOFF.delay(failures, random_number) <= LONGEST
 
 
-@given(FAILURES, CHANCES, CHANCES)
-def test_delay_grows_with_failures_and_chance(failures: int, chance: float, other_chance: float) -> None:
-    delay = PROVIDER_BACKOFF.delay(failures, chance)
-    assert delay <= PROVIDER_BACKOFF.delay(failures + 1, chance)
-    assert (delay < PROVIDER_BACKOFF.delay(failures, other_chance)) <= (chance < other_chance)
+@given(FAILURES, RANDOM_NUMBERS, RANDOM_NUMBERS)
+def test_delay_grows_with_failures_and_random_number(
+    failures: int, random_number: float, other_random_number: float
+) -> None:
+    delay = PROVIDER_BACKOFF.delay(failures, random_number)
+    assert delay <= PROVIDER_BACKOFF.delay(failures + 1, random_number)
+    assert (delay < PROVIDER_BACKOFF.delay(failures, other_random_number)) <= (random_number < other_random_number)
 
 
 def test_negative_failures_count_as_none() -> None:

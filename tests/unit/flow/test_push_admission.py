@@ -11,7 +11,7 @@ from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.send_log import AttemptState, SendBatch, SendLogKey, SilentReason
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.metrics import Metrics
-from tests.support.examples import NOON, SECOND
+from tests.support.domain_examples import NOON, SECOND
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.push import MemoryCircuitReport
 

@@ -23,7 +23,7 @@ from notifier.domain.push.send_log import (
 )
 from notifier.domain.push.shard_state import ShardState
 from notifier.domain.timing import LATE_AFTER
-from tests.support.examples import HOUR, NOON, SECOND, burst
+from tests.support.domain_examples import HOUR, NOON, SECOND, burst
 
 SENDING = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.FCM)
 LATE = NOON + LATE_AFTER + SECOND
@@ -46,7 +46,7 @@ def recipients(sent: Draft) -> Sequence[int]:
 
 
 def waiting(member: int, *, after: timedelta, tries: int = 1) -> FailedAttempt:
-    tried = AttemptState(device=device(member).id, member=Member(member), first_at=NOON, failures=tries)
+    tried = AttemptState(device=device(member).id, member=Member(member), first_at=NOON, failed_attempts=tries)
     return FailedAttempt(state=tried, outcome=AlertOutcome.RETRY, at=NOON + after, reason="busy")
 
 
@@ -140,7 +140,7 @@ def test_rate_limit_does_not_hold_back_drafts_that_send_nothing() -> None:
 
 
 def test_crash_leaves_every_device_of_the_batch_in_doubt() -> None:
-    again = AttemptState(device=device(2).id, member=Member(2), first_at=NOON, failures=2)
+    again = AttemptState(device=device(2).id, member=Member(2), first_at=NOON, failed_attempts=2)
     batch = SendBatch(number=0, at=NOON, members=from_offsets([1]), retries=(again,))
     in_doubt = in_doubt_draft(state(1), burst(), batch, [device(1)], NOON + HOUR)
     assert (in_doubt.is_in_doubt, recipients(in_doubt), in_doubt.is_empty) == (True, [], False)
@@ -152,7 +152,7 @@ def test_crash_leaves_every_device_of_the_batch_in_doubt() -> None:
 
 def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
     fresh = AttemptState(device=device(1).id, member=Member(1), first_at=NOON)
-    expired = AttemptState(device=device(2).id, member=Member(2), first_at=NOON - HOUR, failures=1)
+    expired = AttemptState(device=device(2).id, member=Member(2), first_at=NOON - HOUR, failed_attempts=1)
     batch = SendBatch(number=1, at=NOON, retries=(fresh, expired))
     unsent = Draft(log_key=SENDING, batch=batch, attempts=())
     assert [attempt.outcome for attempt in unsent.results_without_sending()] == [

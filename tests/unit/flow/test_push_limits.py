@@ -13,9 +13,9 @@ from notifier.domain.push.rate_limit import MIN_SLOWDOWN, PROVIDER_LIMITS
 from notifier.flow.push.frequency_caps import MAX_REMEMBERED_MEMBERS, FrequencyCaps
 from notifier.flow.push.rate_limiter import LOCAL_LIMIT_DIVISOR, RateLimiter, Slowdown
 from notifier.metrics import Metrics
-from tests.support.examples import MINUTE, SECOND, burst
-from tests.support.fakes.cache import MemoryBackpressure
+from tests.support.domain_examples import MINUTE, SECOND, burst
 from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.disposable_state import MemoryBackpressure
 from tests.support.fakes.push import MemoryFrequencyCaps, MemoryInboxLatencyReport, MemoryProviderRates
 
 ZOE, ADA = Member(1), Member(2)

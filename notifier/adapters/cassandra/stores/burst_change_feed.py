@@ -14,8 +14,9 @@ from notifier.codec.messagepack import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
+from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.inbox_versions import FEED_CLOCK_SKEW, MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
+from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 BUCKET_MS = 10_000
 """Time that a partition covers, in milliseconds. A process that polls every second reads one or two partitions."""
@@ -24,7 +25,7 @@ MAX_WRITE_DURATION = timedelta(seconds=1)
 writes the rows again, with the current time."""
 MAX_ATTEMPTS = 3
 """Attempts to write rows within MAX_WRITE_DURATION."""
-READ_OVERLAP = FEED_CLOCK_SKEW + MAX_WRITE_DURATION
+READ_OVERLAP = MAX_CLOCK_SKEW + MAX_WRITE_DURATION
 """Overlap of successive reads: each read goes back by this much from the start of the last read. When a row becomes
 readable, its time may already be this far in the past by the clock of a reader."""
 MAX_POSITION_AGE = timedelta(minutes=5)
@@ -108,9 +109,9 @@ class CassandraBurstChanges:
         if not isinstance(position, CassandraPosition):
             raise TypeError(f"not a position in Cassandra: {position!r}")
         now = self._clock.now()
-        if not -FEED_CLOCK_SKEW <= now - position.read_at <= MAX_POSITION_AGE:
+        if not -MAX_CLOCK_SKEW <= now - position.read_at <= MAX_POSITION_AGE:
             return None
-        rows = await self._rows(min(position.read_at, now) - READ_OVERLAP, now + FEED_CLOCK_SKEW)
+        rows = await self._rows(min(position.read_at, now) - READ_OVERLAP, now + MAX_CLOCK_SKEW)
         new_changes, returned = _new_changes(rows, position.returned)
         changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new_changes if seq != LAPSE_SEQ]
         if len(rows) == MAX_ROWS_PER_READ or len(changed) > MAX_CHANGED_BURSTS:

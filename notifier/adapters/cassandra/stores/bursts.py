@@ -34,11 +34,11 @@ from notifier.adapters.cassandra.stores.burst_change_feed import BurstChangeEntr
 from notifier.adapters.cassandra.stores.retractions import (
     BLANK_MENTION,
     CHANGE_MENTION,
-    PUT_RETRACTION_KEY,
+    PUT_LOOKUP_KEY,
     blanked_rows,
     changed_rows,
     expiry_of,
-    retraction_key_rows,
+    lookup_key_rows,
 )
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
@@ -111,9 +111,9 @@ class CassandraBursts:
         )
         mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, MAX_ROWS_PER_BATCH)]
         key_rows = batches(
-            (row for s, ttl in unexpired_mentions for row in retraction_key_rows(s, ttl)), MAX_ROWS_PER_BATCH
+            (row for s, ttl in unexpired_mentions for row in lookup_key_rows(s, ttl)), MAX_ROWS_PER_BATCH
         )
-        writes = [(_PUT_MENTION, mention_rows), (PUT_RETRACTION_KEY, key_rows)]
+        writes = [(_PUT_MENTION, mention_rows), (PUT_LOOKUP_KEY, key_rows)]
         self._cluster.query_all(
             [
                 *self._run_and_hour_inserts(unlisted),
@@ -232,9 +232,9 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
 # each in memory.
 
 _SELECT_PAGE = load_statement("read_recent_bursts")
-MAX_OPENING_LEAD = timedelta(hours=1)
-"""How far in the future, by our clock, a burst may open. The clock of its writer may be ahead, and a burst always opens
-after its predecessor."""
+READ_AHEAD = timedelta(hours=1)
+"""How far openings are read into the future, by our clock. The clock of a burst's writer may be ahead, and a burst
+always opens after its predecessor."""
 MAX_TIME = (1 << 63) - 1
 """Greater than every time that Cassandra can store."""
 
@@ -267,7 +267,7 @@ class CassandraRecentBursts:
 
     def _entries(self, moment: datetime, after: InboxPosition | None, limit: int) -> Iterator[RecentEntry]:
         now = self._clock.now()
-        earliest, latest = to_ms(max(moment, now - RETENTION)), to_ms(now + MAX_OPENING_LEAD)
+        earliest, latest = to_ms(max(moment, now - RETENTION)), to_ms(now + READ_AHEAD)
         start = (MAX_TIME, "", 0)
         if after is not None:
             start = to_ms(after.opened_at), str(after.burst.subject), after.burst.seq

@@ -23,8 +23,8 @@ _INSERT_IN_DAY = "INSERT INTO dead_letters_by_day (day, at, id) VALUES (?, ?, ?)
 _SELECT_IDS_OF_DAY = "SELECT id FROM dead_letters_by_day WHERE day = ? LIMIT ?"
 
 _MS_PER_DAY = timedelta(days=1) // timedelta(milliseconds=1)
-MAX_CLOCK_SKEW = timedelta(minutes=5)
-"""How far the clock of the machine that wrote a letter may be ahead of ours."""
+READ_AHEAD = timedelta(minutes=5)
+"""How far days are read into the future, because the clock of the machine that wrote a letter may be ahead of ours."""
 
 
 class CassandraDeadLetters:
@@ -43,7 +43,7 @@ class CassandraDeadLetters:
     def list(self, limit: int) -> Sequence[DeadLetter]:
         now = self._clock.now()
         letters: list[DeadLetter] = []
-        for day in range(to_ms(now + MAX_CLOCK_SKEW) // _MS_PER_DAY, to_ms(now - ROW_LIFETIME) // _MS_PER_DAY - 1, -1):
+        for day in range(to_ms(now + READ_AHEAD) // _MS_PER_DAY, to_ms(now - ROW_LIFETIME) // _MS_PER_DAY - 1, -1):
             if len(letters) >= limit:
                 break
             ids = self._cluster.query(_SELECT_IDS_OF_DAY, (day, limit - len(letters)))

@@ -22,8 +22,8 @@ from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 
-MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""How far a writer's clock may be ahead of ours."""
+READ_AHEAD = timedelta(minutes=1)
+"""How far inbox windows are read into the future, because a writer's clock may be ahead of ours."""
 MAX_SUPERFLUOUS_ROWS = 30
 """Maximum superfluous rows that a query may return. That many cost the client less than another query."""
 
@@ -61,7 +61,7 @@ class CassandraTimeline:
         if limit < 1 or not subjects:
             return []
         now = self._clock.now()
-        newest_window, oldest_window = window_of(now + MAX_CLOCK_SKEW), window_of(now - RETENTION)
+        newest_window, oldest_window = window_of(now + READ_AHEAD), window_of(now - RETENTION)
         if after is not None:
             newest_window = min(newest_window, window_of(after.opened_at))
         subject_names = [*dict.fromkeys(map(str, subjects))]

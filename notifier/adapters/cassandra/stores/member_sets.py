@@ -127,17 +127,17 @@ class CassandraMemberSets:
         ]
         put_batches(self._cluster, [_fenced(_PUT_COUNTS, row, token) for row in rows])
 
-    def _personal_sets(self, owner: UserId, shard: int, account_wide: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
-        """Return the sets of a subject of kind `self`. Its owner is its only follower.
+    def _personal_sets(self, user: UserId, shard: int, account_wide: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
+        """Return the sets of a user's own subject (kind `self`). The user is its only follower.
 
-        Of the account-wide sets only those for alerts apply to the owner.
+        Of the account-wide sets only those for alerts apply to the user.
         """
-        member = self._member(owner)
+        member = self._member(user)
         if member is None or shard_of(member) != shard:
             return {}
-        owner_bit = from_offsets([member % SHARD_MEMBERS])
+        user_bit = from_offsets([member % SHARD_MEMBERS])
         return {
-            SetKind.FOLLOWERS: owner_bit,
+            SetKind.FOLLOWERS: user_bit,
             **{kind: account_wide.get(kind, no_members()) for kind in _ALERT_SET_KINDS},
         }
 

@@ -152,9 +152,8 @@ _INSERT_BURST = "INSERT INTO open_bursts (slot, opened_at, subject, seq) VALUES 
 _SELECT_BURSTS = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN ? AND opened_at >= ?"
 _DELETE_BURST = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
-MAX_CLOCK_SKEW = timedelta(seconds=5)
-"""How far the clock of a process that opens bursts may be ahead of ours. `OpenBursts.since` reads that far into the
-future."""
+READ_AHEAD = timedelta(seconds=5)
+"""How far `OpenBursts.since` reads into the future, because the clock of a process that opens bursts may be ahead."""
 PARTITIONS_PER_QUERY = 64
 """Partitions in one query. A partition has the bursts of a slot, or the slots of an hour."""
 MAX_STORED_SLOTS = 4_096
@@ -229,7 +228,7 @@ class OpenBursts:
     def since(self, moment: datetime) -> Sequence[BurstKey]:
         now = self._clock.now()
         first_ms = max(to_ms(moment), to_ms(now) - TTL_MS)
-        slots = range(first_ms // SLOT_MS, to_ms(now + MAX_CLOCK_SKEW) // SLOT_MS + 1)
+        slots = range(first_ms // SLOT_MS, to_ms(now + READ_AHEAD) // SLOT_MS + 1)
         return [key for _, key in self._read_bursts(dict.fromkeys(slots, to_ms(moment)))]
 
     def all(self) -> Sequence[BurstKey]:

@@ -22,7 +22,7 @@ from notifier.domain.users.account_preferences import (
     account_preference_sets,
 )
 from notifier.domain.users.subject_preferences import (
-    BlockMute,
+    MemberBlockMutes,
     PreferenceChange,
     SubjectPreference,
     Volume,
@@ -145,7 +145,7 @@ class CassandraSubjectPreferences:
         for statements in zip(*(preference_statements(change) for change in changes), strict=True):
             self._cluster.query_all(statements)
 
-    def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
+    def write_mutes(self, mutes: Iterable[MemberBlockMutes]) -> None:
         put_in_both_tables(self._cluster, (_PUT_MUTE_BY_SUBJECT, _PUT_MUTE), map(_mute_rows, mutes))
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
@@ -160,7 +160,9 @@ class CassandraSubjectPreferences:
     def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         rows = self._cluster.query(_SELECT_PREFERENCES_OF_SHARD, (str(subject), shard))
         mutes = [
-            BlockMute(subject=subject, block=r.block, members=r.members) for r in rows if r.slot == WHOLE_BLOCK_SLOT
+            MemberBlockMutes(subject=subject, block=r.block, members=r.members)
+            for r in rows
+            if r.slot == WHOLE_BLOCK_SLOT
         ]
         return preference_sets(
             [_preference(row.block, subject, row) for row in rows if row.slot < WHOLE_BLOCK_SLOT], mutes
@@ -183,7 +185,7 @@ def preference_statements(change: PreferenceChange) -> tuple[BoundStatement, Bou
     )
 
 
-def _mute_rows(mute: BlockMute) -> tuple[Row, Row]:
+def _mute_rows(mute: MemberBlockMutes) -> tuple[Row, Row]:
     subject, block, members = str(mute.subject), mute.block, mute.members
     return (subject, block // SHARD_BLOCKS, block, WHOLE_BLOCK_SLOT, members), (
         block,
@@ -195,11 +197,11 @@ def _mute_rows(mute: BlockMute) -> tuple[Row, Row]:
 
 def subject_preferences_of(member: Member, rows: Iterable[Any]) -> Mapping[Subject, SubjectPreference]:
     """Return the member's preferences from the rows of SELECT_PREFERENCES."""
-    block, own_preferences, mutes = member // BLOCK_MEMBERS, list[SubjectPreference](), list[BlockMute]()
+    block, own_preferences, mutes = member // BLOCK_MEMBERS, list[SubjectPreference](), list[MemberBlockMutes]()
     for row in rows:
         subject = Subject.parse(row.subject)
         if row.slot == WHOLE_BLOCK_SLOT:
-            mutes.append(BlockMute(subject=subject, block=block, members=row.members))
+            mutes.append(MemberBlockMutes(subject=subject, block=block, members=row.members))
         else:
             own_preferences.append(_preference(block, subject, row))
     return current_preferences(member, own_preferences, mutes)

@@ -29,7 +29,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
 
-PUT_RETRACTION_KEY = """
+PUT_LOOKUP_KEY = """
     INSERT INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)
     USING TTL ?
 """
@@ -98,8 +98,8 @@ class CassandraRetractions:
             yield from (_mention(row) for row in rows if row.blob)
 
 
-def retraction_key_rows(sequenced: SequencedMention, ttl: int) -> list[Row]:
-    """Return a row for each retraction key that leads to the mention."""
+def lookup_key_rows(sequenced: SequencedMention, ttl: int) -> list[Row]:
+    """Return a row for each lookup key of the mention."""
     mention = sequenced.mention
     location = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
     return [(key, *location, ttl) for key in mention_lookup_keys(mention)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notifier.adapters.push.requests import error_code, parse_object, retry_after_time, soon_with_jitter
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
 EXPIRED_PROVIDER_TOKEN = "ExpiredProviderToken"
@@ -46,7 +46,7 @@ _MAX_TIMESTAMP_DIGITS = 15
 """Maximum digits of a timestamp in milliseconds since 1970. Longer numbers are ignored."""
 
 
-def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
+def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of APNs.
 
     Without a readable body, the status alone decides. A status that Apple does not use comes from an intermediary. It
@@ -57,12 +57,12 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     body = parse_object(reply.body)
     reason = error_code(body.get("reason")) or f"status {reply.status}"
     if reason in INVALID_TOKEN_REASONS or reply.status == 410:
-        return DropToken(at=_invalid_since(body, now), reason=reason)
+        return DropDevice(at=_invalid_since(body, now), reason=reason)
     if reason in CONFIGURATION_ERRORS or reply.status == 403:
         return ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS.get(reason, 'Apple rejects the sender.')}")
     # Apple does not document Retry-After, but the header is honored if present.
     if reason in RETRYABLE_REASONS or reply.status == 429 or reply.status >= 500:
-        retry_at = retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
+        retry_at = retry_after_time(reply.headers, now) or soon_with_jitter(now, random_number)
         return RetryAt(at=retry_at, reason=reason, is_device_only=reason == DEVICE_LIMIT_REASON)
     if reply.status in _INVALID_REQUEST_STATUSES:
         return PayloadError(reason=reason)

@@ -10,16 +10,16 @@ from hashlib import blake2s
 from notifier.adapters.push.apns.provider_token import ProviderTokens
 from notifier.adapters.push.apns.responses import is_expired, receipt_of
 from notifier.adapters.push.requests import (
-    Chance,
     DeviceReceipt,
     PushRequest,
+    RandomSource,
     receipt_without_reply,
     send_requests,
     shortened_to_fit,
 )
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, DeviceId
-from notifier.domain.push.receipt import Accepted, DropToken, Receipt
+from notifier.domain.push.receipt import Accepted, DropDevice, Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Reply, Transport
@@ -60,7 +60,7 @@ class SuspectDevices:
         match receipt:
             case Accepted() if now - device.registered_at < SUSPECT_AGE or self._was_accepted(device) is not None:
                 self._remember(device.id, True)
-            case DropToken():
+            case DropDevice():
                 self._remember(device.id, False)
             case _:
                 pass
@@ -95,7 +95,7 @@ class ApnsSender:
     transport: Transport
     tokens: ProviderTokens
     clock: Clock
-    chance: Chance
+    random: RandomSource
     topics: frozenset[str] = frozenset()
     """Apps that the key may send to; empty allows any.
 
@@ -132,9 +132,9 @@ class _ApnsRequests:
             raise TypeError(f"not an Apple device: {type(address).__name__}")
         # Never send an invalid token or topic: both become part of the request unescaped.
         if not _TOKEN_PATTERN.fullmatch(address.token) or not _TOPIC_PATTERN.fullmatch(address.topic):
-            return DropToken(reason="BadDeviceToken")
+            return DropDevice(reason="BadDeviceToken")
         if self.sender.topics and address.topic not in self.sender.topics:
-            return DropToken(reason="TopicDisallowed")
+            return DropDevice(reason="TopicDisallowed")
         now = self.sender.clock.now()
         bearer = self.sender.tokens.current(now)
         return PushRequest(
@@ -162,8 +162,8 @@ class _ApnsRequests:
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
         now = self.sender.clock.now()
         if isinstance(answer, NoReply):
-            return receipt_without_reply(answer, now, self.sender.chance())
-        receipt = receipt_of(answer, now, self.sender.chance())
+            return receipt_without_reply(answer, now, self.sender.random())
+        receipt = receipt_of(answer, now, self.sender.random())
         self.sender.suspects.record(request.device, receipt, now)
         return receipt
 

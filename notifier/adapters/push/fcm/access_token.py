@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.push.fcm.service_account import ServiceAccount
 from notifier.adapters.push.requests import (
-    Chance,
+    RandomSource,
     error_code,
     known_phrases,
     parse_object,
@@ -50,7 +50,7 @@ class AccessTokens:
     account: ServiceAccount
     transport: Transport
     clock: Clock
-    chance: Chance
+    random: RandomSource
     _token: _AccessToken | None = None
     _failure: Receipt | None = None
     """Receipt of the last token request that failed."""
@@ -116,7 +116,7 @@ class AccessTokens:
         if token is not None:
             self._token, self._failure = token, None
         else:
-            self._failure = token_failure(answer, now, self.chance())
+            self._failure = token_failure(answer, now, self.random())
 
 
 def _parse_token(reply: Reply, now: datetime) -> _AccessToken | None:
@@ -130,12 +130,12 @@ def _parse_token(reply: Reply, now: datetime) -> _AccessToken | None:
     return _AccessToken(token=token, renew_at=now + lifetime / 2, expires_at=now + lifetime)
 
 
-def token_failure(answer: Reply | NoReply, now: datetime, chance: float) -> Receipt:
+def token_failure(answer: Reply | NoReply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt of messages that were not sent because the token request failed."""
     if isinstance(answer, NoReply):
-        return RetryAt(at=soon_with_jitter(now, chance), reason=f"no access token: {answer.reason}")
+        return RetryAt(at=soon_with_jitter(now, random_number), reason=f"no access token: {answer.reason}")
     if answer.status == 429 or answer.status >= 500:
-        retry_at = retry_after_time(answer.headers, now) or soon_with_jitter(now, chance)
+        retry_at = retry_after_time(answer.headers, now) or soon_with_jitter(now, random_number)
         return RetryAt(at=retry_at, reason=f"no access token: status {answer.status}")
     body = parse_object(answer.body)
     error = error_code(body.get("error")) or f"status {answer.status}"

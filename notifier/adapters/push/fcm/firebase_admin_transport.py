@@ -1,7 +1,8 @@
 """Optional FCM transport that uses Google's `firebase-admin` library.
 
-It needs the extra `pip install "notifier[firebase-admin]"`; no other module imports it. `FcmSender` writes the messages
-and interprets the responses, because the library's exceptions contain less than the responses behind them.
+The library is an extra: `pip install "notifier[firebase-admin]"`. No other module imports it, and this module is
+imported only if the settings choose the library. `FcmSender` writes the messages and interprets the responses, because
+the library's exceptions contain less than the responses behind them.
 
 The library retries silently, pauses for minutes between its attempts, and follows redirects. It has no settings to
 switch that off, and none for the origin. So this module replaces internals of the library, and supports only one of its
@@ -31,7 +32,7 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from notifier.adapters.push.fcm.access_token import token_failure
 from notifier.adapters.push.fcm.sender import ORIGIN
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests import Chance
+from notifier.adapters.push.requests import RandomSource
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Reply
@@ -89,7 +90,7 @@ class FirebaseAdminTransport:
     account: ServiceAccount
     app: firebase_admin.App
     clock: Clock
-    chance: Chance
+    random: RandomSource
     auth_request: AuthRequest
     max_concurrent: int = MAX_CONCURRENT_REQUESTS
     refused_token: str | None = None
@@ -105,7 +106,7 @@ class FirebaseAdminTransport:
         account: bytes,
         *,
         clock: Clock,
-        chance: Chance,
+        random: RandomSource,
         origin: str = ORIGIN,
         response_timeout: timedelta = RESPONSE_TIMEOUT,
     ) -> Self:
@@ -115,7 +116,7 @@ class FirebaseAdminTransport:
         certificate = credentials.Certificate(json.loads(account))
         # firebase-admin registers all apps of a process in one table by name, so the name must be unique.
         app = firebase_admin.initialize_app(certificate, {"httpTimeout": timeout}, name=uuid4().hex)
-        transport = cls(account=service_account, app=app, clock=clock, chance=chance, auth_request=AuthRequest(timeout))
+        transport = cls(account=service_account, app=app, clock=clock, random=random, auth_request=AuthRequest(timeout))
         service = messaging._get_messaging_service(app)
         service._fcm_url = f"{origin}/v1/projects/{service_account.project}/messages:send"
         service._client = _http_client.JsonHttpClient(session=transport._session(), retries=False, timeout=timeout)
@@ -130,15 +131,15 @@ class FirebaseAdminTransport:
         credential = self.app.credential.get_credential()
         if credential.valid and credential.token != self.refused_token:
             return None
-        now, chance = self.clock.now(), self.chance()
+        now, random_number = self.clock.now(), self.random()
         try:
             credential.refresh(self.auth_request)
         except TokenRefused as refused:
-            return token_failure(refused.reply, now, chance)
+            return token_failure(refused.reply, now, random_number)
         except TransportError as error:
-            return token_failure(_no_reply(error), now, chance)
+            return token_failure(_no_reply(error), now, random_number)
         except Exception:  # the library does not document its errors for a response without a token
-            return token_failure(Reply(status=200), now, chance)
+            return token_failure(Reply(status=200), now, random_number)
         return None
 
     def current(self) -> str:
@@ -208,7 +209,6 @@ _ERRORS_BEFORE_SENDING = (
     ConnectTimeoutError,
     SSLCertVerificationError,
     TransportError,
-    TokenRefused,
 )
 """Causes of errors that occur before any part of the request is sent."""
 
@@ -219,6 +219,9 @@ def _no_reply(error: Exception) -> NoReply:
         return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
     causes = [*_causes(error)]
     timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)
+    # The library renews an expired token while it sends a message, and then sends none without a token.
+    if refused := next((cause for cause in causes if isinstance(cause, TokenRefused)), None):
+        return NoReply(reason=f"no access token: {refused}", may_have_arrived=False)
     if any(isinstance(cause, _ERRORS_BEFORE_SENDING) for cause in causes):
         return NoReply(reason="can't connect", may_have_arrived=False)
     return NoReply(reason="no response in time" if timed_out else "the connection failed", may_have_arrived=True)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from notifier.adapters.push.requests import error_code, known_phrases, parse_object, retry_after_time, soon_with_jitter
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
 QUOTA_RETRY_DELAY = timedelta(minutes=1)
@@ -50,7 +50,7 @@ is missing, an iPhone's error must not stop the alerts of Android devices.
 """
 
 
-def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
+def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of FCM.
 
     The first of these decides: FCM's error code, the code of google.rpc, the status. A status that Google does not use
@@ -62,12 +62,12 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     error: Mapping[str, Any] = parsed if isinstance(parsed, dict) else {}
     code = _code(error) or f"status {reply.status}"
     if code in INVALID_TARGETS or (reply.status == 400 and _is_target_invalid(error)):
-        return DropToken(reason=": ".join(filter(None, (code, INVALID_TARGETS.get(code)))))
+        return DropDevice(reason=": ".join(filter(None, (code, INVALID_TARGETS.get(code)))))
     if code in CONFIGURATION_ERRORS or reply.status in (401, 403, 404):
         reason = f"{code}: {CONFIGURATION_ERRORS.get(code, 'Google rejects the sender.')}"
         return ConfigError(reason=reason, device_group=DEVICE_GROUPS.get(code, ""))
     if reply.status == 429 or reply.status >= 500:
-        default_time = now + QUOTA_RETRY_DELAY if reply.status == 429 else soon_with_jitter(now, chance)
+        default_time = now + QUOTA_RETRY_DELAY if reply.status == 429 else soon_with_jitter(now, random_number)
         is_device_quota = reply.status == 429 and _is_device_quota(error)
         return RetryAt(
             at=retry_after_time(reply.headers, now) or default_time, reason=code, is_device_only=is_device_quota

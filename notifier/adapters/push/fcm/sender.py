@@ -9,9 +9,9 @@ from typing import Protocol
 from notifier.adapters.push.fcm.responses import is_unauthenticated, receipt_of
 from notifier.adapters.push.fcm.service_account import ServiceAccount
 from notifier.adapters.push.requests import (
-    Chance,
     DeviceReceipt,
     PushRequest,
+    RandomSource,
     receipt_without_reply,
     send_requests,
     shortened_to_fit,
@@ -40,7 +40,7 @@ class TokenTransport(Transport, Protocol):
     def clock(self) -> Clock: ...
 
     @property
-    def chance(self) -> Chance: ...
+    def random(self) -> RandomSource: ...
 
     def ensure(self) -> Receipt | None:
         """Ensure that there is a token; call before building requests.
@@ -60,12 +60,11 @@ class TokenTransport(Transport, Protocol):
 class FcmSender:
     """Provider of alerts for Firebase devices."""
 
-    tokens: TokenTransport
-    """Access token and transport."""
+    transport: TokenTransport
     origin: str = ORIGIN
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
-        return send_requests(self.tokens, _FcmRequests(sender=self, alert=alert), devices)
+        return send_requests(self.transport, _FcmRequests(sender=self, alert=alert), devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +77,13 @@ class _FcmRequests:
     """Message bodies by language, without the target."""
 
     def prepare(self) -> Receipt | None:
-        return self.sender.tokens.ensure()
+        return self.sender.transport.ensure()
 
     def build(self, device: Device) -> PushRequest | Receipt:
-        bearer = self.sender.tokens.current()
+        bearer = self.sender.transport.current()
         return PushRequest(
             origin=self.sender.origin,
-            path=f"/v1/projects/{self.sender.tokens.account.project}/messages:send",
+            path=f"/v1/projects/{self.sender.transport.account.project}/messages:send",
             headers=(("authorization", f"Bearer {bearer}"), ("content-type", "application/json")),
             body=b"".join((_MESSAGE_START, _target(device), b",", self._body(language_of(device.locale)))),
             device=device,
@@ -93,21 +92,21 @@ class _FcmRequests:
 
     def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         if isinstance(answer, Reply) and is_unauthenticated(answer):
-            self.sender.tokens.forget(request.bearer)
+            self.sender.transport.forget(request.bearer)
             return True
         return False
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
-        now, chance = self.sender.tokens.clock.now(), self.sender.tokens.chance()
+        now, random_number = self.sender.transport.clock.now(), self.sender.transport.random()
         return (
-            receipt_without_reply(answer, now, chance)
+            receipt_without_reply(answer, now, random_number)
             if isinstance(answer, NoReply)
-            else receipt_of(answer, now, chance)
+            else receipt_of(answer, now, random_number)
         )
 
     def _body(self, language: str) -> bytes:
         if language not in self.bodies:
-            body = message(self.alert, language, self.sender.tokens.clock.now())
+            body = message(self.alert, language, self.sender.transport.clock.now())
             self.bodies[language] = body.removeprefix(_MESSAGE_START)
         return self.bodies[language]
 

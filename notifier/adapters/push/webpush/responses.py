@@ -9,7 +9,7 @@ from datetime import datetime
 
 from notifier.adapters.push.requests import parse_object, retry_after_time, soon_with_jitter
 from notifier.adapters.push.webpush.vapid import KeyReputation
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
 BAD_TOKEN: Mapping[str, str] = {
@@ -37,19 +37,19 @@ _MAX_SEARCHED_BYTES = 4096
 """Bytes of a response that are searched. Real responses are short."""
 
 
-def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, chance: float) -> Receipt:
+def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of the push service at `origin`, and record it in the key's reputation."""
     if 200 <= reply.status < 300:
         reputation.on_accepted(origin)
         return Accepted()
-    reason, retry_at = _reason(reply), retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
+    reason, retry_at = _reason(reply), retry_after_time(reply.headers, now) or soon_with_jitter(now, random_number)
     match reply.status:
         case 401 | 403:
             return _refused(reason, origin, reputation, retry_at)
         case 400 if reason in _KNOWN_PHRASES:
             return _refused(reason, origin, reputation, retry_at)
         case 404 | 410:
-            return DropToken(reason=reason)
+            return DropDevice(reason=reason)
         case status if 300 <= status < 400:
             return _redirected(status, retry_at)
         case status if status in _RETRYABLE_STATUSES or status >= 500:
@@ -70,19 +70,19 @@ def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: date
         return ConfigError(reason=f"{reason}: {origin} rejects the sender; check the key, its subject and the clock.")
     # The key is valid for other subscriptions. This subscription never works with it: the browser must subscribe again.
     if reason in OTHER_KEY:
-        return DropToken(reason=reason)
+        return DropDevice(reason=reason)
     return RetryAt(at=retry_at, reason=reason, is_device_only=True)
 
 
 def _redirected(status: int, retry_at: datetime) -> Receipt:
     """Return the receipt of a redirect, which is never followed.
 
-    A redirect would bypass the list of allowed push services, and the Web Push standard has no redirects. After a
+    A redirect would bypass the list of allowed push services, and the standard has none for messages. After a
     permanent redirect the device is dropped, because its browser must subscribe again. A temporary redirect may be an
     outage of the push service, which must not cost all users their subscriptions.
     """
     reason = f"status {status}: redirects are not followed"
-    return DropToken(reason=reason) if status in _PERMANENT_REDIRECTS else RetryAt(at=retry_at, reason=reason)
+    return DropDevice(reason=reason) if status in _PERMANENT_REDIRECTS else RetryAt(at=retry_at, reason=reason)
 
 
 def _reason(reply: Reply) -> str:

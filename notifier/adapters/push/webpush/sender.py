@@ -5,14 +5,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, receipt_without_reply, send_requests
+from notifier.adapters.push.requests import (
+    DeviceReceipt,
+    PushRequest,
+    RandomSource,
+    receipt_without_reply,
+    send_requests,
+)
 from notifier.adapters.push.webpush.encryption import SALT_BYTES, WebPushContent, build_content, build_topic, encrypt
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
-from notifier.domain.push.receipt import DropToken, Receipt
+from notifier.domain.push.receipt import DropDevice, Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Reply, Transport
@@ -33,7 +39,7 @@ class WebPushSender:
     vapid: Vapid
     services: PushServices
     clock: Clock
-    chance: Chance
+    random: RandomSource
     new_key_pair: Callable[[], MessageKeyPair] = MessageKeyPair.new
     """Returns a new key pair for each message."""
     random_bytes: Callable[[int], bytes] = os.urandom
@@ -69,7 +75,7 @@ class _WebPushRequests:
             endpoint = self.sender.services.endpoint(subscription.endpoint)
             body = self._encrypted(content, subscription)
         except ValueError as error:
-            return DropToken(reason=f"the subscription is unusable: {error}")
+            return DropDevice(reason=f"the subscription is unusable: {error}")
         now = self.sender.clock.now()
         authorization = self.sender.vapid.authorization(endpoint.origin, now)
         headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))
@@ -82,10 +88,10 @@ class _WebPushRequests:
         return False
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
-        now, chance = self.sender.clock.now(), self.sender.chance()
+        now, random_number = self.sender.clock.now(), self.sender.random()
         if isinstance(answer, NoReply):
-            return receipt_without_reply(answer, now, chance)
-        return receipt_of(answer, request.origin, self.sender.reputation, now, chance)
+            return receipt_without_reply(answer, now, random_number)
+        return receipt_of(answer, request.origin, self.sender.reputation, now, random_number)
 
     def _content(self, language: str) -> WebPushContent:
         if language not in self.contents:

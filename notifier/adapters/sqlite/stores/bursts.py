@@ -10,9 +10,9 @@ from notifier.adapters.sqlite.database_files import keys_as_json, load_statement
 from notifier.adapters.sqlite.stores.burst_change_feed import BurstChangeWriter
 from notifier.adapters.sqlite.stores.retractions import (
     CHANGE_MENTION,
-    PUT_RETRACTION_KEY,
+    PUT_LOOKUP_KEY,
     change_parameters,
-    retraction_key_rows,
+    lookup_key_rows,
 )
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import to_ms
@@ -52,7 +52,7 @@ class SqliteBursts:
         with self._db.write() as c:
             c.executemany(_PUT_BURST, [_burst_row(burst) for burst in bursts])
             c.executemany(_PUT_MENTION, [_mention_row(sequenced) for sequenced in mentions])
-            c.executemany(PUT_RETRACTION_KEY, [row for sequenced in mentions for row in retraction_key_rows(sequenced)])
+            c.executemany(PUT_LOOKUP_KEY, [row for sequenced in mentions for row in lookup_key_rows(sequenced)])
             c.executemany(_PUT_MENTION_ID, [_mention_id_row(sequenced) for sequenced in mentions])
             versions = {burst.key: burst.version for burst in bursts}
             c.executemany(CHANGE_MENTION, [change_parameters(sequenced, versions) for sequenced in changed])

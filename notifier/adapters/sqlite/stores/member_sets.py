@@ -1,7 +1,7 @@
 """Stores member sets and active-set entries in core.db.
 
-A member set is a bitmap for each owner, shard and kind. One statement reads a subject's sets and the account-wide sets
-of a shard.
+A member set is a bitmap for each owner, shard and kind. The owner is a subject, or empty for account-wide sets. One
+statement reads a subject's sets and the account-wide sets of a shard.
 """
 
 import json
@@ -113,20 +113,20 @@ def _read_set(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> B
     return decode(row[0]) if row else no_members()
 
 
-def _personal_sets(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, Bits]:
-    """Return the sets of a subject of kind `self`. Its owner is its only follower.
+def _personal_sets(c: sqlite3.Connection, user: UserId, shard: int) -> dict[SetKind, Bits]:
+    """Return the sets of a user's own subject (kind `self`). The user is its only follower.
 
-    Of the account-wide sets only those for alerts apply to the owner.
+    Of the account-wide sets only those for alerts apply to the user.
     """
-    member = _member(c, owner)
+    member = _member(c, user)
     if member is None or shard_of(member) != shard:
         return {}
-    owner_bit = from_offsets([member % SHARD_MEMBERS])
+    user_bit = from_offsets([member % SHARD_MEMBERS])
     alert_sets = {
         kind: _read_set(c, _ACCOUNT_WIDE_OWNER, shard, kind)
         for kind in (SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN)
     }
-    return {SetKind.FOLLOWERS: owner_bit, **alert_sets}
+    return {SetKind.FOLLOWERS: user_bit, **alert_sets}
 
 
 def _member(c: sqlite3.Connection, user: UserId) -> Member | None:

@@ -24,7 +24,7 @@ from notifier.domain.users.account_preferences import (
 )
 from notifier.domain.users.subject_preferences import (
     ALWAYS,
-    BlockMute,
+    MemberBlockMutes,
     PreferenceChange,
     SubjectPreference,
     Volume,
@@ -126,7 +126,7 @@ class SqliteSubjectPreferences:
             with self._db.write() as c:
                 c.executemany(_WRITE_PREFERENCE, [_preference_parameters(change) for change in changes])
 
-    def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
+    def write_mutes(self, mutes: Iterable[MemberBlockMutes]) -> None:
         for batch in batches(
             ((m.block, WHOLE_BLOCK_SLOT, str(m.subject), m.members) for m in mutes), MUTES_PER_TRANSACTION
         ):
@@ -161,14 +161,14 @@ def subject_preferences_of(c: sqlite3.Connection, member: Member) -> Mapping[Sub
     return current_preferences(member, *_preferences_and_mutes(rows))
 
 
-def _preferences_and_mutes(rows: Iterable[StoredPreference]) -> tuple[list[SubjectPreference], list[BlockMute]]:
-    own, mutes = list[SubjectPreference](), list[BlockMute]()
+def _preferences_and_mutes(rows: Iterable[StoredPreference]) -> tuple[list[SubjectPreference], list[MemberBlockMutes]]:
+    own, mutes = list[SubjectPreference](), list[MemberBlockMutes]()
     for row in rows:
         block, _, subject, *_, members = row
         if members is None:
             own.append(_preference(row))
         else:
-            mutes.append(BlockMute(subject=Subject.parse(subject), block=block, members=members))
+            mutes.append(MemberBlockMutes(subject=Subject.parse(subject), block=block, members=members))
     return own, mutes
 
 

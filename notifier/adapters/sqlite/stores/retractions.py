@@ -19,7 +19,7 @@ from notifier.ports.retractions import MentionLocation
 ROWS_PER_READ = 500
 """Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
 
-PUT_RETRACTION_KEY = (
+PUT_LOOKUP_KEY = (
     "INSERT OR IGNORE INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)"
 )
 CHANGE_MENTION = load_statement("change_mention")
@@ -94,8 +94,8 @@ def change_parameters(changed: SequencedMention, versions: Mapping[BurstKey, int
     return {**_named_parameters(_location_of(changed)), "blob": pack(changed.mention), "version": version}
 
 
-def retraction_key_rows(sequenced: SequencedMention) -> list[tuple[str, str, int, str, str]]:
-    """Return a row for each retraction key that leads to the mention."""
+def lookup_key_rows(sequenced: SequencedMention) -> list[tuple[str, str, int, str, str]]:
+    """Return a row for each lookup key of the mention."""
     return [(key, *_location_of(sequenced)) for key in mention_lookup_keys(sequenced.mention)]
 
 

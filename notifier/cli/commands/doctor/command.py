@@ -132,7 +132,10 @@ FAKE_COMMANDS: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "f
 
 
 def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
-    """Check the credentials of each provider. Only reads files; `notifier push test` contacts the providers."""
+    """Check the credentials of each provider, and whether a fake listens at its address.
+
+    Contacts no provider; `notifier push test` does.
+    """
     from notifier.profiles.push_providers import require_credentials
 
     for provider in Platform:
@@ -149,13 +152,13 @@ def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, describe_credentials
 
     name, hint = f"push {platform}", f"set {CREDENTIAL_SETTINGS[platform]} to send real alerts."
-    if push.is_real(platform):
+    if push.uses_real_provider(platform):
         return _credentials_finding(push, platform, f"With {describe_credentials(push, platform)}.")
     fake = push.settings_for(platform).fake
-    if push.is_faked(platform) and fake and not _is_listening(fake):
+    if push.uses_fake(platform) and fake and not _is_listening(fake):
         remedy = f"Start it (`notifier fake {FAKE_COMMANDS[platform]}`), or unset {variable('push', platform, 'fake')}."
         return DoctorFinding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
-    if push.is_faked(platform):
+    if push.uses_fake(platform):
         fake_name = f"The fake at {fake}" if fake else "A fake of the next `notifier up`"
         return DoctorFinding(name=name, detail=f"{fake_name} receives its alerts; {hint}")
     remedy = f"Set {CREDENTIAL_SETTINGS[platform]}, or use a fake."

@@ -41,9 +41,9 @@ class DeviceState:
     """Whether an attempt has begun and its end is not recorded: it is running, or its worker crashed."""
     failed_attempts: int
     next_attempt_at: datetime | None = None
-    """Earliest time of the next attempt. None: there is none."""
+    """Earliest time of the next attempt. None: none is planned."""
     gives_up_at: datetime | None = None
-    """Time after which no attempt is made. None: attempts are made until the slice ends."""
+    """Time after which no attempt is made. None: attempts are made until the slice ends, or one is running."""
     reason: str | None = None
     """Reason of `last_failure`, often the provider's."""
 
@@ -59,13 +59,16 @@ class DeviceState:
 
 
 def device_states(batches: Sequence[SendBatch], member: Member) -> Sequence[DeviceState]:
-    """Return the latest state of each device of the member. `batches` must be sorted by time and number."""
+    """Return the latest state of each device of the member that the log names.
+
+    `batches` must be sorted by time and number.
+    """
     latest: dict[DeviceId, DeviceState] = {}
     for batch in batches:
         for attempt in batch.retries:
             if attempt.member == member:
                 latest[attempt.device] = DeviceState(
-                    device=attempt.device, is_sending=batch.failures is None, failed_attempts=attempt.failures
+                    device=attempt.device, is_sending=batch.is_open, failed_attempts=attempt.failed_attempts
                 )
         for failure in batch.failures or ():
             if failure.state.member == member:
@@ -89,9 +92,9 @@ def _failed_state(failure: FailedAttempt) -> DeviceState:
     return DeviceState(
         device=attempt.device,
         last_failure=failure.outcome,
-        failed_attempts=attempt.failures,
+        failed_attempts=attempt.failed_attempts,
         next_attempt_at=failure.at,
-        gives_up_at=attempt.first_at + RETRY_WINDOW if attempt.failures else None,
+        gives_up_at=attempt.first_at + RETRY_WINDOW if attempt.failed_attempts else None,
         reason=failure.reason,
     )
 
@@ -176,8 +179,8 @@ class ExplainedAlert:
     """Earliest time of the next attempt."""
     burst_count: int = 1
     """Number of bursts that the alert covers. More than one: it is a summary."""
-    may_be_received: bool = True
-    """Whether a device has received it, or may have."""
+    may_be_received: bool = False
+    """Whether a device has received it, or may have. A retry that is running doesn't count."""
     devices: Sequence[DeviceState] = ()
     """Devices with an entry in the send log."""
 
@@ -233,7 +236,7 @@ def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[Sen
         )
     pending = [at for device in devices if (at := _next_attempt(case, device)) is not None]
     retry_window_ends_in_quiet_hours = not pending and any(device.next_attempt_at is not None for device in devices)
-    if any(batch.failures is None for batch in batches):
+    if any(batch.is_open for batch in batches):
         state = AlertState.UNKNOWN if is_final else AlertState.SENDING
     elif pending and not is_final:
         state = AlertState.RETRYING
@@ -258,7 +261,8 @@ def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, 
     """Return whether a device of the user has accepted the alert, or may have.
 
     The send log has entries only of devices that did not accept the alert at the first attempt. So a device without an
-    entry accepted it. If no device has one, a device that the user no longer has may have accepted it.
+    entry accepted it. Without any entry the answer is yes, even if the user has no device now: a former one
+    may have accepted it.
     """
     listed_ids = {device.device for device in devices}
     current_devices = [
@@ -273,7 +277,10 @@ def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, 
 
 
 def _next_attempt(case: ExplainedCase, device: DeviceState) -> datetime | None:
-    """Return when the device is tried again, which is not in quiet hours. None: the retry window closes earlier."""
+    """Return when the device is tried again, after any quiet hours.
+
+    None: no attempt is planned, or the retry window closes before it.
+    """
     if device.next_attempt_at is None:
         return None
     at = max(device.next_attempt_at, _alert_time_after_quiet_hours(case) or device.next_attempt_at)
@@ -308,6 +315,7 @@ def _reason_if_unsent(case: ExplainedCase, platform: Platform) -> _StateReason:
 
 
 def _suppression(case: ExplainedCase) -> SuppressionReason | HiddenReason | ExplainRule | None:
+    """Return why the user must not be alerted now. The last reason, `burst.silent`, concerns all users."""
     reason = suppression_reason(case.burst, case.viewer, now=case.now)
     return ExplainRule.OPENER_RETRACTED if reason is None and case.burst.silent else reason
 
@@ -336,7 +344,8 @@ def _explain_without_snapshot(case: ExplainedCase) -> _StateReason:
 def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
     slice_state, time_after_quiet_hours = _slice_state(case, platform), _alert_time_after_quiet_hours(case)
     if slice_state is not None and slice_state.final_entry is not None:
-        # The slice was sent without this user, who had no device or was suppressed for a reason that no longer applies.
+        # A slice that is done was sent without this user. The user had no device, or was suppressed for a reason that
+        # no longer applies.
         rule = {Fact.PULLED: ExplainRule.TOO_LATE, Fact.DEAD: ExplainRule.DEAD}.get(
             slice_state.final_entry.fact, ExplainRule.SKIPPED
         )
@@ -347,7 +356,7 @@ def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
         return AlertState.PENDING, State.PLANNED, None
     if slice_state.is_deferred(case.now):
         return AlertState.DEFERRED, ExplainRule.SLICE_DEFERRED, slice_state.deferred_until
-    return AlertState.PENDING, slice_state.state(case.now, throttles=case.throttles), None
+    return AlertState.PENDING, slice_state.state(case.now, throttle_ids=case.throttles), None
 
 
 def _slice_state(case: ExplainedCase, platform: Platform) -> SliceState | None:

@@ -198,7 +198,7 @@ def _slice_json(
         {
             "step": str(slice_.step),
             "tier": str(slice_.tier),
-            "state": str(slice_state.state(now, throttles=throttles)),
+            "state": str(slice_state.state(now, throttle_ids=throttles)),
             "at": iso_time_or_none(slice_state.final_entry.at) if slice_state.final_entry else None,
             "until": iso_time_or_none(slice_state.deferred_until) if slice_state.is_deferred(now) else None,
         }

@@ -135,7 +135,10 @@ def view_json(view: TopView) -> dict[str, object]:
 
 
 def pool_delay(snapshot: OverviewSnapshot, pool: Pool) -> float | None:
-    """Return the age of the oldest burst with work for the pool, in seconds. None: a throttle holds the pool."""
+    """Return the age of the oldest burst with work for the pool, in seconds. 0: there is no work.
+
+    None: a throttle holds the pool.
+    """
     backlog = snapshot.cache.backlogs[pool]
     if backlog.oldest_opened_at is None:
         return None if backlog.slices else 0.0
@@ -165,7 +168,7 @@ def _unfinished(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[Unfinished
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
             followers=progress[key].plan.followers,
-            bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttles=throttles, now=snapshot.at)],
+            bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttle_ids=throttles, now=snapshot.at)],
         )
         for key in keys
         if key in progress and not progress[key].is_finished
@@ -195,8 +198,8 @@ def _processes(settings: Settings, ready: Ready) -> Sequence[ProcessRow]:
     pid_files = pid_files_of(settings.data)
     started = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
     return [
-        ProcessRow(role=role, pid=pid, alive=is_alive(pid), since=started.get(role) or pid_files.written_at(role, pid))
-        for role, pid in ready.pids.items()
+        ProcessRow(role=name, pid=pid, alive=is_alive(pid), since=started.get(name) or pid_files.written_at(name, pid))
+        for name, pid in ready.pids.items()
     ]
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import Device, DeviceRecord, FirebaseToken, device_id
-from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.ports.user_directory import Directory
 from tests.support.oracle import DeviceUpdate
@@ -22,8 +22,8 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 ANSWERS: Mapping[str, Callable[[datetime], Receipt]] = {
     "busy": lambda now: RetryAt(at=now + SOON, reason="busy"),
     "unknown": lambda _: Unknown(reason="no answer"),
-    "gone": lambda now: DropToken(at=now, reason="gone"),
-    "outdated": lambda _: DropToken(at=LONG_AGO, reason="was gone before it was registered"),
+    "gone": lambda now: DropDevice(at=now, reason="gone"),
+    "outdated": lambda _: DropDevice(at=LONG_AGO, reason="was gone before it was registered"),
     "refused": lambda _: PayloadError(reason="refused"),
     "unconfigured": lambda _: ConfigError(reason="a key of ours has expired"),
 }

@@ -17,7 +17,7 @@ from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, Inb
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.properties.member_sets import BITMAPS
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 QUERY_ID = bytes(range(16))
 NAMES = st.integers(1, 40).map(lambda length: "n" * length)

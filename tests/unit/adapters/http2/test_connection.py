@@ -66,6 +66,14 @@ def test_protocol_violation_leaves_sent_requests_unknown(data: bytes, reason: st
     assert connection.finished == [(request, NoReply(reason="it is left", may_have_arrived=True))]
 
 
+def test_response_before_a_frame_that_is_too_large_counts() -> None:
+    connection, [request] = opened()
+    with pytest.raises(Violation, match="too large"):
+        connection.receive(frame(frames.HEADERS, END_FLAGS, 1, OK) + b"HTTP/1.1 400 Bad Request\r\n\r\n", 1.0)
+    connection.on_closed("it is left")
+    assert connection.finished == [(request, Reply(status=200))]
+
+
 @pytest.mark.parametrize("data", [frame(0xB, 0, 0, b"grease"), frame(frames.PRIORITY, 0, 1, b"x" * 5)])
 def test_unknown_frames_are_ignored(data: bytes) -> None:
     connection, [request] = opened()
@@ -131,6 +139,15 @@ def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
     assert connection.free_streams == 0
     connection.receive(frame(frames.PING, frames.ACK, 0, (1).to_bytes(8, "big")), 16.2)
     assert connection.free_streams == 50
+
+
+def test_data_that_is_read_between_requests_postpones_the_ping_after_idle() -> None:
+    connection, _ = opened(count=0)
+    connection.receive(frame(frames.PING, 0, 0, b"12345678"), 10.0)
+    connection.require_ping_after_idle(24.9)
+    assert connection.free_streams == 100
+    connection.require_ping_after_idle(25.0)
+    assert connection.free_streams == 0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from notifier.adapters.http2.frames import PREFACE, SETTINGS
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.test_ca import Authority
+from tests.support.certificate_authority import Authority
 
 REQUEST = b"POST /send HTTP/1.1\r\nHost: push.example\r\nTTL: 60\r\nContent-Length: 4\r\n\r\nbody"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -84,6 +84,15 @@ def test_responses_take_the_configured_latency(server: Http2Server) -> None:
         connection.request("POST", "/send", b"body", {"TTL": "60", "Host": "push.example"})
         assert connection.getresponse().read() == b"{}"
         assert time.monotonic() - began >= 0.05
+
+
+def test_server_that_never_responds_sends_nothing_after_its_latency(server: Http2Server) -> None:
+    server.behave(Http2Behavior(never_responds=True, latency=timedelta(milliseconds=1)))
+    with closing(connected(server)) as link:
+        link.sendall(REQUEST)
+        link.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            link.recv(1)
 
 
 def test_connection_is_cut_or_ended_after_the_configured_requests() -> None:

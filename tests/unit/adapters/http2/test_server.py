@@ -122,9 +122,8 @@ def test_accepted_requests_are_answered_after_goaway() -> None:
         for _ in range(4):
             client.post()
         client.link.sendall(client.h2.data_to_send())
-        received = frames.FrameReader().feed(
-            b"".join(iter(lambda: client.link.recv(65_536), b""))
-        )  # h2 can't read any further after a GOAWAY
+        # h2 can't read any further after a GOAWAY.
+        received = [*frames.FrameReader().feed(b"".join(iter(lambda: client.link.recv(65_536), b"")))]
         assert [frames.read_goaway(payload) for kind, _, _, payload in received if kind == frames.GOAWAY] == [(3, 0)]
         assert [stream for kind, _, stream, _ in received if kind == frames.HEADERS] == [1, 3]
         assert server.counts.processed == 2

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.push.apns.sender import SuspectDevices
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from tests.support.examples import NOON
-from tests.support.push_builders import iphone
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
+from tests.support.alert_sender_builders import iphone
+from tests.support.domain_examples import NOON
 
 OLD, RECENT = iphone(1), replace(iphone(2), registered_at=NOON - timedelta(minutes=59))
 
@@ -27,7 +27,7 @@ def test_registration_in_the_future_counts_as_now() -> None:
 def test_accepted_alert_ends_quarantine_and_refusal_starts_it() -> None:
     suspects = SuspectDevices()
     for device in (OLD, RECENT):
-        suspects.record(device, DropToken(reason="BadDeviceToken"), NOON)
+        suspects.record(device, DropDevice(reason="BadDeviceToken"), NOON)
         assert suspects.is_suspect(device, NOON + timedelta(days=1))
         suspects.record(device, Accepted(), NOON)
         assert not suspects.is_suspect(device, NOON)
@@ -62,5 +62,5 @@ def test_memory_is_bounded_to_suspects() -> None:
     suspects.record(OLD, Accepted(), NOON)
     refused = [iphone(n) for n in range(10, 13)]
     for device in refused:
-        suspects.record(device, DropToken(reason="Unregistered"), NOON)
+        suspects.record(device, DropDevice(reason="Unregistered"), NOON)
     assert [suspects.is_suspect(device, NOON) for device in (OLD, *refused)] == [False, False, True, True]

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from notifier.adapters.push.apns.responses import CONFIGURATION_ERRORS, receipt_of
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 SOON = NOON + timedelta(seconds=15)
-"""Retry time for a chance of 0.5."""
+"""Retry time for a random number of 0.5."""
 
 
 def read(status: int, reason: str = "", **headers: str) -> Receipt:
@@ -27,7 +27,7 @@ def test_status_200_is_accepted() -> None:
     [(400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"), (410, "Unregistered"), (410, "ExpiredToken")],
 )
 def test_missing_device_drops_the_token(status: int, reason: str) -> None:
-    assert read(status, reason) == DropToken(reason=reason)
+    assert read(status, reason) == DropDevice(reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_temporary_failure_is_retried(status: int, reason: str) -> None:
         (403, ConfigError),
         (404, PayloadError),
         (405, ConfigError),
-        (410, DropToken),
+        (410, DropDevice),
         (413, PayloadError),
         (429, RetryAt),
         (500, RetryAt),
@@ -125,7 +125,7 @@ def test_status_decides_without_a_known_reason(status: int, kind: type[Receipt],
 )
 def test_timestamp_of_unregistered_is_read_and_never_in_the_future(timestamp: bytes, at: datetime | None) -> None:
     body = b'{"reason":"Unregistered","timestamp":%s}' % timestamp
-    assert receipt_of(Reply(status=410, body=body), NOON, 0.0) == DropToken(at=at, reason="Unregistered")
+    assert receipt_of(Reply(status=410, body=body), NOON, 0.0) == DropDevice(at=at, reason="Unregistered")
 
 
 def test_unknown_reason_is_not_recorded() -> None:

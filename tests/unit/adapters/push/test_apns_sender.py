@@ -10,10 +10,10 @@ import pytest
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, MentionAlert, burst_alert, summary_alert
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, FirebaseToken
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice
 from notifier.ports.push import Post, Reply
-from tests.support.examples import NOON, burst
-from tests.support.push_builders import ALERT, TOPIC, Apple, apple, device, iphone, sent
+from tests.support.alert_sender_builders import ALERT, TOPIC, Apple, apple, device, iphone, sent
+from tests.support.domain_examples import NOON, burst
 
 HOURS = timedelta(hours=1)
 EXPIRED = Reply(status=403, body=b'{"reason":"ExpiredProviderToken"}')
@@ -103,7 +103,7 @@ def test_name_with_invalid_unicode_is_sent() -> None:
 def test_invalid_token_is_dropped_and_never_sent(token: str) -> None:
     apns = apple()
     assert sent(apns.sender, ALERT, device(AppleToken(token=token, topic=TOPIC))) == [
-        DropToken(reason="BadDeviceToken")
+        DropDevice(reason="BadDeviceToken")
     ]
     assert apns.wire.sent == []
 
@@ -111,7 +111,7 @@ def test_invalid_token_is_dropped_and_never_sent(token: str) -> None:
 def test_invalid_topic_is_dropped_and_never_sent() -> None:
     apns = apple()
     invalid = device(AppleToken(token="ab" * 32, topic="a\r\napns-priority: 1"))
-    assert sent(apns.sender, ALERT, invalid, iphone(2)) == [DropToken(reason="BadDeviceToken"), Accepted()]
+    assert sent(apns.sender, ALERT, invalid, iphone(2)) == [DropDevice(reason="BadDeviceToken"), Accepted()]
     assert len(apns.wire.sent) == 1
 
 
@@ -120,7 +120,7 @@ def test_device_of_a_foreign_app_is_dropped_without_config_error() -> None:
     foreign = device(AppleToken(token="ab" * 32, topic="com.other"))
     assert isinstance(sent(apns.sender, ALERT, foreign)[0], ConfigError)
     restricted = replace(apns.sender, topics=frozenset({TOPIC}))
-    assert sent(restricted, ALERT, foreign, iphone(2)) == [DropToken(reason="TopicDisallowed"), Accepted()]
+    assert sent(restricted, ALERT, foreign, iphone(2)) == [DropDevice(reason="TopicDisallowed"), Accepted()]
     assert apns.fake.response_counts == {"TopicDisallowed": 1, "Accepted": 1}
 
 

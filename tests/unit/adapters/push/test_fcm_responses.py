@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.push.fcm.responses import receipt_of
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -35,11 +35,11 @@ def test_status_200_is_accepted() -> None:
 
 
 def test_unregistered_drops_the_token() -> None:
-    assert read(404, "NOT_FOUND", fcm_error("UNREGISTERED")) == DropToken(reason="UNREGISTERED")
+    assert read(404, "NOT_FOUND", fcm_error("UNREGISTERED")) == DropDevice(reason="UNREGISTERED")
 
 
 def test_token_of_another_project_is_dropped_with_an_explanation() -> None:
-    assert read(403, "PERMISSION_DENIED", fcm_error("SENDER_ID_MISMATCH")) == DropToken(
+    assert read(403, "PERMISSION_DENIED", fcm_error("SENDER_ID_MISMATCH")) == DropDevice(
         reason="SENDER_ID_MISMATCH: the token belongs to another project; "
         "if many do, the service account is the wrong one."
     )
@@ -98,7 +98,7 @@ NO_TOKEN = "The registration token is not a valid FCM registration token"
 def test_invalid_argument_drops_token_only_if_token_is_invalid(
     details: list[Detail], message: str, dropped: bool
 ) -> None:
-    assert isinstance(read(400, "INVALID_ARGUMENT", *details, message=message), DropToken if dropped else PayloadError)
+    assert isinstance(read(400, "INVALID_ARGUMENT", *details, message=message), DropDevice if dropped else PayloadError)
 
 
 @pytest.mark.parametrize(

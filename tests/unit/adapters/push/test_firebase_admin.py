@@ -12,11 +12,11 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.alert import Alert, summary_alert
 from notifier.domain.push.device import FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt, Unknown
-from notifier.ports.push import NoReply, Reply
-from tests.support.examples import NOON, burst
+from notifier.ports.push import NoReply, Post, Reply
+from tests.support.alert_sender_builders import ALERT, android, device, installation, sent
+from tests.support.domain_examples import NOON, burst
 from tests.support.fakes.clock import ManualClock
 from tests.support.firebase_process import ByFirebaseAdmin, by_firebase_admin, new_line
-from tests.support.push_builders import ALERT, android, device, installation, sent
 
 UNAUTHENTICATED = Reply(status=401, body=b'{"error":{"status":"UNAUTHENTICATED"}}')
 DEVICES = [android(number) for number in range(40)]
@@ -32,7 +32,7 @@ def token_requests(firebase: ByFirebaseAdmin) -> int:
 
 
 def forget_token(firebase: ByFirebaseAdmin) -> None:
-    firebase.sender.tokens.forget(firebase.sender.tokens.current())
+    firebase.sender.transport.forget(firebase.sender.transport.current())
 
 
 @pytest.mark.parametrize("alert", [ALERT, replace(ALERT, is_urgent=False), summary_alert(burst(), 3)])
@@ -89,6 +89,20 @@ def test_failed_token_request_is_made_once_and_nothing_is_sent(
     assert (token_requests(firebase), firebase.wire.pushes) == (1, [])
 
 
+def test_token_refused_during_a_send_is_no_connection_error() -> None:
+    firebase = by_firebase_admin(connection=new_line())
+    transport = firebase.line.admin
+    assert transport.ensure() is None
+    transport.app.credential.get_credential().expiry = NOON.replace(year=2000, tzinfo=None)  # naive in google-auth
+    firebase.wire.override = lambda post: Reply(status=503)
+    body = json.loads(message(ALERT, "en", NOON))
+    body["message"]["token"] = "a token"
+    [(_, answer)] = transport.exchange([Post(origin="", path="/", headers=[], body=json.dumps(body).encode())])
+    assert answer == NoReply(reason="no access token: status 503", may_have_arrived=False)
+    assert firebase.wire.pushes == []
+    firebase.line.server.close()
+
+
 def test_redirect_is_not_followed(firebase: ByFirebaseAdmin) -> None:
     redirect = Reply(status=307, headers={"location": f"{firebase.line.origin}/elsewhere"})
     firebase.wire.override = lambda post: redirect if post in firebase.wire.pushes else None
@@ -114,4 +128,4 @@ def test_message_rejected_by_library_names_only_the_field(firebase: ByFirebaseAd
 
 def test_invalid_service_account_is_rejected() -> None:
     with pytest.raises(BadSetting, match="is not valid JSON"):
-        FirebaseAdminTransport.open(b"?", clock=ManualClock(), chance=lambda: 0.0)
+        FirebaseAdminTransport.open(b"?", clock=ManualClock(), random=lambda: 0.0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.push import AppleKey, ProviderTokens
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem
 
 MINUTES = timedelta(minutes=1)

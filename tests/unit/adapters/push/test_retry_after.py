@@ -1,11 +1,11 @@
-"""Retry times from Retry-After headers and from chance."""
+"""Retry times from Retry-After headers and from random numbers."""
 
 from datetime import timedelta
 
 import pytest
 
 from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.vapid import MAX_CACHED_TOKENS, START_INTERVAL, TOKEN_LIFETIME, Vapid
 from notifier.domain.errors import BadSetting
-from tests.support.examples import HOUR, NOON, SECOND
+from tests.support.domain_examples import HOUR, NOON, SECOND
 
 KEY = ec.derive_private_key(7, ec.SECP256R1())
 SUBJECT = "mailto:ops@example.org"

@@ -7,8 +7,8 @@ import pytest
 from notifier.adapters.push.webpush.ssrf_guard import guarded
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
-from notifier.domain.push.receipt import Accepted, DropToken, RetryAt
-from tests.support.examples import NOON
+from notifier.domain.push.receipt import Accepted, DropDevice, RetryAt
+from tests.support.domain_examples import NOON
 from tests.support.push_browsers import ResolvingTransport, World, device
 
 
@@ -38,14 +38,14 @@ def test_hostile_subscription_is_dropped_and_others_are_alerted(world: World, ad
     valid = [device(world.browser(), 1), device(world.browser(), 3)]
     hostile = Device(member=valid[0].member, address=address, registered_at=NOON)
     receipts = world.send(valid[0], hostile, valid[1])
-    assert [type(receipt) for receipt in receipts] == [Accepted, DropToken, Accepted]
+    assert [type(receipt) for receipt in receipts] == [Accepted, DropDevice, Accepted]
     assert len(world.posts) == 2
     assert not address.endpoint or address.endpoint not in repr(receipts[1])
 
 
 def test_every_hostile_subscription_gets_a_receipt(world: World) -> None:
     hostile = [replace(device(world.browser(), n), address=address) for n, address in enumerate(HOSTILE.values())]
-    assert {type(receipt) for receipt in world.send(*hostile)} == {DropToken}
+    assert {type(receipt) for receipt in world.send(*hostile)} == {DropDevice}
     assert world.posts == []
 
 

@@ -19,7 +19,7 @@ from notifier.adapters.push.webpush.encryption import (
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.push.alert import MentionAlert, burst_alert
 from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
-from tests.support.examples import ADA, BOB, burst
+from tests.support.domain_examples import ADA, BOB, burst
 
 ALERT = burst_alert(burst(mentioners=(ADA, BOB)))
 FIREFOX_ANDROID_LIMIT = 2744

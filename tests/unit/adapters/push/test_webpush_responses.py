@@ -11,9 +11,9 @@ from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import MAX_ACCEPTING_ORIGINS as ORIGINS
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.device import MAX_DEVICES
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
-from tests.support.examples import NOON, SECOND
+from tests.support.domain_examples import NOON, SECOND
 
 GOOGLE, APPLE = "https://fcm.googleapis.com:443", "https://web.push.apple.com:443"
 MISMATCH = (
@@ -70,7 +70,7 @@ def test_success_is_accepted(status: int) -> None:
     ],
 )
 def test_missing_subscription_is_dropped(status: int, body: bytes, cause: str) -> None:
-    assert receipt_for(status, body) == DropToken(reason=cause)
+    assert receipt_for(status, body) == DropDevice(reason=cause)
 
 
 @pytest.mark.parametrize(
@@ -233,4 +233,4 @@ def test_any_response_has_a_receipt_without_its_content(status: int, body: bytes
     "body", [b"[" * 100_000, b'{"errno": ' + b"9" * 5000 + b"}", b"\xff" * 5000, errno(True), errno("109")]
 )
 def test_malicious_body_is_ignored(body: bytes) -> None:
-    assert receipt_for(410, body) == DropToken(reason="status 410")
+    assert receipt_for(410, body) == DropDevice(reason="status 410")

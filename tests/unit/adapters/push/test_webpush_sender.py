@@ -14,12 +14,12 @@ from notifier.devkit.fake_providers.webpush_refusals import RefusalDialect
 from notifier.domain.ids import UserId
 from notifier.domain.push.alert import MentionAlert, burst_alert, summary_alert
 from notifier.domain.push.device import AppleToken, Device
-from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, RetryAt, Unknown
+from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, RetryAt, Unknown
 from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
 from notifier.ports.push import NoReply, Post, Provider
-from tests.support.examples import HOUR, MINUTE, NOON, SECOND, burst
+from tests.support.alert_sender_builders import ALERT
+from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND, burst
 from tests.support.push_browsers import World, device, vapid
-from tests.support.push_builders import ALERT
 
 every_service = pytest.mark.parametrize("manner", list(RefusalDialect))
 
@@ -119,13 +119,13 @@ def test_expired_alert_is_not_shown_to_returning_browser(world: World) -> None:
 def test_browser_without_permission_is_dropped(world: World, manner: RefusalDialect) -> None:
     browser = world.browser(manner)
     browser.is_revoked = True
-    assert isinstance(world.send(device(browser))[0], DropToken)
+    assert isinstance(world.send(device(browser))[0], DropDevice)
 
 
 def test_unknown_subscription_is_dropped(world: World) -> None:
     subscription = world.browser().subscription
     nowhere = replace(subscription, endpoint="https://fcm.googleapis.com/wp/nobody")
-    assert isinstance(world.send(replace(device(world.browser()), address=nowhere))[0], DropToken)
+    assert isinstance(world.send(replace(device(world.browser()), address=nowhere))[0], DropDevice)
 
 
 @every_service
@@ -169,8 +169,8 @@ def test_rate_limited_browser_is_retried_at_the_stated_time(world: World, manner
 @every_service
 def test_retries_after_503_are_spread(world: World, manner: RefusalDialect) -> None:
     world.script(ProviderScript(down=FaultWindow(duration=HOUR)), manner)
-    chances = iter([0.0, 0.999])
-    world.sender = replace(world.sender, chance=lambda: next(chances))
+    random_numbers = iter([0.0, 0.999])
+    world.sender = replace(world.sender, random=lambda: next(random_numbers))
     receipts = world.send(device(world.browser(manner)), device(world.browser(manner), 2))
     assert [receipt.at for receipt in receipts if isinstance(receipt, RetryAt)] == [
         NOON + 10 * SECOND,
@@ -213,7 +213,7 @@ def test_unsent_message_is_retried(world: World) -> None:
 def test_subscription_with_foreign_key_is_dropped_if_ours_is_good(world: World) -> None:
     matching, foreign = world.browser(), world.browser(key=vapid(number=8).public)
     receipts = world.send(device(matching), device(foreign, 2))
-    assert receipts == [Accepted(), DropToken(reason="OtherKey")]
+    assert receipts == [Accepted(), DropDevice(reason="OtherKey")]
 
 
 def test_device_of_another_platform_raises_type_error(world: World) -> None:

@@ -21,7 +21,7 @@ from notifier.domain.audience.inbox_rows import (
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Member
-from tests.support.examples import NOON, OF_NOVA
+from tests.support.domain_examples import NOON, OF_NOVA
 
 KEY = BurstKey(OF_NOVA, 1)
 LAST = RANGE_MEMBERS - 1

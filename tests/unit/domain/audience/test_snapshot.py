@@ -7,7 +7,7 @@ from notifier.domain.audience.snapshot import take_snapshot
 from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Lane
-from tests.support.examples import EVE, SELF_NOVA, burst
+from tests.support.domain_examples import EVE, SELF_NOVA, burst
 
 ONE_MEMBER = from_offsets([7])
 

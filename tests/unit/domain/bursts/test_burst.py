@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from notifier.domain.bursts.burst import MAX_MENTIONERS, Burst, expires_at
 from notifier.domain.ids import BurstKey, UserId
-from tests.support.examples import ADA, BOB, NOON, OF_NOVA, burst, mention
+from tests.support.domain_examples import ADA, BOB, NOON, OF_NOVA, burst, mention
 
 
 def opened(*, protected: bool = False) -> Burst:

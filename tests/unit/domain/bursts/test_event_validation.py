@@ -13,7 +13,7 @@ from notifier.domain.upstream.validation import (
     UPSTREAM_CLOCK_SKEW,
     checked_mention_event,
 )
-from tests.support.examples import NOON, SECOND
+from tests.support.domain_examples import NOON, SECOND
 
 
 def event(

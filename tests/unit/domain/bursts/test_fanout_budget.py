@@ -5,7 +5,7 @@ from datetime import timedelta
 from notifier.domain.bursts.sequencer import fanout_limit, opens_new_burst
 from notifier.domain.ids import POLICIES, Kind
 from notifier.domain.token_bucket import TokenBucket
-from tests.support.examples import HOUR, MINUTE, NOON, SECOND
+from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND
 
 POLICY = POLICIES[Kind.MENTION]
 LIMIT = fanout_limit(POLICY)

@@ -23,7 +23,7 @@ from notifier.domain.bursts.retraction import (
     retraction_keys,
 )
 from notifier.domain.ids import BurstKey, Lane, UserId
-from tests.support.examples import ADA, BOB, EVE, NOON, OF_NOVA
+from tests.support.domain_examples import ADA, BOB, EVE, NOON, OF_NOVA
 
 MIDNIGHT = NOON + timedelta(hours=12)
 NAMES = [UserId(f"a{n}") for n in range(MAX_MENTIONERS + 4)]

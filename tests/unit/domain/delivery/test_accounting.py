@@ -7,14 +7,14 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.slice import Step
-from tests.support.examples import NOON, entry, plan_of, slice_of, tally
+from tests.support.domain_examples import NOON, entry, plan_of, slice_of, tally
 
 TALLIES = [tally(0, p0=1, p1=20, p2=300, suppressed=4), tally(1, p0=2, p1=30, p2=500, suppressed=1)]
 
 
 def totals_of(*entries: LedgerEntry, counted: int = 2, later: timedelta = timedelta(0)) -> RecipientTotals:
     plan = plan_of(shards=2, pushed=(Tier.P0,))
-    return recipient_totals(burst_progress(plan, entries, ()), TALLIES[:counted], throttles=["t1"], now=NOON + later)
+    return recipient_totals(burst_progress(plan, entries, ()), TALLIES[:counted], throttle_ids=["t1"], now=NOON + later)
 
 
 def test_no_recipient_is_expected_before_the_first_snapshot() -> None:

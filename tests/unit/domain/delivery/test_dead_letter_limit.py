@@ -10,7 +10,7 @@ from notifier.domain.delivery.dead_letter_limit import (
     deaths_in_window,
     resumed,
 )
-from tests.support.examples import NOON
+from tests.support.domain_examples import NOON
 
 LIMIT = DeadLetterLimit(in_a_row=3, in_window=4, window=10)
 FRESH = DeadLetterTally(lane="mentions")

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry, SliceState, State, burst_progress
 from notifier.domain.delivery.slice import Step
-from tests.support.examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
+from tests.support.domain_examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
 
 P1 = slice_of(Tier.P1)
 QUEUED = entry(P1, Fact.DISPATCHED, n=1)
@@ -39,18 +39,18 @@ def test_fact_about_an_unplanned_slice_is_ignored() -> None:
 )
 def test_highest_fact_is_the_state(facts: tuple[Fact, ...], state: State) -> None:
     slice_ = p1_state(QUEUED, *(entry(P1, fact) for fact in facts))
-    assert slice_.state(NOON, throttles=()) is state
+    assert slice_.state(NOON, throttle_ids=()) is state
 
 
 def test_slice_is_parked_while_its_throttle_is_active() -> None:
     parked = p1_state(entry(P1, Fact.PARKED, note="t1"))
-    assert parked.state(NOON, throttles=["t1", "t2"]) is State.PARKED
-    assert parked.state(NOON, throttles=["t2"]) is State.PLANNED
+    assert parked.state(NOON, throttle_ids=["t1", "t2"]) is State.PARKED
+    assert parked.state(NOON, throttle_ids=["t2"]) is State.PLANNED
 
 
 def test_queued_slice_is_not_parked() -> None:
     slice_ = p1_state(entry(P1, Fact.PARKED, note="t1"), QUEUED)
-    assert slice_.state(NOON, throttles=["t1"]) is State.IN_FLIGHT
+    assert slice_.state(NOON, throttle_ids=["t1"]) is State.IN_FLIGHT
 
 
 def test_attempts_are_the_highest_attempt_number() -> None:
@@ -153,7 +153,7 @@ def test_deferred_slice_may_be_queued_at_its_wake_time() -> None:
     queued = entry(P1_ALERTS, Fact.DISPATCHED, n=1)
     until = entry(P1_ALERTS, Fact.DEFERRED, n=1, at=NOON + HOUR)
     slice_ = deferred_state(queued, until, now=NOON + SECOND)
-    assert (slice_.state(NOON + SECOND, throttles=()), slice_.is_in_flight(NOON + SECOND)) == (State.DEFERRED, False)
+    assert (slice_.state(NOON + SECOND, throttle_ids=()), slice_.is_in_flight(NOON + SECOND)) == (State.DEFERRED, False)
     assert deferred_state(queued, until, now=NOON + HOUR).busy_until() is None
 
 

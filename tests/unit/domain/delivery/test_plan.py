@@ -15,7 +15,7 @@ from notifier.domain.delivery.plan import (
 )
 from notifier.domain.delivery.slice import PUSH_STEPS, Step
 from notifier.domain.ids import Lane, Platform
-from tests.support.examples import EVE, SELF_NOVA, burst, plan_of
+from tests.support.domain_examples import EVE, SELF_NOVA, burst, plan_of
 
 FULL = FollowerCounts(total=1_526 * SHARD_MEMBERS, by_shard=[SHARD_MEMBERS] * 1_526)
 

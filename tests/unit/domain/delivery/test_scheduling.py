@@ -18,7 +18,7 @@ from notifier.domain.delivery.scheduling import (
 )
 from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.delivery.throttle import TierLimit
-from tests.support.examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
+from tests.support.domain_examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
 
 PAUSED = {Tier.P2: TierLimit(rate=0.0, throttle_id="t1")}
 P1_SLOWED = {Tier.P1: TierLimit(rate=1_000.0, throttle_id="t1")}

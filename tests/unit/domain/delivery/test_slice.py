@@ -6,7 +6,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, TIME_SHARE, Pool, Slice, Step
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from tests.support.examples import slice_of
+from tests.support.domain_examples import slice_of
 
 
 @pytest.mark.parametrize("owner", ["nova", "a/b", "a#1/rows/p1/0-0"])

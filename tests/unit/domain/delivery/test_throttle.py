@@ -17,7 +17,7 @@ from notifier.domain.delivery.throttle import (
     validated_throttle,
 )
 from notifier.domain.errors import BadThrottle
-from tests.support.examples import HOUR, NOON, SECOND
+from tests.support.domain_examples import HOUR, NOON, SECOND
 
 END = NOON + HOUR
 

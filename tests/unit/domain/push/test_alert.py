@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.push.alert import burst_alert, summary_alert
-from tests.support.examples import ADA, BOB, NOON, SELF_NOVA, burst
+from tests.support.domain_examples import ADA, BOB, NOON, SELF_NOVA, burst
 
 
 def test_alert_names_only_the_opener() -> None:

@@ -23,7 +23,7 @@ from notifier.domain.push.catch_up import (
 )
 from notifier.domain.push.send_log import OlderBursts, SendBatch
 from notifier.domain.timing import LATE_AFTER, PUSH_LIFETIME
-from tests.support.examples import HOUR, NOON, SECOND, burst, entry, plan_of, slice_of
+from tests.support.domain_examples import HOUR, NOON, SECOND, burst, entry, plan_of, slice_of
 
 FCM = slice_of(Tier.P1, 2, step=Step.FCM)
 

@@ -22,7 +22,7 @@ from notifier.domain.push.circuit_breaker import (
     remaining_calls,
     retry_at,
 )
-from tests.support.examples import MINUTE, NOON, SECOND
+from tests.support.domain_examples import MINUTE, NOON, SECOND
 
 TERMS = BreakerSettings()
 GOOD, BAD, OURS = Succeeded(), Failed(reason="503"), Misconfigured(reason="the key is gone")

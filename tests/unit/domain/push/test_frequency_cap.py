@@ -19,7 +19,7 @@ from notifier.domain.push.frequency_cap import (
     ruling_on,
     with_alert,
 )
-from tests.support.examples import MINUTE, NOON
+from tests.support.domain_examples import MINUTE, NOON
 
 LUNA = Subject.parse("mention:luna")
 NOVA = Subject.parse("mention:nova")

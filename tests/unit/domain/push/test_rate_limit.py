@@ -20,7 +20,7 @@ from notifier.domain.push.rate_limit import (
 )
 from notifier.domain.token_bucket import TokenBucket
 from notifier.flow.push.rate_limiter import LOCAL_LIMIT_DIVISOR
-from tests.support.examples import MINUTE, NOON, SECOND
+from tests.support.domain_examples import MINUTE, NOON, SECOND
 
 GOOGLE = PROVIDER_LIMITS[Platform.FCM]
 SMALL = ProviderLimit(per_minute=611)

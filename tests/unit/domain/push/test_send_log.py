@@ -19,7 +19,7 @@ from notifier.domain.push.send_log import (
     is_retry_window_over,
     retry_or_give_up,
 )
-from tests.support.examples import HOUR, MINUTE, NOON, SECOND
+from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND
 
 NEW = AttemptState(device=DeviceId("d"), member=Member(7), first_at=NOON)
 LATE = NOON + 3 * HOUR
@@ -49,9 +49,13 @@ PARTLY = ConfigError(reason="THIRD_PARTY_AUTH_ERROR", device_group="third-party"
 @pytest.mark.parametrize("receipt", [RetryAt(at=NOON, reason="busy"), Unknown(reason="no answer"), PARTLY])
 def test_retry_window_opens_at_the_first_failed_try(receipt: Receipt) -> None:
     first = recorded(NEW, receipt, LATE)
-    assert (first.state.failures, first.state.first_at, first.outcome is AlertOutcome.GIVEN_UP) == (1, LATE, False)
+    assert (first.state.failed_attempts, first.state.first_at, first.outcome is AlertOutcome.GIVEN_UP) == (
+        1,
+        LATE,
+        False,
+    )
     second = recorded(first.state, receipt, LATE + 10 * MINUTE)
-    assert (second.state.failures, second.state.first_at) == (2, LATE)
+    assert (second.state.failed_attempts, second.state.first_at) == (2, LATE)
     assert recorded(first.state, receipt, LATE + RETRY_WINDOW).outcome is AlertOutcome.GIVEN_UP
     assert not is_retry_window_over(first.state, LATE + RETRY_WINDOW)
     assert is_retry_window_over(first.state, LATE + RETRY_WINDOW + SECOND)
@@ -60,10 +64,10 @@ def test_retry_window_opens_at_the_first_failed_try(receipt: Receipt) -> None:
 def test_retry_window_of_attempt_in_doubt_opens_once() -> None:
     doubtful = in_doubt(NEW, LATE)
     assert (doubtful.outcome, doubtful.at, doubtful.state.first_at) == (AlertOutcome.UNKNOWN, LATE, LATE)
-    retried = in_doubt(replace(NEW, failures=1), LATE)
+    retried = in_doubt(replace(NEW, failed_attempts=1), LATE)
     assert retried.state.first_at == NOON
     assert is_retry_window_over(retried.state, LATE)
     assert (
-        in_doubt(replace(NEW, failures=MAX_ALERT_ATTEMPTS - 1), NOON + timedelta(minutes=1)).outcome
+        in_doubt(replace(NEW, failed_attempts=MAX_ALERT_ATTEMPTS - 1), NOON + timedelta(minutes=1)).outcome
         is AlertOutcome.GIVEN_UP
     )

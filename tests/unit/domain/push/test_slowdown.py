@@ -8,9 +8,9 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.rate_limit import MIN_SLOWDOWN, SLOW_INBOX_LATENCY, STUCK_INBOX_LATENCY, slowdown
 from notifier.flow.push.rate_limiter import Slowdown
 from notifier.metrics import Metrics
-from tests.support.examples import SECOND
-from tests.support.fakes.cache import MemoryBackpressure
+from tests.support.domain_examples import SECOND
 from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.disposable_state import MemoryBackpressure
 from tests.support.fakes.push import MemoryInboxLatencyReport
 
 

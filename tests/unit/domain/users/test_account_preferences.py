@@ -26,7 +26,7 @@ from notifier.domain.users.subject_preferences import (
     effective_volume,
 )
 from notifier.domain.users.visibility import HiddenReason, hidden_reason, may_push, may_push_after_quiet_hours
-from tests.support.examples import HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
+from tests.support.domain_examples import HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 MEMBER = Member(7)
 LATER = NOON + HOUR

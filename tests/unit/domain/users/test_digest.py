@@ -21,7 +21,7 @@ from notifier.domain.users.digest import (
 from notifier.domain.users.quiet_hours import time_zone_of
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from tests.support.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SECOND, SELF_NOVA, burst, viewer
+from tests.support.domain_examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SECOND, SELF_NOVA, burst, viewer
 
 OF_EVE = Subject(Kind.MENTION, EVE)
 TODAY = date(2026, 1, 5)

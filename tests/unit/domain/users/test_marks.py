@@ -2,7 +2,7 @@
 
 from notifier.domain.ids import BurstKey
 from notifier.domain.users.visibility import Marks
-from tests.support.examples import NOON, OF_NOVA, SECOND
+from tests.support.domain_examples import NOON, OF_NOVA, SECOND
 
 FIRST, SECOND_BURST = BurstKey(OF_NOVA, 1), BurstKey(OF_NOVA, 2)
 

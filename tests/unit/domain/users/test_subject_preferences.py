@@ -14,7 +14,7 @@ from notifier.domain.users.subject_preferences import (
     Volume,
     suppresses_alert,
 )
-from tests.support.examples import HOUR, NOON, OF_NOVA, burst
+from tests.support.domain_examples import HOUR, NOON, OF_NOVA, burst
 
 DEFAULT_PREFERENCE = SubjectPreference(subject=OF_NOVA, member=Member(7), at=ALWAYS)
 LATER = NOON + HOUR

@@ -15,7 +15,7 @@ from notifier.domain.users.user_blocks import (
     blocked_accounts,
     visible_after_unblock,
 )
-from tests.support.examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA
+from tests.support.domain_examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA
 
 LATER = NOON + timedelta(hours=1)
 BLOCK = UserBlockChange(id=EventId("graph", "1"), blocker=ADA, blocked=EVE, blocks=True, sequence=3, at=NOON)

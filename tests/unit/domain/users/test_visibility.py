@@ -17,7 +17,7 @@ from notifier.domain.users.visibility import (
     is_visible,
     may_push,
 )
-from tests.support.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
+from tests.support.domain_examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 NOW = NOON + HOUR
 OF_EVE = Subject(Kind.MENTION, EVE)

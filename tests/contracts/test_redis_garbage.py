@@ -1,0 +1,161 @@
+"""Garbage in Redis counts as absent, for every adapter, kind of garbage and key."""
+
+import inspect
+import pkgutil
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from notifier.adapters import redis
+from notifier.adapters.redis.keys_and_checksums import KEY_TYPES, KeyKind, kind_of
+from tests.contracts.calls_of_all_redis_adapters import Caches, caches_on
+from tests.contracts.calls_of_one_redis_adapter import Use
+from tests.contracts.redis_garbage import Garble, corruptions, replacements
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+
+__all__ = ["valkey", "valkey_server"]
+
+USES = (
+    "activity",
+    "backlog",
+    "token_buckets",
+    "bus",
+    "frequency_caps",
+    "open_circuits",
+    "provider_rates",
+    "backpressure",
+    "pull_index",
+    "recent_events",
+    "inbox_latency",
+    "versions",
+)
+
+
+@pytest.fixture
+def caches(valkey: Valkey) -> Iterator[Caches]:
+    with caches_on(valkey) as caches_:
+        yield caches_
+
+
+@pytest.fixture
+def clustered(valkeys: Valkey) -> Iterator[Caches]:
+    with caches_on(valkeys) as caches_:
+        yield caches_
+
+
+def keys(server: Valkey) -> list[str]:
+    clients = getattr(server, "clients", [server.client])
+    return sorted(key.decode() for client in clients for key in client.scan_iter())
+
+
+def distinct_keys(server: Valkey) -> list[str]:
+    """Return the keys, with one full and one empty list of the pull index: its other keys resemble these."""
+    distinct: dict[object, str] = {}
+    for key in keys(server):
+        distinct.setdefault(server.client.hlen(key) if kind_of(key) is KeyKind.PULL_INDEX else key, key)
+    return list(distinct.values())
+
+
+def adapters() -> Iterator[type]:
+    """Yield the adapter classes: all named Redis…, except those of the modules that adapters are built from."""
+    for module in pkgutil.iter_modules(redis.__path__):
+        if module.name in ("calls", "lookups", "node"):
+            continue
+        module_ = import_module(f"{redis.__name__}.{module.name}")
+        yield from (
+            adapter
+            for name, adapter in vars(module_).items()
+            if name.startswith("Redis") and adapter.__module__ == module_.__name__
+        )
+
+
+def test_every_adapter_method_is_tested_with_garbage(caches: Caches) -> None:
+    uses = caches.uses()
+    assert sorted(uses) == sorted(USES)
+    for use in uses.values():
+        use.repair()
+        for call in [*use.writes.values(), *use.reads.values()]:
+            call()
+    methods = {
+        (adapter, name)
+        for adapter in adapters()
+        for name, _ in inspect.getmembers(adapter, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    assert caches.used == methods
+
+
+def test_every_key_has_a_kind_and_every_kind_occurs(caches: Caches) -> None:
+    for use in caches.uses().values():
+        use.repair()
+    client: Any = caches.client
+    types = {key: client.type(key).decode() for key in keys(caches.server)}
+    assert types == {key: KEY_TYPES[kind_of(key)] for key in types}
+    assert {kind_of(key) for key in types} == KEY_TYPES.keys() == set(KeyKind) - {KeyKind.LIVE}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", USES)
+def test_garbage_is_absent_until_repair(caches: Caches, name: str) -> None:
+    server, use = caches.server, caches.uses()[name]
+    empty, correct = results_before_and_after(use)
+    for key in distinct_keys(server):
+        garbage_kinds = [*replacements(server.client, key), *corruptions(server.client, key)]
+        assert_garbage_is_absent(use, key, garbage_kinds, empty, correct)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", USES)
+def test_garbage_is_absent_on_every_cluster_node(clustered: Caches, name: str) -> None:
+    server, use = clustered.server, clustered.uses()[name]
+    empty, correct = results_before_and_after(use)
+    for key in distinct_keys(server):
+        garbage_kinds = [
+            garbage_kind
+            for garbage_kind in replacements(server.client, key)
+            if garbage_kind[0] in ("string: random bytes", "list", "hash")
+        ]
+        assert_garbage_is_absent(use, key, garbage_kinds, empty, correct)
+
+
+def results_before_and_after(use: Use) -> tuple[dict[str, object], dict[str, object]]:
+    empty = use.results()
+    use.repair()
+    return empty, use.results()
+
+
+def assert_garbage_is_absent(
+    use: Use,
+    key: str,
+    garbage_kinds: Iterable[tuple[str, Garble]],
+    empty: dict[str, object],
+    correct: dict[str, object],
+) -> None:
+    """Let each call meet garbage first: results must be correct or empty, and correct after the repair."""
+    calls = [*use.reads.items(), *use.writes.items()]
+    for number, (description, garble) in enumerate(garbage_kinds):
+        first, call = calls[number % len(calls)]
+        context = f"{key}, {description}, met by {first}"
+        garble()
+        call()
+        results = use.results()
+        assert not [name for name, result in results.items() if result not in (correct[name], empty[name])], context
+        use.repair()
+        assert use.results() == correct, context
+
+
+@pytest.mark.parametrize("name", USES)
+def test_garbage_is_counted_by_key_kind(caches: Caches, name: str) -> None:
+    server, use = caches.server, caches.uses()[name]
+    use.repair()
+    for key in distinct_keys(server):
+        for description, garble in replacements(server.client, key):
+            if description == KEY_TYPES[kind_of(key)]:  # a hash of unknown fields looks as if our own were absent
+                continue
+            use.repair()
+            before = caches.garbage_count(kind_of(key))
+            garble()
+            use.results()
+            assert caches.garbage_count(kind_of(key)) > before, (key, description)

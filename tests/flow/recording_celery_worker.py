@@ -1,0 +1,70 @@
+"""A worker process that writes its slices to a file (arguments: broker, pool, file, kind)."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+
+from notifier.adapters.celery.app import celery_app
+from notifier.cli.supervisor.heartbeat import HeartbeatSender
+from notifier.domain.delivery.slice import Done, Pool, Slice, SliceResult
+from notifier.domain.errors import StoreUnavailable
+from tests.flow.celery_worker_runner import GATE
+from workers.celery_worker import run
+from workers.process_upkeep import MAX_SILENCE, end_with_parent
+
+assert numpy
+
+FAILS = 404
+"""Sequence number of the burst whose slices always fail."""
+
+WATCHED_FOR = 3.0
+"""In seconds."""
+
+
+def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Slice], SliceResult]:
+    out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def write(line: str) -> None:
+        os.write(out, f"{line} {time.time():.6f}\n".encode())
+
+    def handle(slice_: Slice) -> SliceResult:
+        write(f"{slice_}")
+        if slice_.burst.seq == FAILS:
+            raise StoreUnavailable("for a test")
+        if kind == "slow":
+            time.sleep(1.0)
+            write("finished")
+        if kind == "until told":
+            while not stopping():
+                time.sleep(0.05)
+            write("told")
+        while kind == "gated" and not file.with_suffix(GATE).exists():
+            time.sleep(0.02)
+        if kind in {"stuck", "watched"}:
+            threading.Event().wait()
+        return Done(people=0, rows=0)
+
+    write("ready")
+    return handle
+
+
+def main() -> None:
+    url, pool, file, kind = sys.argv[1:]
+    end_with_parent(os.getppid())
+    beat = HeartbeatSender(file=Path(file).with_suffix(".beat"))
+    run(
+        Pool(pool),
+        lambda _, stopping: handler(Path(file), kind, stopping),
+        celery_app(url, Pool(pool)),
+        beat=beat,
+        max_silence=WATCHED_FOR if kind == "watched" else MAX_SILENCE,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Garbage in a real Valkey changes no response, and the pull index recovers."""
+
+import pytest
+
+from notifier.domain.ids import Kind
+from notifier.wiring.operations import build_overview
+from tests.contracts.redis_garbage import STRINGS, replacements
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.http.garbage_cache import Garbler, cached_edge, garbage_writer
+from tests.support.in_memory_http_api import Edge
+
+__all__ = ["valkey", "valkey_server"]
+
+REQUESTS = 150
+MENTION_INTERVAL = 30
+RECONCILER_ROUNDS = 3
+"""One round a second: the first repairs lists, the second replaces keys of the wrong type, the third rebuilds."""
+GARBAGE_KINDS = [*(f"string: {name}" for name in STRINGS), "list", "set", "zset", "hash", "stream"]
+
+
+def page(edge: Edge, user: str = "u1") -> tuple[object, object]:
+    response = edge.inbox(user)
+    assert response.status_code == 200, response.text
+    assert response.json()["partial"] is False
+    return response.json()["items"], response.json()["badge"]
+
+
+@pytest.mark.timeout(180)
+def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
+    with cached_edge(valkey.patient) as edge:
+        backend, expected = edge.backend, None
+        backend.report()
+        with garbage_writer(valkey.patient):
+            for number in range(REQUESTS):
+                if number % MENTION_INTERVAL == 0:
+                    edge.mention()
+                    expected = page(edge.store)
+                backend.reconciler()
+                assert page(edge) == expected
+        for _ in range(RECONCILER_ROUNDS):
+            backend.reconciler()
+            assert page(edge) == expected
+        assert sum(key.subject.kind is Kind.MENTION for key in backend.bursts.by_key) == REQUESTS // MENTION_INTERVAL
+        assert backend.ports.pull.generation() is not None
+        assert backend.counted("notifier_unreconciled_total", duty="index") == 0
+        assert backend.counted("notifier_cache_garbage_total", kind="pull-index") > 0
+
+
+@pytest.mark.parametrize("kind", GARBAGE_KINDS)
+def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: str) -> None:
+    with cached_edge(valkey.patient) as edge:
+        edge.mention()
+        edge.backend.reconciler()
+        garble_all(valkey, kind)
+        assert page(edge) == page(edge.store)
+        edge.mention()
+        assert page(edge) == page(edge.store)
+        for _ in range(RECONCILER_ROUNDS):
+            edge.backend.reconciler()
+        assert edge.backend.ports.pull.generation() is not None
+        assert page(edge) == page(edge.store)
+
+
+@pytest.mark.parametrize("kind", GARBAGE_KINDS)
+def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> None:
+    with cached_edge(valkey.patient) as edge:
+        edge.mention()
+        edge.backend.reconciler()
+        edge.backend.report()
+        garble_all(valkey, kind)
+        response = edge.client.get("/v1/system", headers=edge.service)
+        assert (response.status_code, response.json()["redis"]["state"]) == (200, "rebuilding")
+        assert edge.client.get("/readyz").json()["cache"] == "ok"
+        edge.backend.report()
+        for _ in range(RECONCILER_ROUNDS):
+            edge.backend.reconciler()
+        cache = build_overview(edge.backend.system).read().cache
+        assert (cache.generation is not None, cache.backpressure, list(cache.open_circuits)) == (True, 0.5, ["fcm"])
+
+
+def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
+    with cached_edge(valkey.patient) as edge:
+        backend = edge.backend
+        edge.mention()
+        backend.reconciler()
+        backend.report()
+        for key in valkey.client.scan_iter():
+            if valkey.client.type(key) == b"hash":
+                valkey.client.hset(key, mapping=dict.fromkeys(valkey.client.hkeys(key), b"\xff\xfe"))
+        response = edge.client.get("/v1/system", headers=edge.service)
+        assert (response.status_code, response.json()["redis"]["state"]) == (200, "rebuilding")
+        for _ in range(RECONCILER_ROUNDS):
+            backend.reconciler()
+        assert backend.ports.pull.generation() is not None
+
+
+def test_overview_survives_repeated_garbage(valkey: Valkey) -> None:
+    with cached_edge(valkey.patient) as edge:
+        backend = edge.backend
+        edge.mention()
+        garbler, overview = Garbler(valkey.client), build_overview(backend.system)
+        for _ in range(20):
+            backend.reconciler()
+            backend.report()
+            garbler.garble_all()
+            overview.read()
+        assert edge.client.get("/v1/system", headers=edge.service).status_code == 200
+
+
+def garble_all(valkey: Valkey, kind: str) -> None:
+    for key in list(valkey.client.scan_iter()):
+        dict(replacements(valkey.client, key.decode()))[kind]()

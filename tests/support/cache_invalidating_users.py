@@ -1,0 +1,46 @@
+"""In-memory users whose changes by a test invalidate caches like those of the real writers."""
+
+from datetime import datetime
+
+from notifier.domain.ids import Subject, UserId
+from notifier.domain.users.account_preferences import AccountPreferencesChange, AccountPreferencesPatch
+from notifier.domain.users.subject_preferences import PreferenceChange
+from notifier.domain.users.user_blocks import UserBlock
+from notifier.ports.inbox_versions import ALL_MEMBERS
+from notifier.ports.user_directory import Directory
+from tests.support.fakes.inbox_versions import MemoryVersions
+from tests.support.fakes.viewer_facts import MemoryPeople
+
+
+class AnnouncedPeople(MemoryPeople):
+    def __init__(self, directory: Directory, versions: MemoryVersions) -> None:
+        super().__init__(directory)
+        self._versions = versions
+
+    def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
+        super().follow(user, subject, visible_from)
+        self._announce()
+
+    def unfollow(self, user: UserId, subject: Subject) -> None:
+        super().unfollow(user, subject)
+        self._announce()
+
+    def apply_block(self, block: UserBlock) -> None:
+        super().apply_block(block)
+        self._announce()
+
+    def say(self, change: PreferenceChange) -> None:
+        super().say(change)
+        self._announce()
+
+    def arrange(self, user: UserId, patch: AccountPreferencesPatch) -> None:
+        super().arrange(user, patch)
+        self._announce()
+
+    def say_of_everything(self, change: AccountPreferencesChange) -> None:
+        super().say_of_everything(change)
+        self._announce()
+
+    def _announce(self) -> None:
+        self._versions.start_change([ALL_MEMBERS], "a test")
+        self._versions.end_change([ALL_MEMBERS], "a test")
