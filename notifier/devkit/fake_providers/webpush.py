@@ -45,7 +45,7 @@ class FakePushService:
     find_unknown_browser: Callable[[str], Browser | None] = lambda _: None
     """Called for a path that is not in `browsers`. Returns its browser, or None if the path has no subscription."""
     script: ProviderScript = field(default_factory=ProviderScript)
-    """Its `elsewhere_share` is the share of subscriptions with another application server key."""
+    """Its elsewhere share is the share of subscriptions with another application server key."""
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     redirect: str = ""
     """Target of a redirect for all requests; empty for none."""
