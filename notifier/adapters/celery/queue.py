@@ -106,10 +106,6 @@ class CeleryQueue:
 
 # RabbitMQ: tasks are published in batches, and the queue waits for publisher confirms.
 
-Producer = Any
-"""Producer of kombu, which has no types."""
-
-
 class ConfirmingPublisher:
     """Publisher with confirms on its own channel. The caller discards the publisher after an error.
 
