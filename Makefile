@@ -49,7 +49,7 @@ bench-peers: setup ## run the benchmarks against other libraries, which are inst
 	@$(BIN)/python -m benchmarks.report peers $(if $(QUICK),--quick)
 
 pictures: setup ## take the documentation's screenshots of the demo again, with all 200 million users
-	@PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
+	@PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page_storms_and_faults.py
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
 	@$(COMPILE) -o requirements/run.txt --extra cluster pyproject.toml requirements/other-platforms.in

@@ -21,7 +21,7 @@ gc.disable()  # the collection of tests creates half a million objects and no ga
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 """Only Java's fast compiler: in the minutes that an engine lives, the optimizing one takes half of its CPU time."""
 
-WAITING = ("test_cluster_faults", "test_clustered", "test_log_sharing", "services")
+WAITING = ("test_cluster_faults", "test_cluster_service", "test_event_log_sharing", "services")
 COMPUTING = ("mutants", "simulation", "browser", "cli", "contracts")
 """The slowest files and folders: those that wait for engines, and those that compute.
 

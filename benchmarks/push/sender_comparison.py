@@ -15,7 +15,7 @@ from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.check.finding import at_most
 from tests.support.certificate_authority import Authority
-from tests.support.http2_process import server_process
+from tests.support.http2_server_process import server_process
 
 ROUNDS, ROUNDS_QUICK = 7, 3
 """Counted rounds, after one warm-up round."""

@@ -19,7 +19,7 @@ from notifier.devkit.check.finding import at_least, at_most
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.ports.push import Post, Reply
 from tests.support.certificate_authority import Authority
-from tests.support.http2_process import ServerProcess, server_process
+from tests.support.http2_server_process import ServerProcess, server_process
 
 SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3

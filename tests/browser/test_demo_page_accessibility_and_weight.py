@@ -12,8 +12,8 @@ from benchmarks.demo_page import DEMO_WIDTHS, SCHEMES, weight_figures
 from tests.browser.demo_process_and_visit import SLOW, demo, visit
 from tests.browser.page_memory import Size, assert_not_larger, size
 from tests.support.browser.accessibility import violations
+from tests.support.browser.page_states import FakePhones, delivered, demo_states
 from tests.support.browser.page_weight import weighed
-from tests.support.browser.states import FakePhones, delivered, demo_states
 
 FOLLOWERS = 200_000
 SET_VISIBILITY = """state => {

@@ -7,7 +7,7 @@ from benchmarks.demo_page import INBOX_WIDTHS, SCHEMES
 from tests.support.browser.accessibility import violations
 from tests.support.browser.fake_inbox import Inbox, item, items
 from tests.support.browser.inbox_page import FakeInboxPage
-from tests.support.browser.states import inbox_states
+from tests.support.browser.page_states import inbox_states
 
 
 def test_empty_inbox_shows_message(opened: FakeInboxPage, inbox: Inbox) -> None:

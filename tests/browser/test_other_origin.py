@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from playwright.sync_api import Page, expect
 
 from notifier.cli import main
-from tests.cli.running import Running, start
+from tests.cli.running_service import Running, start
 from tests.cli.service_caller import calling
 from tests.support.browser.inbox_page import SHOW
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 
 from tests.cli.command_batch import SEPARATOR
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 ENDS_WITHIN = 30.0
 HEIGHT = 50

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.demo_page import SMALL_FOLLOWERS, starts
 from notifier.devkit.check.notifier_instance import Instance
 from notifier.devkit.engines.maven import missing_tools
-from tests.cli.running import is_running, until
+from tests.cli.running_service import is_running, until
 
 STARTED_WITHIN = 60.0
 """Seconds; a free machine needs four."""

@@ -18,7 +18,7 @@ from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.population import GALA, Group, Population
 from benchmarks.inbox.shared_stage import SharedInboxStage
 from benchmarks.inbox.store_faults import slow
-from tests.cli.running import is_running
+from tests.cli.running_service import is_running
 
 SMALL = Population(
     groups=(

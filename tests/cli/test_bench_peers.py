@@ -18,7 +18,7 @@ from benchmarks.peers.registry import PEERS, Peer
 from benchmarks.peers.subprocess_peer import PeerFailed, PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey
 from benchmarks.peers.virtualenvs import NotPrepared
-from tests.cli.running import is_running, until
+from tests.cli.running_service import is_running, until
 
 OURS = Path(sys.executable)
 IN_OUR_ENVIRONMENT = [peer for peer in PEERS if peer.environment in {"celery", "redis"}]

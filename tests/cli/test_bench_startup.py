@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from benchmarks.startup.suite import UNITS, WAYS, figure, measure, service
-from tests.cli.running import is_running
+from tests.cli.running_service import is_running
 
 
 @pytest.mark.timeout(400)

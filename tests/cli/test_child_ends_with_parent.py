@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 ENDS_WITHIN = 50.0
 """Seconds, on a machine that is busy with other tests."""

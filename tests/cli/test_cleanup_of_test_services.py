@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from notifier.cli.running_service import Ready, ready_path, write_ready
-from tests.cli.running import Running, start
+from tests.cli.running_service import Running, start
 
 
 def test_service_that_starts_too_late_is_ended(folder: Path) -> None:

@@ -22,7 +22,7 @@ from notifier.domain.delivery.throttle import Throttle
 from tests.cli.conftest import Notifier
 from tests.cli.in_process_delivery import deliver_mention
 from tests.cli.terminal import run_all_in_terminal, run_in_terminal, without_colors
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 WITHOUT_JSON = {
     "up": "runs until it is stopped; its ready file is JSON",

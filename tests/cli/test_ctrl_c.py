@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from notifier.__main__ import exit_code_of
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 CTRL_C = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
 

@@ -19,7 +19,7 @@ from notifier.devkit.fixture.world import World
 from notifier.profiles.embedded import EmbeddedProfile
 from tests.browser.demo_process_and_visit import demo
 from tests.cli.conftest import Notifier
-from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, until
+from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, until
 
 OTHER_WORLD = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
 """The `demo.json` of another world."""

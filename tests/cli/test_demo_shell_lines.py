@@ -15,7 +15,7 @@ import pytest
 
 from notifier.cli.command_groups import program_command
 from tests.browser.demo_process_and_visit import demo
-from tests.cli.running import until
+from tests.cli.running_service import until
 
 SHOWN_WITHIN = 40.0
 """Seconds until the overview shows what has changed; an idle machine needs one."""

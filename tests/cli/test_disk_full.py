@@ -14,9 +14,9 @@ import pytest
 
 from notifier.cli.running_service import Ready
 from tests.cli.conftest import Notifier
-from tests.cli.running import STARTS_WITHIN, Running, is_running, start, until
+from tests.cli.running_service import STARTS_WITHIN, Running, is_running, start, until
 from tests.cli.service_caller import Caller, calling
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 SIZE = "16m"
 """Size of the disk; a running service with a small world fills a tenth of it."""

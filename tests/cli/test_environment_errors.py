@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.conftest import Notifier
 from tests.cli.test_disk_full import fill_disk, small_disk
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 ENDS_WITHIN = 120.0
 """Seconds.

@@ -21,7 +21,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, DropDevice
 from notifier.profiles.push_providers import providers
 from tests.cli.conftest import Notifier
-from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, until
+from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, until
 
 NOW = datetime.now(UTC)
 

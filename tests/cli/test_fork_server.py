@@ -16,8 +16,8 @@ import pytest
 from notifier.cli.supervisor.child import make_start
 from notifier.cli.supervisor.forkserver_client import MAX_CONSECUTIVE_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
-from tests.cli.forked import STARTS_WITHIN, fork_role, server
-from tests.cli.running import is_running, until
+from tests.cli.forked_process import STARTS_WITHIN, fork_role, server
+from tests.cli.running_service import is_running, until
 
 ENDS_WITHIN = 60.0
 """Seconds, on a machine that is busy with other tests; an idle one needs one."""

@@ -22,9 +22,9 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
-from tests.cli.forked import fork_role, server
+from tests.cli.forked_process import fork_role, server
 from tests.cli.terminal import run_in_terminal
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 Pair = tuple[str, str]
 KILLS = 30

@@ -22,7 +22,7 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.all_ports import Ports
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 MANY = 6_000

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.cli.conftest import Notifier
-from tests.cli.running import Running, Shared
+from tests.cli.running_service import Running, Shared
 
 INSECURE_DEV = {"NOTIFIER_INSECURE_DEV": "true"}
 

@@ -10,7 +10,7 @@ from notifier.api.auth.service_keys import SERVICE_KEYS_FILE, Scope
 from notifier.cli.commands.key import SCOPES
 from notifier.devkit.check.notifier_instance import Instance
 from tests.cli.conftest import Notifier
-from tests.cli.running import until
+from tests.cli.running_service import until
 
 
 def test_help_lists_the_scopes_of_the_service() -> None:

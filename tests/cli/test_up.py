@@ -22,7 +22,7 @@ from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from tests.cli.account_facts_from_commands import audience_of, followers_of, muted_of, vips_of, why_of
 from tests.cli.conftest import Notifier
-from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
+from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
 from tests.cli.service_caller import ANSWERS_WITHIN, calling
 
 ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push.apns", "push.fcm", "push.web", "fakes", "valkey"}

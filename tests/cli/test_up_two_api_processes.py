@@ -20,7 +20,7 @@ import pytest
 from notifier.api.demo.traffic import mention_batch
 from notifier.cli.supervisor.pid_files import pid_files_of
 from tests.cli.conftest import Notifier
-from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
+from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
 from tests.cli.service_caller import ANSWERS_WITHIN, calling
 
 PROCESSES = ("api", "api-2")

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cli.running import STARTS_WITHIN, start, until
-from tests.repo.sources import ROOT
+from tests.cli.running_service import STARTS_WITHIN, start, until
+from tests.repo.repository_files import ROOT
 
 PAGE = (ROOT / "docs" / "tweet-service.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)

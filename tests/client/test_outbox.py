@@ -12,7 +12,7 @@ import pytest
 
 from notifier.client import Client, EventReceipt, Outbox
 from notifier.client.batching import MAX_EVENT_BYTES
-from tests.cli.running import until
+from tests.cli.running_service import until
 from tests.client.scripted_service import ScriptedService, accept, event, problem, serving
 
 WAIT_LIMIT = timedelta(seconds=20)

@@ -41,9 +41,9 @@ from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
 from notifier.ports.inbox_versions import member_scope
 from notifier.ports.live_bus import MarksChanged
+from tests.contracts.call_recorder import Recorded
 from tests.contracts.calls_of_one_redis_adapter import Use, self_repairing
-from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
-from tests.contracts.recorded import Recorded
+from tests.contracts.pull_index_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
 from tests.contracts.valkey_fixture import Valkey
 from tests.contracts.vip_viewer_facts import KIM, REMEMBERED
 from tests.support.fakes.clock import CountedNonces, ManualClock

@@ -39,9 +39,9 @@ from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Subject, UserId
 from tests.contracts.small_port_backends import Backend
 from tests.contracts.store_backends import MOST_BLOCKERS, PreferenceWriter, Store
+from tests.support.cassandra_keyspace import patient_reader
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.event_log import MemoryEventLog
-from tests.support.keyspace import patient_reader
 
 
 def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:

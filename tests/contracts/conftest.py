@@ -14,8 +14,8 @@ from tests.contracts.event_log_backends import Logs, ManualLogs, in_kafka
 from tests.contracts.small_port_backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.store_backends import Store, memory_store, sqlite_store
 from tests.contracts.valkey_cluster_fixture import valkeys, valkeys_servers
+from tests.support.cassandra_keyspace import keyspace, truncated
 from tests.support.fakes.clock import ManualClock
-from tests.support.keyspace import keyspace, truncated
 
 __all__ = ["valkeys", "valkeys_servers"]
 

@@ -15,7 +15,7 @@ from psutil import Process
 
 from notifier.adapters.kafka import Access
 from tests.contracts.consumer_process import ConsumerProcess, serve_consumer
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 LONGEST = 4096
 """Bytes of a request for one consumer."""

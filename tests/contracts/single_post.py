@@ -5,7 +5,7 @@ from pathlib import Path
 
 from notifier.adapters.http2 import Http2Limits, Http2Transport, Resolver, resolve_addresses
 from notifier.ports.push import NoReply, Post, Reply
-from tests.contracts.transports import PATIENT
+from tests.contracts.http2_transports import PATIENT
 
 
 def post(origin: str, path: str = "/send", value: str = "a") -> Post:

@@ -10,9 +10,9 @@ from notifier.adapters.redis.viewer_versions import BURST_STREAM_KEY, MAX_STREAM
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.inbox_versions import BurstStreamPosition
 from notifier.ports.live_bus import MissedUpdates
-from tests.contracts.pull_backends import burst
+from tests.contracts.pull_index_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.contracts.version_backends import Versions, reader_of, versions
+from tests.contracts.viewer_version_backends import Versions, reader_of, versions
 
 __all__ = ["valkey", "valkey_server", "versions"]
 

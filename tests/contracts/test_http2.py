@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from notifier.ports.push import NoReply, Post, Reply
-from tests.contracts.transports import WIRES, Wire
+from tests.contracts.http2_transports import WIRES, Wire
 
 
 @pytest.fixture(params=WIRES)

@@ -13,8 +13,8 @@ import pytest
 from notifier.adapters.http2 import Http2Transport, Resolver
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Reply
+from tests.contracts.http2_transports import SOON, RecordingHandler
 from tests.contracts.single_post import exchange_one, not_sent, port, post
-from tests.contracts.transports import SOON, RecordingHandler
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus
-from tests.contracts.pull_backends import burst
+from tests.contracts.pull_index_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.live_bus import MemoryLiveBus
 

@@ -17,7 +17,7 @@ from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveBus, LiveMessage, LiveReader, MarksChanged, MissedUpdates
-from tests.contracts.pull_backends import burst
+from tests.contracts.pull_index_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.live_bus import MemoryLiveBus
 

@@ -5,7 +5,19 @@ from datetime import timedelta
 from notifier.adapters.redis.pull_index_reader import MAX_LIST_LENGTH
 from notifier.domain.ids import BurstKey
 from notifier.ports.pull_index import NewestPositions
-from tests.contracts.pull_backends import ADA, BEFORE, BO, FOR_EVER, NOON, NOVA, SUBJECTS, Backend, backend, burst, seqs
+from tests.contracts.pull_index_backends import (
+    ADA,
+    BEFORE,
+    BO,
+    FOR_EVER,
+    NOON,
+    NOVA,
+    SUBJECTS,
+    Backend,
+    backend,
+    burst,
+    seqs,
+)
 from tests.contracts.valkey_fixture import valkey, valkey_server
 
 __all__ = ["backend", "valkey", "valkey_server"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notifier.adapters.redis.pull_index_reader import AS_OF, EPOCH, SINCE, part_key, part_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Subject
-from tests.contracts.pull_backends import BEFORE, NOON, NOVA, SUBJECTS, burst, on_valkey, seqs
+from tests.contracts.pull_index_backends import BEFORE, NOON, NOVA, SUBJECTS, burst, on_valkey, seqs
 from tests.contracts.redis_garbage import STRINGS
 from tests.contracts.test_pull_index_races import ACTIONS, IndexModel
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -13,7 +13,7 @@ from notifier.adapters.redis.pull_index_writer import RedisPullIndex
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from tests.contracts.pull_backends import (
+from tests.contracts.pull_index_backends import (
     ADA,
     BEFORE,
     NOON,

@@ -18,7 +18,18 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions
-from tests.contracts.pull_backends import ADA, BEFORE, NOON, NOVA, SUBJECTS, Backend, backend, burst, on_valkey, seqs
+from tests.contracts.pull_index_backends import (
+    ADA,
+    BEFORE,
+    NOON,
+    NOVA,
+    SUBJECTS,
+    Backend,
+    backend,
+    burst,
+    on_valkey,
+    seqs,
+)
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import CountedNonces
 

@@ -13,7 +13,12 @@ from notifier.domain.push.alert import Alert, burst_alert, summary_alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.ports.push import NoReply, Reply
-from tests.contracts.providers import PROVIDERS_WITHOUT_WIRE, WIRE_PROVIDERS, ProviderCase, WireProviderCase
+from tests.contracts.push_provider_backends import (
+    PROVIDERS_WITHOUT_WIRE,
+    WIRE_PROVIDERS,
+    ProviderCase,
+    WireProviderCase,
+)
 from tests.support.alert_sender_builders import AGO
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START

@@ -9,7 +9,7 @@ from notifier.domain.ids import UserId
 from notifier.ports.inbox_versions import REMEMBERED_VIEWER_TTL, RememberedViewer, VersionLookup, ViewerVersionReader
 from tests.contracts.redis_garbage import STRINGS, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.contracts.version_backends import Versions, on_valkey, versions
+from tests.contracts.viewer_version_backends import Versions, on_valkey, versions
 from tests.contracts.vip_viewer_facts import KIM, REMEMBERED
 
 __all__ = ["valkey", "valkey_server", "versions"]

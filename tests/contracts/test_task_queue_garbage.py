@@ -15,7 +15,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.redis_garbage import replacements
-from tests.contracts.test_queue import ONE_SLICE_PER_POOL, take
+from tests.contracts.test_task_queues import ONE_SLICE_PER_POOL, take
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
 __all__ = ["valkey", "valkey_server"]

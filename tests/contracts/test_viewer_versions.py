@@ -13,7 +13,7 @@ from notifier.ports.inbox_versions import (
     scopes_of,
 )
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.contracts.version_backends import Versions, reader_of, versions
+from tests.contracts.viewer_version_backends import Versions, reader_of, versions
 
 __all__ = ["valkey", "valkey_server", "versions"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests.repo.sources import ROOT, documents
+from tests.repo.repository_files import ROOT, documents
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 OUR_COMMANDS = re.compile(

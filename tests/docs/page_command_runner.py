@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.docs.document_pages import Page
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 NOTIFIER = f"""#!/bin/sh
 echo "notifier $*" >> "$TYPED"
 case "$1" in
-  up | demo) exec {sys.executable} -m tests.docs.command_line "$@" ;;
-  *) exec {sys.executable} -IS {ROOT}/tests/docs/command_server.py "$WARM" "$@" ;;
+  up | demo) exec {sys.executable} -m tests.docs.command_line_check "$@" ;;
+  *) exec {sys.executable} -IS {ROOT}/tests/docs/command_fork_server.py "$WARM" "$@" ;;
 esac
 """
 """Commands that run for long or until stopped are only parsed, because the service runs already."""

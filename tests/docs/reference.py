@@ -12,7 +12,7 @@ import click
 
 from notifier.cli import main
 from notifier.topics import GROUPS
-from tests.repo.sources import PRODUCT, ROOT, Module, modules
+from tests.repo.repository_files import PRODUCT, ROOT, Module, modules
 
 STORES = {"SQLite": "migrations/sqlite", "Cassandra": "migrations/cassandra"}
 MIGRATION = {".sql", ".cql"}

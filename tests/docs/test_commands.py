@@ -13,18 +13,18 @@ from benchmarks.__main__ import bench
 from notifier.cli import main
 from notifier.cli.running_service import read_ready
 from notifier.devkit.check.notifier_instance import Instance
-from tests.cli.running import until
+from tests.cli.running_service import until
 from tests.cli.service_caller import calling
-from tests.docs.command_line import check_command
-from tests.docs.command_server import running_command_server
+from tests.docs.command_fork_server import running_command_server
+from tests.docs.command_line_check import check_command
 from tests.docs.document_pages import PAGES, Page, our_commands
 from tests.docs.page_command_runner import Reader
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 TESTED_ELSEWHERE = {
     "docs/tweet-service.md": "tests/client/test_example.py runs it, with the Python blocks between",
     "docs/benchmarks.md": "its commands take minutes each; here they are parsed, tests/cli/test_bench.py runs one",
-    "docs/cluster.md": "it needs engines; its commands are parsed, tests/services/test_clustered.py runs a service",
+    "docs/cluster.md": "it needs engines; its commands are parsed, tests/services/test_cluster_service.py runs one",
 }
 PARSED_PAGES = ("docs/benchmarks.md", "docs/cluster.md")
 RUN_PAGES = [page for page in PAGES if page.script and page.name not in TESTED_ELSEWHERE]

@@ -15,7 +15,7 @@ from benchmarks.fanout import suite as fanout
 from benchmarks.kafka import log_throughput as log
 from benchmarks.push import suite as push
 from notifier.devkit.check.fault_injection import ENGINE_INJECTIONS, INJECTIONS
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 BENCHMARKS, CLUSTER = ((ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "cluster.md"))
 EXPLAINED = {name.partition("{")[0] for name in re.findall(r"`([a-z0-9_]+(?:\{[^`]*\})?)`", BENCHMARKS)}

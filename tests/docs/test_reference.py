@@ -1,7 +1,7 @@
 """Every command, stream, table and public class stands in docs/reference.md."""
 
 from tests.docs.reference import page
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 
 def test_reference_equals_the_code() -> None:

@@ -13,7 +13,7 @@ from notifier.domain import errors
 from notifier.domain.errors import NotifierError
 from notifier.metrics import Metrics
 from tests.docs.document_pages import PAGES, Page
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 from tests.support.in_memory_http_api import MemoryBackend
 
 HTTP = Page("docs/http.md")

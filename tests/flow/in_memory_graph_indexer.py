@@ -34,7 +34,7 @@ from notifier.ports.imports import ImportBatch
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import START
 from tests.support.fakes.coordination import MemoryEpochs
-from tests.support.fakes.imports import MemoryFollowRuns
+from tests.support.fakes.follow_import import MemoryFollowRuns
 from tests.support.fakes.user_directory import MemoryDirectory
 from tests.support.fakes.user_preferences import MemoryAccountPreferences, MemorySubjectPreferences, MemoryUserBlocks
 from tests.support.fakes.viewer_facts import MemoryPeople

@@ -157,7 +157,7 @@ def test_open_circuit_does_not_start_the_retry_window() -> None:
 
 def test_unreadable_send_log_stops_alerts() -> None:
     from notifier.domain.errors import StoreUnavailable
-    from tests.support.failing_ports import FailingPort
+    from tests.support.always_failing_ports import FailingPort
 
     stage = Stage()
     stage.mention("nova")

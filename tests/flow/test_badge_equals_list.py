@@ -5,8 +5,8 @@ from random import Random
 
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import Kind, Subject, UserId
-from tests.flow.failing_system import FailingSystem, key_of
 from tests.flow.two_api_processes import KIM, Processes
+from tests.flow.two_api_processes_with_failures import FailingSystem, key_of
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.fanout.measured_notifier import is_at_rest
 from notifier import topics
 from notifier.domain.errors import StoreUnavailable
-from tests.support.failing_ports import FailingPlans, FailingPort
+from tests.support.always_failing_ports import FailingPlans, FailingPort
 from tests.support.in_memory_system import Stage
 
 

@@ -12,7 +12,7 @@ from notifier.domain.upstream.validation import ERASED_TYPE
 from notifier.flow.sequencing import retraction_settlement
 from notifier.wiring.sequencing import build_retraction_settlement
 from tests.flow.retraction_steps import Counting, append_to_log_only, burst, delete, deleted, names
-from tests.support.failing_ports import CorruptHead
+from tests.support.always_failing_ports import CorruptHead
 from tests.support.in_memory_system import LYRA, Stage
 
 

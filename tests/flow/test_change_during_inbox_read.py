@@ -13,7 +13,7 @@ from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.delivery import build_reconciler
 from tests.cli.in_memory_read_ports import reads_of
-from tests.flow.suspended import Suspended, run_steps, run_to_end
+from tests.flow.suspending_port import Suspended, run_steps, run_to_end
 from tests.flow.two_api_processes import KIM, Processes, inbox_of
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync

@@ -15,7 +15,7 @@ from notifier.flow.operations.audience_count import AudienceCounter
 from notifier.wiring.delivery import build_slice_worker
 from tests.docs.document_pages import Page
 from tests.flow.test_preview import actual, forecast_tiers, preview
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 from tests.support.in_memory_system import NOVA, Stage
 
 GENEROUS = "examples.tier_rule:generous"

@@ -18,8 +18,8 @@ from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.dispatcher import MAX_WOKEN_PER_ROUND, WAKE_INTERVAL, Dispatcher
 from notifier.wiring.delivery import build_dispatcher, build_reconciler
 from notifier.wiring.operations import build_overview
-from tests.flow.test_catch_up import KIM, NIGHT, QUIET, alerts_of, mentions
 from tests.flow.test_dispatcher_backlog import Counted
+from tests.flow.test_summary_alerts import KIM, NIGHT, QUIET, alerts_of, mentions
 from tests.support.contract_examples import plan
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.in_memory_system import NOVA, Stage

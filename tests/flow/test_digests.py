@@ -19,8 +19,8 @@ from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition
 from tests.properties.test_digests import drifts
+from tests.support.always_failing_ports import FailingPort
 from tests.support.domain_examples import EVE, burst
-from tests.support.failing_ports import FailingPort
 from tests.support.fakes.clock import START
 from tests.support.fakes.inbox import MemoryTimeline
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage

@@ -18,10 +18,10 @@ from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.ports.event_log import DeadLetter
 from notifier.wiring.sequencing import build_retractor
-from tests.flow.event_statuses import status_of
 from tests.flow.in_memory_graph_indexer import Fuse
 from tests.flow.port_with_callback import Stalling
-from tests.support.failing_ports import FailingHeads, FailingPort
+from tests.flow.short_event_statuses import status_of
+from tests.support.always_failing_ports import FailingHeads, FailingPort
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
 

@@ -19,9 +19,9 @@ from notifier.flow.intake.held_mention_release import HeldMentionRelease, with_c
 from notifier.flow.operations.event_status import EventStatus
 from notifier.ports.event_log import Record
 from notifier.wiring.intake import build_router
-from tests.flow.event_statuses import counts, status_of
 from tests.flow.in_memory_graph_indexer import Fuse
-from tests.support.failing_ports import FailingPort
+from tests.flow.short_event_statuses import counts, status_of
+from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
 
 

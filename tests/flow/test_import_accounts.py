@@ -13,7 +13,7 @@ from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import ImportBatch
 from tests.flow.in_memory_account_indexer import Registry
 from tests.flow.in_memory_graph_indexer import Fuse, import_with_crashes
-from tests.support.fakes.imports import MemoryFollowRuns
+from tests.support.fakes.follow_import import MemoryFollowRuns
 
 Flags = Mapping[str, bool]
 

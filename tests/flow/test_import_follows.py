@@ -16,7 +16,7 @@ from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import FollowEdges, NumberedFollowEdges
 from tests.flow.in_memory_graph_indexer import LYRA, NOVA, Fuse, Graph
-from tests.support.fakes.imports import MemoryFollowRuns
+from tests.support.fakes.follow_import import MemoryFollowRuns
 
 Pair = tuple[str, str]
 """The follower and the followed account."""

@@ -17,7 +17,7 @@ from notifier.ports.imports import ImportBatch
 from tests.flow.in_memory_graph_indexer import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
 from tests.flow.test_import_follows import IndexedLog
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.imports import MemoryFollowRuns
+from tests.support.fakes.follow_import import MemoryFollowRuns
 
 
 def importer(

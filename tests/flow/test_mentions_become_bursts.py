@@ -9,7 +9,7 @@ from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import StoreUnavailable
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.port_with_callback import Stalling
-from tests.support.failing_ports import FailingPlans
+from tests.support.always_failing_ports import FailingPlans
 from tests.support.in_memory_system import LYRA, NOVA, Stage, members_of
 
 

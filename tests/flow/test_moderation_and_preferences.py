@@ -14,8 +14,8 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Lane, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.wiring.intake import build_router
-from tests.flow.event_statuses import counts, status_of
-from tests.support.failing_ports import FailingPort
+from tests.flow.short_event_statuses import counts, status_of
+from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import LYRA, Stage
 
 

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from tests.flow.failing_system import FailingSystem, key_of
 from tests.flow.two_api_processes import KIM
+from tests.flow.two_api_processes_with_failures import FailingSystem, key_of
 from tests.support.simulator.inbox_visits import run_sync
 
 

@@ -8,7 +8,7 @@ from notifier.domain.delivery.slice import Dead, Pool, Retry, Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.delivery.slice_worker import SliceWorker
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
-from tests.support.failing_ports import BrokenWrites, FailingPort
+from tests.support.always_failing_ports import BrokenWrites, FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 STOPPED = Retry(reason="the pool is stopped by its dead-letter limit")

@@ -22,7 +22,7 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.sequencing import build_publisher
-from tests.support.failing_ports import FailingPort
+from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 

@@ -13,7 +13,7 @@ from notifier.wiring.delivery import build_reconciler, build_slice_worker
 from notifier.wiring.sequencing import build_coordinator
 from tests.flow.port_with_callback import Stalling
 from tests.flow.retraction_steps import burst, delete, delete_in_log_only, edit, names
-from tests.support.failing_ports import FailingBursts, FailingHeads
+from tests.support.always_failing_ports import FailingBursts, FailingHeads
 from tests.support.in_memory_system import Stage
 
 SELF_NOVA = Subject(Kind.SELF, UserId("nova"))

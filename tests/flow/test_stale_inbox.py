@@ -9,7 +9,7 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.ports.inbox import Timeline
 from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS
 from notifier.wiring.delivery import build_reconciler
-from tests.flow.suspended import Suspended, run_steps, run_to_end
+from tests.flow.suspending_port import Suspended, run_steps, run_to_end
 from tests.flow.two_api_processes import KIM, Processes, both_shown
 from tests.support.in_memory_system import NOVA, Stage
 

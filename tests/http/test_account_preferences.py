@@ -12,7 +12,7 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.audience import ShardBitmap
 from notifier.ports.event_log import Record
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import Edge
 

@@ -16,7 +16,7 @@ from notifier.api.auth.service_keys import InstallationKeys, installation_keys, 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, Edge

@@ -15,8 +15,8 @@ from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import InstallationKeys, Scope, ServiceKeyFile, new_key
 from notifier.config import Settings
 from notifier.domain.ids import UserId
-from tests.http.problems import assert_problem
-from tests.http.remote_client import client_from
+from tests.http.client_from_address import client_from
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, Edge, MemoryBackend
 from tests.support.token_issuer import GOOD, FakeIssuer, ed, pem, rsa, signed_with_public_key

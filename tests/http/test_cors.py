@@ -10,9 +10,9 @@ from litestar.testing import TestClient
 
 from notifier.api.routes.static import static_files
 from notifier.domain.errors import StoreUnavailable
+from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import LiveBackend, run_live
-from tests.http.problems import assert_problem
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 PAGE, OTHER = "https://app.example", "https://other.example"

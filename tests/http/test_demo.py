@@ -12,7 +12,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.demo_client import COLLAPSE, HERE, demo_visitor
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.in_memory_http_api import Edge
 
 ACTIONS = [("POST", "/demo/storm"), ("POST", "/demo/pause"), ("DELETE", "/demo/pause"), ("POST", "/demo/kill")]

@@ -16,7 +16,7 @@ from notifier.domain.push.device import (
     WebSubscription,
 )
 from tests.http.demo_client import Visitor, demo_visitor
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 
 APPLE = AppleToken(token="ab" * 32, topic="com.example.app")
 BROWSER = WebSubscription(endpoint="https://push.example/send/u2?x=1", key=b"k" * 65, secret=b"s" * 16)

@@ -20,9 +20,9 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import MAX_DEVICES, DeviceUpdate
 from notifier.domain.upstream.validation import CHANGED_TYPE, ERASED_TYPE
 from notifier.wiring.indexing import build_device_registry
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
-from tests.support.fakes.threads import InlineThreads
+from tests.support.fakes.api_threads import InlineThreads
 from tests.support.in_memory_http_api import Edge, MemoryBackend
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import pytest
 from litestar.testing import TestClient
 
 from notifier.config.push import ApnsSettings, PushSettings, WebPushSettings
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.http.test_devices import APPLE, BROWSER, KEYS, devices, register, registered
 from tests.support.in_memory_http_api import Edge, MemoryBackend
 

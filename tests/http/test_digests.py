@@ -11,8 +11,8 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.digest import DigestSchedule
 from notifier.domain.users.subject_preferences import Volume
+from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import LiveBackend, event_types, run_live
-from tests.http.problems import assert_problem
 from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
 from tests.support.in_memory_http_api import Edge

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from notifier.domain.upstream.validation import DELETED_TYPE
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import Edge
 

@@ -17,8 +17,8 @@ from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
 from notifier.domain.ids import UserId
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.wiring.intake import build_gateway
+from tests.support.fakes.api_threads import HeldThreads
 from tests.support.fakes.clock import START
-from tests.support.fakes.threads import HeldThreads
 from tests.support.in_memory_system import Stage
 
 

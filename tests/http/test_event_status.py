@@ -14,7 +14,7 @@ from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.flow.operations.event_status import MAX_SEARCHED_RECORDS
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.in_memory_http_api import Edge

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from notifier.domain.errors import DiskFull, LogUnavailable
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.in_memory_http_api import Edge

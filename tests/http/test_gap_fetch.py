@@ -11,7 +11,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.domain_examples import burst
 from tests.support.example_event import event
 from tests.support.fakes.clock import START

@@ -14,8 +14,8 @@ from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.delivery.dead_letter_limit import DeadLetterTally, LaneStop, LimitKind
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
-from tests.http.problems import assert_problem
-from tests.http.remote_client import client_from
+from tests.http.client_from_address import client_from
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.in_memory_http_api import Edge

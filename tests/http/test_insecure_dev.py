@@ -8,8 +8,8 @@ from litestar.testing import TestClient
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from tests.http.problems import assert_problem
-from tests.http.remote_client import client_from
+from tests.http.client_from_address import client_from
+from tests.http.error_response_checks import assert_problem
 from tests.http.test_authorization import MATRIX, OPEN, SERVICE, STREAMS, USER
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend

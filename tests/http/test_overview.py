@@ -11,8 +11,8 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from tests.http.demo_client import demo_visitor
+from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import ScriptedReader
-from tests.http.problems import assert_problem
 from tests.support.fakes.clock import START
 from tests.support.in_memory_http_api import Edge
 

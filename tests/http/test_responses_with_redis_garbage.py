@@ -6,7 +6,7 @@ from notifier.domain.ids import Kind
 from notifier.wiring.operations import build_overview
 from tests.contracts.redis_garbage import STRINGS, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.http.garbage_cache import Garbler, cached_edge, garbage_writer
+from tests.http.garbage_in_valkey import Garbler, cached_edge, garbage_writer
 from tests.support.in_memory_http_api import Edge
 
 __all__ = ["valkey", "valkey_server"]

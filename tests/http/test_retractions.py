@@ -12,8 +12,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.retraction import Retraction, erasure_key
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
+from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import WAIT_LIMIT, LiveBackend, event_types, run_live
-from tests.http.problems import assert_problem
 from tests.support.example_event import accept, event
 from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend
 

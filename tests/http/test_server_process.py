@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import SERVICE_KEY, MemoryBackend
 

@@ -34,7 +34,7 @@ from notifier.domain.upstream.validation import (
     SEEN_TYPE,
     UNBLOCKED_TYPE,
 )
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.in_memory_http_api import Edge, MemoryBackend

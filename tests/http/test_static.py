@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from notifier.api.routes.static import MEDIA_TYPES, static_files
-from tests.http.problems import assert_problem
-from tests.repo.sources import ROOT
+from tests.http.error_response_checks import assert_problem
+from tests.repo.repository_files import ROOT
 from tests.support.in_memory_http_api import Edge
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from notifier.flow.live.stream_events import PAGE_SIZE
 from tests.http.live_stream_client import LiveBackend, event_types, run_live
-from tests.http.test_stream import BURST_WINDOW
+from tests.http.test_live_stream import BURST_WINDOW
 
 
 async def mark(live: LiveBackend, burst: str, mark: str) -> None:

@@ -12,7 +12,7 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.event_log import Record
 from notifier.ports.user_directory import DirectoryEntry
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.fakes.clock import START
 from tests.support.in_memory_http_api import Edge
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.upstream.validation import APPROVED_TYPE, BLOCKED_TYPE, UNBLOCKED_TYPE
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import Edge
 

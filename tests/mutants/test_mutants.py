@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.sources import ROOT
-from tests.simulation.test_seeds import CHUNK, PROVED
+from tests.repo.repository_files import ROOT
+from tests.simulation.test_random_scenarios import CHUNK, PROVED
 from tests.support.simulator.run import trial
 from tests.support.simulator.scenarios.catalog import SCENARIOS
 
 CACHE_SCENARIOS = {
     "cache_adopted_page_kept_after_a_change": "retract, remembered",
-    "cache_change_never_finished": "unfollow, wipe",
+    "cache_not_invalidated_after_the_write": "unfollow, wipe",
     "cache_changing_facts_kept": "unfollow, cold",
-    "cache_connection_not_compared": "unfollow, fail over",
+    "cache_facts_trusted_after_failover": "unfollow, fail over",
     "cache_eviction_unnoticed": "retract, 4000 bytes, warm",
     "cache_extended_over_a_gap": "mention, shallow",
     "cache_facts_kept_after_distrust": "unfollow without Redis",
@@ -62,38 +62,44 @@ RANDOM_SEEDS = range(250)
 RANDOM_SEEDS_BY_PATCH = {"seen_token_covers_late_bursts": range(210, 250)}
 """If few seeds find the bug, the range skips earlier seeds that would only take time."""
 REASONS = {
-    "collapsed_into_a_pending_newer": "which is said to be collapsed, and isn't",
+    "alert_collapsed_into_unsent_newer_one": "which is said to be collapsed, and isn't",
     "shard_filled_before_head_lists_it": "doesn't name shard",
-    "device_loser_not_updated": "the bitmap push has",
+    "bitmap_of_former_device_owner_kept": "the bitmap push has",
     "bitmap_written_without_fencing_token": "the bitmap followers of",
     "retraction_after_its_keys": "retracted: False",
-    "sent_kept_in_redis_only": "as if for the first time",
+    "send_log_kept_in_redis_only": "as if for the first time",
     **dict.fromkeys(
-        ("batch_closed_before_sending", "batch_recorded_after_sending", "retry_by_member"), "without an intent"
+        ("batch_closed_before_sending", "batch_recorded_after_sending", "retry_to_devices_that_accepted"),
+        "without an intent",
     ),
 }
 """Part of the expected message, for bugs that could be found by an unrelated check."""
 SCENARIO_BY_PATCH = {
     **dict.fromkeys(
         (
-            "badge_from_a_counter",
-            "mention_not_settled_after_writing",
+            "badge_counted_without_the_predicate",
+            "retractions_unchecked_after_writing_mention",
             "offset_before_effect",
-            "row_key_from_now",
+            "row_key_from_time_of_writing",
         ),
         "many_retractions",
     ),
-    **dict.fromkeys(("alerts_by_the_snapshot_alone", "unblock_shows_hidden_bursts"), "user_blocks"),
+    **dict.fromkeys(("alerts_ignore_actions_after_snapshot", "unblock_shows_hidden_bursts"), "user_blocks"),
     **dict.fromkeys(("claim_without_expiry", "tiers_by_live_activity_on_retry"), "retries"),
     **dict.fromkeys(
-        ("batch_closed_before_sending", "batch_recorded_after_sending", "retry_by_member", "sent_kept_in_redis_only"),
+        (
+            "batch_closed_before_sending",
+            "batch_recorded_after_sending",
+            "retry_to_devices_that_accepted",
+            "send_log_kept_in_redis_only",
+        ),
         "device_retries",
     ),
-    "collapsed_into_a_pending_newer": "after_quiet_hours",
+    "alert_collapsed_into_unsent_newer_one": "after_quiet_hours",
     "parked_slices_forgotten": "paused_tier",
     "shard_filled_before_head_lists_it": "first_followers",
     "bitmap_written_without_fencing_token": "stalled_indexers",
-    "device_loser_not_updated": "device_changes",
+    "bitmap_of_former_device_owner_kept": "device_changes",
     "tiers_from_live_sets": "moving_sets",
 }
 """The scenario that finds each bug; the random seeds find all others."""

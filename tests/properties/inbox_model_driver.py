@@ -44,7 +44,7 @@ from tests.properties.expected_inboxes import (
     Seen,
     VolumeSet,
 )
-from tests.support.fakes.threads import InlineThreads
+from tests.support.fakes.api_threads import InlineThreads
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.population import SINCE

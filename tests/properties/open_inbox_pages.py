@@ -14,9 +14,9 @@ from notifier.ports.all_ports import ReadPorts
 from notifier.ports.live_bus import MissedUpdates
 from notifier.wiring.inbox import build_uncached_inbox
 from tests.properties.expected_inboxes import KEPT_FOR, Line
+from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.live_bus import MemoryLiveBus
-from tests.support.fakes.threads import InlineThreads
 from tests.support.simulator.inbox_visits import run_sync
 
 MOST = 10_000

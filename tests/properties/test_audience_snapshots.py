@@ -13,7 +13,7 @@ from notifier.domain.audience.tiers import SUPPRESSING_SETS, TIERS, SetKind, Tie
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Lane
-from tests.properties.member_sets import BITMAPS, MEMBER_SETS, MEMBERS, MemberSets, shard_sets
+from tests.properties.random_member_sets import BITMAPS, MEMBER_SETS, MEMBERS, MemberSets, shard_sets
 from tests.support.domain_examples import EVE, burst
 
 BURSTS = st.builds(

@@ -18,7 +18,7 @@ from notifier.domain.audience.bitmap import (
 )
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member
-from tests.properties.member_sets import BITMAPS, PLACES
+from tests.properties.random_member_sets import BITMAPS, PLACES
 
 
 @given(BITMAPS)

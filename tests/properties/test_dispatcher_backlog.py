@@ -14,7 +14,7 @@ from notifier.domain.delivery.scheduling import Credit, DispatchDecision, decide
 from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.delivery.throttle import TierLimit
 from tests.properties.ledger_strategies import SECONDS, burst_records, plans
-from tests.properties.test_dispatch import CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT
+from tests.properties.test_dispatcher_decisions import CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT
 from tests.support.domain_examples import NOON, SECOND
 
 

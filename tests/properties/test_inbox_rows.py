@@ -21,7 +21,7 @@ from notifier.domain.audience.inbox_rows import (
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey, Member
 from notifier.ports.ledger import StoredRow
-from tests.properties.member_sets import BITMAPS
+from tests.properties.random_member_sets import BITMAPS
 from tests.support.domain_examples import NOON, OF_NOVA
 
 KEY = BurstKey(OF_NOVA, 1)

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from notifier.cli.supervisor.role_processes import ROLES
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 BASE = ROOT / "k8s" / "base"
 OVERLAYS = ROOT / "k8s" / "overlays"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 EARLY = ["ruff", "lint-imports"]
 TOOLS = [*EARLY, "mypy", "python"]

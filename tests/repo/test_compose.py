@@ -13,7 +13,7 @@ from notifier.devkit.engines.cassandra import SINGLE_NODE_MEMORY, Sync
 from notifier.devkit.engines.fleet import ENGINES
 from notifier.devkit.engines.kafka import CLUSTER_ID, HEAP
 from notifier.devkit.engines.valkey import SETTINGS
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 from tests.repo.test_requirements import pins
 
 SERVICES = ROOT / "notifier" / "devkit" / "engines"

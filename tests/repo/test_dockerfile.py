@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 from notifier.config import VARIABLE_PREFIX, Settings
-from tests.docs.command_line import check_command
+from tests.docs.command_line_check import check_command
 from tests.repo.manifests import WORKLOADS, find_manifest, workload
-from tests.repo.sources import PRODUCT, ROOT
+from tests.repo.repository_files import PRODUCT, ROOT
 from tests.repo.test_requirements import pins
 
 

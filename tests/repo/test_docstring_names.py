@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.repo.sources import CODE, Module, modules
+from tests.repo.repository_files import CODE, Module, modules
 from tests.repo.test_plain_english import comments, docstrings
 
 EXPLAINED = re.compile(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.sources import ROOT, documents
+from tests.repo.repository_files import ROOT, documents
 
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 PICTURE = re.compile(r"!\[([^]]*)\]\(([^)]+)\)|<img\b")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.repo.sources import PRODUCT, ROOT, Module, modules
+from tests.repo.repository_files import PRODUCT, ROOT, Module, modules
 
 ENVIRONMENT = {"os.environ", "os.environb", "os.getenv"}
 READS_A_CLOCK = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}

@@ -13,7 +13,7 @@ from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.cli.supervisor.role_processes import ROLES
 from notifier.config import Settings, setting_entries
 from notifier.domain.delivery.slice import TIME_SHARE, Pool
-from tests.docs.command_line import check_command
+from tests.docs.command_line_check import check_command
 from tests.repo.manifests import (
     BASE,
     COMMANDS,
@@ -25,7 +25,7 @@ from tests.repo.manifests import (
     object_name,
     workload,
 )
-from tests.repo.sources import ROOT, pyproject
+from tests.repo.repository_files import ROOT, pyproject
 from tests.support.in_memory_http_api import MemoryBackend
 from workers.slice_runner import POOLS
 

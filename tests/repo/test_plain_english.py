@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.repo.sources import CODE, ROOT, Module, documents, modules
+from tests.repo.repository_files import CODE, ROOT, Module, documents, modules
 
 PHRASES = {
     "a thing spoken of as a person": r"\b(?:whoever|whom|whomever)\b|\b(?:no|some|every|any)body\b",

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from benchmarks.inbox.stream_framework import ENVIRONMENT as FEED_PAGE
 from benchmarks.peers.registry import PEERS as LINEUP
 from benchmarks.push.other_libraries import RIVALS
-from tests.repo.sources import ROOT, pyproject
+from tests.repo.repository_files import ROOT, pyproject
 
 PINS = ("run.txt", "dev.txt")
 PEER_ENVIRONMENTS = (

@@ -8,7 +8,7 @@ from notifier.adapters.cassandra import (
     CassandraAccess,
     Cluster,
 )
-from tests.support.keyspace import keyspace, truncated
+from tests.support.cassandra_keyspace import keyspace, truncated
 
 
 @pytest.fixture(scope="module")

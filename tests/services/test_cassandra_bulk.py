@@ -36,9 +36,9 @@ from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHAR
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
 from tests.services.inbox_rows_and_replaced_answers import BUSY, KEY, MIXED, STORED, handler_with, rows, stored_rows
+from tests.support.cassandra_keyspace import patient_reader
 from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import ManualClock
-from tests.support.keyspace import patient_reader
 
 pytestmark = [
     pytest.mark.timeout(300),

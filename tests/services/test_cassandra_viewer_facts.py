@@ -38,9 +38,9 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBitmap
 from notifier.ports.user_directory import DirectoryEntry
+from tests.support.cassandra_keyspace import keyspace, patient_reader, truncated
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.keyspace import keyspace, patient_reader, truncated
 
 pytestmark = [
     pytest.mark.timeout(180),

@@ -30,7 +30,7 @@ from notifier.profiles.profile import Profile
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.system import System, build_system
 from tests.services.data_folder_on_engines import prepare_folder
-from tests.services.waiting import until
+from tests.services.wait_for_engine_change import until
 from tests.support.example_event import accept
 
 pytestmark = pytest.mark.timeout(400)

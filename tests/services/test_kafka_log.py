@@ -22,7 +22,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
 from tests.contracts.event_log_backends import InKafka, in_kafka
-from tests.services.waiting import until
+from tests.services.wait_for_engine_change import until
 
 BOUNDED = 4.0
 """Seconds; the log gives up after three."""

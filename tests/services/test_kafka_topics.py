@@ -14,7 +14,7 @@ from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics,
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import GROUPS, MENTIONS, PARTITION_COUNTS
-from tests.services.waiting import until
+from tests.services.wait_for_engine_change import until
 
 CREATED = [f"create {topic.stream}" for topic in load_topics()]
 LARGER = [replace(topic, partitions=8) for topic in load_topics()]

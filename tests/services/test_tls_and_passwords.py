@@ -41,7 +41,7 @@ from notifier.ports.event_log import Record
 from notifier.profiles import choose
 from notifier.profiles.cluster import ClusterProfile
 from notifier.topics import GROUPS, MENTIONS
-from tests.contracts.test_heads import FIRST
+from tests.contracts.test_sequence_heads import FIRST
 from tests.services.tls_proxy import tls_proxy
 from tests.support.certificate_authority import Authority
 from tests.support.contract_examples import NOVA

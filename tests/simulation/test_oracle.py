@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.repo.sources import modules
+from tests.repo.repository_files import modules
 from tests.support.oracle import (
     FOR_EVER,
     BlockUpdate,

@@ -9,7 +9,7 @@ from typing import get_type_hints
 
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.event_log import Consumer
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 from tests.support.fakes.coordination import MemoryQueue
 from tests.support.simulator.port_proxy import REMEMBERED_HERE, SPLIT
 from tests.support.simulator.random_script import random_script

@@ -106,6 +106,7 @@ class CeleryQueue:
 
 # RabbitMQ: tasks are published in batches, and the queue waits for publisher confirms.
 
+
 class ConfirmingPublisher:
     """Publisher with confirms on its own channel. The caller discards the publisher after an error.
 

@@ -10,7 +10,7 @@ from tests.support.browser.chromium import visit
 from tests.support.browser.fake_inbox import Inbox, items
 from tests.support.browser.fake_server import serving
 from tests.support.browser.inbox_page import FakeInboxPage
-from tests.support.browser.states import delivered, demo_states, inbox_states
+from tests.support.browser.page_states import delivered, demo_states, inbox_states
 
 # Run axe on a page.
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.browser.chromium import visit
 from tests.support.browser.inbox_page import StormTimes
-from tests.support.browser.states import delivered
+from tests.support.browser.page_states import delivered
 
 BETWEEN = 30.0
 """Seconds between two clicks: longer than a storm of 8 s and the demo's collapse window of 20 s together."""

@@ -10,9 +10,9 @@ from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
+from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.disposable_state import MemoryTokenBuckets
-from tests.support.fakes.threads import InlineThreads
 
 
 @dataclass(slots=True)

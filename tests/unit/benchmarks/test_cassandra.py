@@ -26,7 +26,7 @@ from notifier.consumer_loop import BATCH_SIZE
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.ports.event_log import Logged
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
 QUERY_ID = b"q" * 16

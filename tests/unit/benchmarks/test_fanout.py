@@ -12,7 +12,7 @@ from benchmarks.fanout.suite import PARTS, Part, names, run
 from benchmarks.push import promises, transport
 from benchmarks.rounds import Cost, Figure, Spread, median_at_most, ratio, worst_at_most
 from notifier.devkit.check.finding import at_most
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 
 def costs(*seconds: float) -> list[Cost]:

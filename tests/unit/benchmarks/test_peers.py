@@ -15,7 +15,7 @@ from benchmarks.rounds import Spread
 from notifier.devkit.fixture.world_bitmaps import WorldBitmaps
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, count
 from notifier.domain.audience.tiers import SetKind
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 PEER = Peer(name="slow", place="f:n", environment="e", people=10, quick_people=5, limit=5.0)
 

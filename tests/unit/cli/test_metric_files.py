@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from notifier.cli.supervisor.shared_metric_files import METRIC_FILE_BYTES, METRIC_FILE_KINDS
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 COUNTS_EVERYTHING = """
 import sys

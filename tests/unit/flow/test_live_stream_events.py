@@ -19,7 +19,7 @@ from notifier.flow.live.stream_events import (
     event_for,
     visibility_fingerprint,
 )
-from tests.contracts.pull_backends import NOON, NOVA, burst
+from tests.contracts.pull_index_backends import NOON, NOVA, burst
 from tests.support.domain_examples import ADA, BOB
 
 SINCE = NOON

@@ -10,8 +10,8 @@ from tests.support.simulator.run import Trial, trial
 from tests.support.simulator.scenarios.devices import device_changes, device_retries
 from tests.support.simulator.scenarios.moderation import held_mentions
 from tests.support.simulator.scenarios.quiet_hours import after_quiet_hours, quiet_hours, several_days
-from tests.support.simulator.scenarios.reopening import reopening
 from tests.support.simulator.scenarios.retractions import many_retractions, user_blocks
+from tests.support.simulator.scenarios.warm_caches import reopening
 from tests.support.simulator.script import (
     AFTER_EFFECT,
     Changed,

@@ -16,7 +16,7 @@ from notifier.domain.audience.bitmap import Bits, all_members, from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from tests.properties.member_sets import BITMAPS
+from tests.properties.random_member_sets import BITMAPS
 from tests.support.domain_examples import NOON
 
 QUERY_ID = bytes(range(16))

@@ -18,7 +18,7 @@ from notifier.adapters.http2 import frames
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.http2_process import ServerProcess, server_process
+from tests.support.http2_server_process import ServerProcess, server_process
 
 HEADERS = [(":method", "POST"), (":scheme", "http"), (":authority", "push.example"), (":path", "/send"), ("x", "é")]
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from notifier.adapters.push import AppleKey, ServiceAccount
 from notifier.domain.errors import BadSetting
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 from tests.support.domain_examples import NOON
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, fake_google_key, pem, service_account
 

@@ -9,7 +9,7 @@ from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted, DropDevice, RetryAt
 from tests.support.domain_examples import NOON
-from tests.support.push_browsers import ResolvingTransport, World, device
+from tests.support.web_push_browsers import ResolvingTransport, World, device
 
 
 @pytest.fixture

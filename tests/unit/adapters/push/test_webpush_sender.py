@@ -19,7 +19,7 @@ from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
 from notifier.ports.push import NoReply, Post, Provider
 from tests.support.alert_sender_builders import ALERT
 from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND, burst
-from tests.support.push_browsers import World, device, vapid
+from tests.support.web_push_browsers import World, device, vapid
 
 every_service = pytest.mark.parametrize("manner", list(RefusalDialect))
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.errors import DiskFull, LogUnavailable, StoreUnavailable
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 SOON = timedelta(milliseconds=50)
 

@@ -12,7 +12,7 @@ from litestar.testing import TestClient
 
 from notifier.config import RequestLimits, Settings
 from notifier.domain.errors import StoreUnavailable
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import Edge, MemoryBackend
 

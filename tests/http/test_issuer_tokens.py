@@ -17,7 +17,7 @@ from notifier.api.auth.issuer_keys import MAX_KEY_AGE, MIN_FETCH_INTERVAL, OUTAG
 from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
-from tests.http.problems import assert_problem
+from tests.http.error_response_checks import assert_problem
 from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend
 from tests.support.token_issuer import (
     AUDIENCE,

@@ -10,9 +10,9 @@ from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation
 from notifier.ports.push import NoReply, Post, Provider, Reply
 from tests.support.alert_sender_builders import Google, Wire, android, apple, google, installation, iphone
 from tests.support.fakes.clock import ManualClock
-from tests.support.firebase_process import by_firebase_admin
-from tests.support.push_browsers import World
-from tests.support.push_browsers import device as subscribed
+from tests.support.firebase_admin_process import by_firebase_admin
+from tests.support.web_push_browsers import World
+from tests.support.web_push_browsers import device as subscribed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.repo.sources import PRODUCT, ROOT, modules, pyproject
+from tests.repo.repository_files import PRODUCT, ROOT, modules, pyproject
 
 # Entry points, not layers.
 WITHOUT_LAYER = {"__init__", "__main__"}

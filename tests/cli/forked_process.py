@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from notifier.cli.supervisor.forkserver_client import ForkedRole, ForkServer
-from tests.cli.running import until
+from tests.cli.running_service import until
 
 STARTS_WITHIN = 50.0
 """Seconds, on a machine that is busy with other tests; an idle machine needs one second."""

@@ -13,7 +13,7 @@ import pytest
 from notifier.cli.supervisor.child import Child
 from notifier.cli.supervisor.pid_files import PidFiles
 from notifier.cli.supervisor.supervisor import Supervisor
-from tests.cli.running import GONE_WITHIN, until
+from tests.cli.running_service import GONE_WITHIN, until
 
 
 def waiting_process() -> "subprocess.Popen[bytes]":

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 COUNTERPARTS = {"sqlite": {"cassandra", "kafka"}, "memory": {"sqlite", "valkey", "celery"}}
 """Each contract test of the backend must run for at least one of these."""

@@ -15,7 +15,7 @@ from notifier.domain.errors import DiskFull, NotifierError, SchemaOlder, StoreUn
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Ledger
 from notifier.wiring.delivery import build_dispatcher, build_reconciler, build_slice_worker
-from tests.support.failing_ports import FailingPort, FailingRecords
+from tests.support.always_failing_ports import FailingPort, FailingRecords
 from tests.support.in_memory_system import NOVA, Stage
 
 

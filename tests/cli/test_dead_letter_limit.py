@@ -26,7 +26,7 @@ from notifier.ports.coordination import Epochs
 from notifier.profiles import choose
 from notifier.wiring.system import System, build_system
 from tests.cli.conftest import Notifier
-from tests.cli.running import until
+from tests.cli.running_service import until
 from tests.support.example_event import accept
 
 LANE = topics.FOLLOWS

@@ -22,7 +22,7 @@ from notifier.ports.event_log import Consumer, Logged
 from tests.contracts.consumer_forks import start_consumer
 from tests.contracts.event_log_backends import InKafka, in_kafka
 from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
-from tests.services.waiting import until
+from tests.services.wait_for_engine_change import until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0

@@ -16,7 +16,7 @@ from notifier.adapters.kafka.topics import load_topics, migrate
 from notifier.ports.event_log import Logged, Record
 from tests.contracts.event_log_backends import InKafka, in_kafka
 from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, keys, poll
-from tests.services.waiting import until
+from tests.services.wait_for_engine_change import until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0

@@ -12,7 +12,7 @@ import pytest
 
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.ports.push import NoReply, Post, Reply
-from tests.contracts.transports import PATIENT, SOON, Faulty, faulty
+from tests.contracts.http2_transports import PATIENT, SOON, Faulty, faulty
 from tests.support.certificate_authority import Authority
 
 Answers = dict[str, Reply | NoReply]

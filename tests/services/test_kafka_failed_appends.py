@@ -17,7 +17,7 @@ from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable, Poison
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
-from tests.services.waiting import until
+from tests.services.wait_for_engine_change import until
 
 BOUNDED = 4.0
 """Seconds; the log gives up after three."""

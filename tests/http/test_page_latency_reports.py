@@ -14,8 +14,8 @@ from notifier.api.background.page_latency import MIN_PAGES, REPORT_WINDOW, PageL
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.threads import InlineThreads
 from tests.support.in_memory_http_api import MemoryBackend
 
 __all__ = ["valkey", "valkey_server"]

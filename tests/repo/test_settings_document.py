@@ -3,7 +3,7 @@
 from notifier.config import setting_entries
 from notifier.config.settings import Settings
 from notifier.config.settings_page import render_page
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 
 def test_settings_page_equals_the_generated_one() -> None:

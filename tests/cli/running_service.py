@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from notifier.cli.running_service import Ready, read_ready
 from notifier.devkit.check.notifier_instance import end_with_parent
 from notifier.domain.errors import NotRunning
-from tests.repo.sources import ROOT
+from tests.repo.repository_files import ROOT
 
 STARTS_WITHIN = 120.0
 """Seconds until a service has started, or has done what a test waits for.

@@ -23,7 +23,7 @@ from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
-from tests.support.keyspace import patient_reader
+from tests.support.cassandra_keyspace import patient_reader
 from tests.support.lossy_cassandra import ON_ENGINES, cluster, shared_cluster
 
 __all__ = ["cluster", "shared_cluster"]

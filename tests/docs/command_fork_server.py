@@ -1,8 +1,8 @@
 """Runs each command in a fork of a process that has imported all commands already."""
 
 # A call passes the caller's arguments, folder, environment and standard streams.
-# `python command_server.py SOCKET tab u42` is a call.
-# `python -m tests.docs.command_server SOCKET` serves calls until it is stopped.
+# `python command_fork_server.py SOCKET tab u42` is a call.
+# `python -m tests.docs.command_fork_server SOCKET` serves calls until it is stopped.
 
 import json
 import os
@@ -24,7 +24,7 @@ def running_command_server(root: Path) -> Iterator[Path]:
     """Yield the socket's path. It is short, because socket paths end after about a hundred characters."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "s"
-        command = [sys.executable, "-m", "tests.docs.command_server", str(path)]
+        command = [sys.executable, "-m", "tests.docs.command_fork_server", str(path)]
         with subprocess.Popen(command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
             try:
                 assert process.stdout

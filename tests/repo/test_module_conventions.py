@@ -5,7 +5,7 @@ import io
 import re
 import tokenize
 
-from tests.repo.sources import CODE, Module, modules
+from tests.repo.repository_files import CODE, Module, modules
 
 MOST_LINES = 500
 VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}

@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from tests.browser.demo_process_and_visit import FOLLOWERS, SLOW, demo, visit
 from tests.support.browser.accessibility import violations
 from tests.support.browser.inbox_page import InboxPage
-from tests.support.browser.states import delivered
+from tests.support.browser.page_states import delivered
 from tests.support.browser.storm_watcher import TOOK
 
 COLLAPSE = STORM_SECONDS + 4

@@ -18,7 +18,7 @@ from notifier.devkit.check.mention_storm import EVENT_CONTENT_TYPE, Tweet
 from notifier.devkit.fixture.world import user
 from notifier.domain.ids import UserId
 from tests.cli.conftest import Notifier
-from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
+from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
 from tests.cli.service_caller import Caller, calling
 
 VISIBLE_WITHIN = 1.0

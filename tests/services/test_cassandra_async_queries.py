@@ -18,8 +18,8 @@ from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
 from tests.services.inbox_rows_and_replaced_answers import MIXED, rows
+from tests.support.cassandra_keyspace import WITHIN, patient_reader
 from tests.support.fakes.clock import ManualClock
-from tests.support.keyspace import WITHIN, patient_reader
 
 pytestmark = [
     pytest.mark.timeout(300),
