@@ -1,7 +1,9 @@
 """Garbage in Celery's Redis: queues recover at once, and the ledger queues lost tasks again."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 from time import monotonic, sleep
 from typing import TypeVar
 
@@ -99,3 +101,28 @@ def test_mutex_with_ttl_is_kept(broker: Broker) -> None:
     broker.database.set(UNACKED_MUTEX_KEY, "a worker", ex=300)
     ExpectedKeyTypes.for_queues(queue_names(broker.pool), None).delete_garbage(broker.database)
     assert broker.database.get(UNACKED_MUTEX_KEY) == b"a worker"
+
+
+def test_deletion_of_garbage_never_deletes_a_concurrent_task(valkey: Valkey) -> None:
+    """Two processes meet the same garbage: one deletes it and queues a task, while the other still deletes."""
+    url = redis_broker_urls(valkey.url)[Pool.P1]
+    [queue] = queue_names(Pool.P1)
+    keys, has_ended = ExpectedKeyTypes.for_queues((queue,), None), Event()
+
+    def delete_repeatedly() -> None:
+        with Redis.from_url(url) as other:
+            while not has_ended.is_set():
+                keys.delete_garbage(other)
+
+    with Redis.from_url(url) as database, ThreadPoolExecutor() as threads:
+        deletion = threads.submit(delete_repeatedly)
+        try:
+            for number in range(300):
+                database.set(queue, "garbage")
+                keys.delete_garbage(database)
+                database.lpush(queue, "task")
+                sleep(0.0002 * (number % 5))
+                assert database.rpop(queue) == b"task"
+        finally:
+            has_ended.set()
+        deletion.result()

@@ -30,8 +30,21 @@ UNACKED_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zse
 
 UNACKED_MUTEX_KEY = "unacked_mutex"
 """Lock that a worker takes while it restores tasks."""
-NO_TTL = -1
-"""Answer of PTTL for a key that never expires."""
+
+DELETE_GARBAGE = """
+local deleted = 0
+for position, key in ipairs(KEYS) do
+  local actual = redis.call('TYPE', key).ok
+  local has_wrong_type = actual ~= 'none' and actual ~= ARGV[position]
+  local never_expires = key == ARGV[#KEYS + 1] and redis.call('PTTL', key) == -1
+  if has_wrong_type or never_expires then deleted = deleted + redis.call('UNLINK', key) end
+end
+return deleted
+"""
+"""Lua script: deletes the keys of a wrong type, and the mutex if it never expires.
+
+A script, because between a check and a deletion another process may delete the garbage and queue a task.
+"""
 
 TASK_NAME = "notifier.slice"
 """Name of the only Celery task."""
@@ -65,18 +78,8 @@ class ExpectedKeyTypes:
 
     def delete_garbage(self, client: Any) -> None:
         """Delete keys of a wrong type, and a mutex without a TTL: it would stay, and no worker would restore tasks."""
-        with client.pipeline(transaction=False) as pipe:
-            for key in self.types:
-                pipe.type(key)
-            pipe.pttl(UNACKED_MUTEX_KEY)
-            *types, ttl = pipe.execute()
-        keyed_types = zip(self.types.items(), (actual.decode() for actual in types), strict=True)
-        garbage_keys = [key for (key, expected), actual in keyed_types if actual not in (expected, "none")]
-        if ttl == NO_TTL and UNACKED_MUTEX_KEY not in garbage_keys:
-            garbage_keys.append(UNACKED_MUTEX_KEY)
-        for key in garbage_keys:
-            client.unlink(key)
-        self.count_garbage(len(garbage_keys))
+        keys, types = list(self.types), self.types.values()
+        self.count_garbage(client.eval(DELETE_GARBAGE, len(keys), *keys, *types, UNACKED_MUTEX_KEY))
 
     def count_garbage(self, count: int = 1) -> None:
         if self.garbage_counter is not None and count:
