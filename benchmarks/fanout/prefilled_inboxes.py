@@ -21,7 +21,7 @@ LENGTHS = (8, 40, 82, 164, RANGE_BYTES)
 DAY = 86_400_000
 """Milliseconds."""
 
-_FILL = (Path(__file__).parent / "insert_prefilled_rows.sql").read_text()
+_FILL = (Path(__file__).parent / "fill_inboxes_with_old_rows.sql").read_text()
 _OLD = "CREATE TEMP TABLE old (inbox_window INTEGER, subject TEXT, opened_at INTEGER, seq INTEGER, members BLOB)"
 _PRAGMAS = ("synchronous = OFF", "cache_size = -200000", "temp_store = MEMORY")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.peers.audience import DENSITIES, PeerDensity, written
-from benchmarks.peers.figures import Rounds, figures
 from benchmarks.peers.product_side import Delivered, ProductSide, ours
+from benchmarks.peers.ratios_of_rounds import Rounds, figures
 from benchmarks.peers.registry import PEERS, Peer
 from benchmarks.peers.subprocess_peer import PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey

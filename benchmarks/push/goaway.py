@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from benchmarks.push.apns_requests import accepts, posts
+from benchmarks.push.sample_apns_requests import accepts, posts
 from benchmarks.rounds import Figure
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.check.finding import no_errors

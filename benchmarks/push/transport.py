@@ -10,9 +10,9 @@ from statistics import median
 
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import resident_mb
-from benchmarks.push.apns_requests import accepts, posts
 from benchmarks.push.goaway import DEVICES, GOAWAY_AFTER, parting
 from benchmarks.push.leanest_sender import LeanestSender
+from benchmarks.push.sample_apns_requests import accepts, posts
 from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.check.finding import at_least, at_most

@@ -23,7 +23,7 @@ from tests.repo.repository_files import ROOT
 
 TESTED_ELSEWHERE = {
     "docs/tweet-service.md": "tests/client/test_example.py runs it, with the Python blocks between",
-    "docs/benchmarks.md": "its commands take minutes each; here they are parsed, tests/cli/test_bench.py runs one",
+    "docs/benchmarks.md": "its commands take minutes each; they are parsed, and tests/benchmarks runs some",
     "docs/cluster.md": "it needs engines; its commands are parsed, tests/services/test_cluster_service.py runs one",
 }
 PARSED_PAGES = ("docs/benchmarks.md", "docs/cluster.md")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.adapters.push.webpush.encryption import MAX_CONTENT_BYTES, OVERHEAD_BYTES, PADDING_STEP
+from notifier.adapters.push.webpush.encrypted_message import MAX_CONTENT_BYTES, OVERHEAD_BYTES, PADDING_STEP
 from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.circuit_breaker import BreakerSettings

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from notifier.adapters.http2.connect import PendingConnection
-from notifier.adapters.http2.connection import Http2Connection
+from notifier.adapters.http2.connection_protocol import Http2Connection
 from notifier.adapters.http2.limits import Http2Limits, Origin
 from notifier.adapters.http2.request import FinishedRequest, RequestInFlight
 from notifier.adapters.http2.socket_connection import SocketConnection

@@ -3,7 +3,7 @@
 import socket
 import ssl
 
-from notifier.adapters.http2.connection import Http2Connection
+from notifier.adapters.http2.connection_protocol import Http2Connection
 from notifier.adapters.http2.frames import NO_ERROR, Violation, goaway
 
 READ_BYTES = 1 << 16

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.peers.audience import DENSITIES, PeerDensity, sample, written
 from benchmarks.peers.delivery_comparison import names
-from benchmarks.peers.figures import Rounds, figures
 from benchmarks.peers.product_side import Delivered
+from benchmarks.peers.ratios_of_rounds import Rounds, figures
 from benchmarks.peers.registry import PEERS, Peer
 from benchmarks.rounds import Spread
 from notifier.devkit.fixture.world_bitmaps import WorldBitmaps

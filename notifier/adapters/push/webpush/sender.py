@@ -12,7 +12,13 @@ from notifier.adapters.push.requests import (
     receipt_without_reply,
     send_requests,
 )
-from notifier.adapters.push.webpush.encryption import SALT_BYTES, WebPushContent, build_content, build_topic, encrypt
+from notifier.adapters.push.webpush.encrypted_message import (
+    SALT_BYTES,
+    WebPushContent,
+    build_content,
+    build_topic,
+    encrypt,
+)
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
 from notifier.domain.push.alert import Alert

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.http2.connection import Http2Connection
+from notifier.adapters.http2.connection_protocol import Http2Connection
 from notifier.adapters.http2.limits import Http2Limits, Origin
 from notifier.adapters.http2.request import RequestInFlight
 from notifier.ports.push import NoReply, Post, Reply

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.encryption import (
+from notifier.adapters.push.webpush.encrypted_message import (
     MAX_CONTENT_BYTES,
     OVERHEAD_BYTES,
     PADDING_STEP,

@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.adapters.http2 import frames
-from notifier.adapters.http2.connection import MAX_PENDING_ACKS, Http2Connection
+from notifier.adapters.http2.connection_protocol import MAX_PENDING_ACKS, Http2Connection
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import encode_fields
 from notifier.adapters.http2.limits import Http2Limits, Origin
