@@ -184,7 +184,7 @@ def _ours(data: Path, export: Export) -> Cost:
     data.mkdir()
     profile = choose(settings)
     try:
-        profile.prepare()
+        profile.ensure_schema()
         ports = profile.ports()
         ids = IdRange(
             prefix="", first=1, count=2 * NUMBERED_ROWS, first_member=ports.directory.lease(2 * NUMBERED_ROWS)

@@ -68,7 +68,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     try:
         server.start()
         with closing(choose(settings)) as profile, connect(server.url()) as redis:
-            profile.prepare()
+            profile.ensure_schema()
             tell(f"{people:,} followers, four designs")
             table = FollowerTable.filled(folder / "table.db", world)
             with closing(table.db):

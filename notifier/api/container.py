@@ -198,7 +198,7 @@ def _inbox(
         metrics=system.metrics,
         new_shared_loads=Singleflight,
         deadline=PageDeadline(settings.deadline),
-        megabytes=settings.cache,
+        cache_megabytes=settings.cache,
         max_lookup_wait=settings.deadline,
         observers=observers,
         renderer=renderer,

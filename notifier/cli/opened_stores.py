@@ -54,7 +54,7 @@ def open_stores(settings: Settings) -> Iterator[OpenedStores]:
     require_folder(settings.data)
     profile = choose(settings)
     try:
-        profile.prepare()
+        profile.ensure_schema()
         yield OpenedStores(ports=profile.ports(), connect_reads=profile.read_ports, close_reads=profile.close_reads)
     finally:
         profile.close()
@@ -67,7 +67,7 @@ def require_schema(settings: Settings) -> None:
     """
     profile = choose(settings)
     try:
-        profile.prepare()
+        profile.ensure_schema()
         profile.require_log()
     finally:
         profile.close()

@@ -218,7 +218,7 @@ class _AttemptState(msgspec.Struct, array_like=True):
     member: Member
     first_at: datetime
     failures: int
-    covered_bursts: int
+    late_burst_count: int
 
 
 class _Failure(msgspec.Struct, array_like=True):
@@ -276,7 +276,7 @@ def _packed_failure(failure: FailedAttempt) -> _Failure:
 
 
 def _packed_attempt(state: AttemptState) -> _AttemptState:
-    return _AttemptState(state.device, state.member, state.first_at, state.failed_attempts, state.covered_bursts)
+    return _AttemptState(state.device, state.member, state.first_at, state.failed_attempts, state.late_burst_count)
 
 
 def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
@@ -285,7 +285,7 @@ def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
         member=packed.member,
         first_at=packed.first_at,
         failed_attempts=packed.failures,
-        covered_bursts=packed.covered_bursts,
+        late_burst_count=packed.late_burst_count,
     )
 
 

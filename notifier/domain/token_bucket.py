@@ -47,10 +47,11 @@ class TokenBucket:
         """Return the time since the last refill, or zero if the clock is behind it."""
         return max(timedelta(0), now - self.at)
 
-    def following_clock_set_back(self, now: datetime) -> Self:
-        """Follow a clock that was set back, so that tokens are earned again from now on.
+    def with_time_at_most(self, now: datetime) -> Self:
+        """Return the bucket with its last refill at `now` at the latest.
 
-        Use it only for a bucket with a single clock: two clocks that disagree would both earn tokens for the same time.
+        After a clock was set back, tokens are then earned again from now on. Use it only for a bucket with a single
+        clock: two clocks that disagree would both earn tokens for the same time.
         """
         return self if now >= self.at else replace(self, at=now)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import ReachLimit
-from notifier.domain.bursts.retraction import Retraction, RetractionKey
+from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
 
@@ -40,9 +40,9 @@ class Retractions(Protocol):
         ...
 
     def mention_locations(
-        self, keys: Collection[RetractionKey], burst: BurstKey | None = None
+        self, keys: Collection[LookupKey], burst: BurstKey | None = None
     ) -> Iterator[MentionLocation]:
-        """Yield the location of every mention under the keys, or only of those in `burst`.
+        """Yield the location of every mention under the lookup keys, or only of those in `burst`.
 
         The locations are read lazily, however many there are.
         """

@@ -48,7 +48,7 @@ from notifier.adapters.cassandra import (
     pending_migrations,
     require_schema,
 )
-from notifier.adapters.cassandra.driver.statements import prepare
+from notifier.adapters.cassandra.driver.statements import prepare_statements
 from notifier.adapters.celery import CeleryQueue, celery_app, check_connection
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
@@ -111,7 +111,7 @@ class ClusterProfile:
         )
         return step_count + (kafka.migrate(self._kafka_access) if phase != Phase.POST else 0)
 
-    def prepare(self) -> None:
+    def ensure_schema(self) -> None:
         with suppress(StoreUnavailable):  # in an outage roles start anyway, and serve what they can
             require_schema(self._cluster)
 
@@ -120,7 +120,7 @@ class ClusterProfile:
 
     def warm(self) -> None:
         with suppress(*OUTAGES):
-            prepare(self._cluster)
+            prepare_statements(self._cluster)
 
     @contextmanager
     def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
@@ -194,7 +194,7 @@ class ClusterProfile:
             recent_bursts=CassandraRecentBursts(cluster, clock),
             viewer_lapses=CassandraViewerLapses(cluster, clock, nonces),
             ledger=ledger,
-            deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.open_burst_list),
+            deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.unfinished_burst_list),
             claims=CassandraClaims(cluster),
             audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
             inbox=CassandraInbox(cluster, clock),

@@ -109,7 +109,7 @@ class EmbeddedProfile:
         require_writable(self._settings.data)
         return self._files.migrate()
 
-    def prepare(self) -> None:
+    def ensure_schema(self) -> None:
         self.migrate()
 
     def require_log(self) -> None:

@@ -43,7 +43,7 @@ class Profile(Protocol):
         """
         ...
 
-    def prepare(self) -> None:
+    def ensure_schema(self) -> None:
         """Ensure that the store has the schema of this code. Raises SchemaNewer, SchemaOlder or SchemaChanged.
 
         The embedded profile migrates its own files. The cluster profile only checks the keyspace, which other processes

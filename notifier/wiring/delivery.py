@@ -15,7 +15,7 @@ from notifier.wiring.sequencing import build_publisher
 from notifier.wiring.system import System, build_lane_guards, build_leadership
 
 DISPATCHER_TERM, RECONCILER_TERM = timedelta(seconds=5), timedelta(seconds=10)
-"""Terms of the leader leases."""
+"""Durations of the leader leases."""
 
 
 def build_dispatcher(system: System) -> Dispatcher:

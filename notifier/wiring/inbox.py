@@ -41,7 +41,7 @@ def build_inbox(
     metrics: Metrics,
     new_shared_loads: Callable[[], SharedLoads[Any, Any]],
     deadline: ReadDeadline,
-    megabytes: int,
+    cache_megabytes: int,
     max_lookup_wait: timedelta | None = None,
     observers: Sequence[AnswerObserver] = (),
     renderer: PageRenderer | None = None,
@@ -50,10 +50,12 @@ def build_inbox(
     """Build the inbox with its caches. Build one per process.
 
     Concurrent requests for the same data share one load. `new_shared_loads` creates the objects that see to this. If
-    `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
-    for a shared check at most that long.
+    `max_lookup_wait` is set, concurrent requests also share their version checks. A request waits at most that long for
+    a shared check if the user's last known page can answer it. It is then answered with that page.
+
+    `renderer_id` identifies the software and the secret that render pages; `cache_megabytes` limits the caches.
     """
-    viewer_bytes = int(megabytes * MEGABYTE * VIEWER_MEMORY_SHARE)
+    viewer_bytes = int(cache_megabytes * MEGABYTE * VIEWER_MEMORY_SHARE)
     subjects = SubjectCache(
         timeline=ports.timeline,
         pull=ports.pull,
@@ -62,7 +64,7 @@ def build_inbox(
         burst_loads=new_shared_loads(),
         list_loads=new_shared_loads(),
         extension_loads=new_shared_loads(),
-        max_bytes=megabytes * MEGABYTE - viewer_bytes,
+        max_bytes=cache_megabytes * MEGABYTE - viewer_bytes,
     )
     viewers = ViewerCache(
         max_bytes=viewer_bytes,

@@ -88,7 +88,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
         ledger=ledger,
-        deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.open_burst_list),
+        deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.unfinished_burst_list),
         claims=CassandraClaims(cluster),
         people=CassandraPeople(patient_reader(cluster), clock, max_blockers=MOST_BLOCKERS),
         timeline=CassandraTimeline(patient_reader(cluster), clock),

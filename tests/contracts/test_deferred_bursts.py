@@ -1,4 +1,4 @@
-"""Deferred bursts: an open burst is always in at least one of two lists."""
+"""Deferred bursts: an unfinished burst is always in at least one of two lists."""
 
 from datetime import datetime, timedelta
 

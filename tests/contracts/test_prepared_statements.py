@@ -10,7 +10,7 @@ import pytest
 
 import notifier.adapters.cassandra as package
 from notifier.adapters.cassandra import CassandraAccess, Cluster
-from notifier.adapters.cassandra.driver.statements import prepare, statements
+from notifier.adapters.cassandra.driver.statements import prepare_statements, statements
 from notifier.cli.opened_stores import system_of
 from notifier.config import Settings
 from notifier.devkit.engines.engine_process import free_port
@@ -39,20 +39,20 @@ def test_every_binding_statement_is_in_the_list() -> None:
 def test_prepare_covers_all_statements_in_a_new_session(contracts: Cluster) -> None:
     with closing(Cluster(contracts.access)) as cluster:
         assert not any(cluster.cached_statement(statement) for statement in statements())
-        prepare(cluster)
+        prepare_statements(cluster)
         assert all(cluster.cached_statement(statement) for statement in statements())
 
 
 def test_prepare_stops_at_its_deadline(contracts: Cluster) -> None:
     with closing(Cluster(contracts.access)) as cluster:
-        prepare(cluster, timeout=0.0)
+        prepare_statements(cluster, timeout=0.0)
         assert not any(cluster.cached_statement(statement) for statement in statements())
 
 
 def test_role_starts_when_store_is_unavailable(tmp_path: Path) -> None:
     port = free_port()
     with pytest.raises(StoreUnavailable), closing(Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port))) as cluster:
-        prepare(cluster)
+        prepare_statements(cluster)
     (tmp_path / "services").mkdir()
     (tmp_path / "services" / "settings.toml").write_text(
         'redis_url = "redis://127.0.0.1:1"\n[kafka]\nservers = "127.0.0.1:1"\n'
@@ -68,7 +68,7 @@ def test_role_starts_when_store_is_unavailable(tmp_path: Path) -> None:
 def test_role_is_warmed_before_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, warmed = Settings.read(data=tmp_path), list[Profile]()
     with closing(choose(settings)) as profile:
-        profile.prepare()
+        profile.ensure_schema()
         monkeypatch.setattr(profile, "warm", lambda: warmed.append(profile))
         system_of(profile, settings, "p1")
         assert warmed == [profile]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.redis.pull_index_reader import AS_OF, EPOCH, SINCE, part_key, part_of
+from notifier.adapters.redis.pull_index_reader import AS_OF, NONCE, SINCE, part_key, part_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Subject
 from tests.contracts.pull_index_backends import BEFORE, NOON, NOVA, SUBJECTS, burst, on_valkey, seqs
@@ -20,7 +20,7 @@ from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 __all__ = ["valkey", "valkey_server"]
 
 LIST = "list"
-FIELDS = (EPOCH, SINCE, AS_OF, LIST)
+FIELDS = (NONCE, SINCE, AS_OF, LIST)
 
 
 @dataclass
@@ -126,10 +126,10 @@ def test_garbage_between_pages_aborts_rebuild(valkey: Valkey) -> None:
     assert seqs(backend.look([NOVA])) == [5, 4]
 
 
-def test_new_generation_replaces_garbage_epoch(valkey: Valkey) -> None:
+def test_new_generation_replaces_garbage_nonce(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
-    valkey.client.hset(part_key(0), EPOCH, b"\xff")
+    valkey.client.hset(part_key(0), NONCE, b"\xff")
     assert backend.index.generation() is None
     backend.rebuilt([burst(4)])
     backend.index.record_comparison(BEFORE, NOON + timedelta(0))

@@ -40,14 +40,14 @@ ATTEMPT = AttemptState(
     member=Member(3 * 131_072 + 7),
     first_at=START + timedelta(microseconds=1),
     failed_attempts=2,
-    covered_bursts=5,
+    late_burst_count=5,
 )
 FAILED_ATTEMPTS = (
     FailedAttempt(
         state=ATTEMPT, outcome=AlertOutcome.RETRY, at=START + timedelta(seconds=9, microseconds=7), reason="503"
     ),
     FailedAttempt(
-        state=replace(ATTEMPT, device=DeviceId("d2"), covered_bursts=0),
+        state=replace(ATTEMPT, device=DeviceId("d2"), late_burst_count=0),
         outcome=AlertOutcome.DROPPED,
         reason="Unregistered",
     ),

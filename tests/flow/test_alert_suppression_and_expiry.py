@@ -11,7 +11,7 @@ from notifier.domain.audience.bitmap import Bits, from_offsets
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
-from notifier.domain.delivery.slice import POOL_TERMS, Pool, Retry, Slice, Step
+from notifier.domain.delivery.slice import POOL_TIMINGS, Pool, Retry, Slice, Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.timing import LATE_AFTER
@@ -120,7 +120,7 @@ def test_alert_is_sent_within_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
-    stage.state.clock.advance(POOL_TERMS[Pool.FCM].expires_after - timedelta(seconds=5))
+    stage.state.clock.advance(POOL_TIMINGS[Pool.FCM].expires_after - timedelta(seconds=5))
     stage.dispatch()
     stage.work(Pool.FCM)
     assert alerted(stage) == {"kim", "lee", "roy"}
@@ -130,7 +130,7 @@ def test_alert_expires_after_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
-    stage.state.clock.advance(POOL_TERMS[Pool.FCM].expires_after)
+    stage.state.clock.advance(POOL_TIMINGS[Pool.FCM].expires_after)
     stage.deliver()
     assert alerted(stage) == set()
     assert pushes(stage) == {Fact.PULLED}
@@ -139,7 +139,7 @@ def test_alert_expires_after_one_day() -> None:
 def test_users_of_pulled_slices_still_get_alerts() -> None:
     stage = Stage()
     stage.mention("nova")
-    stage.state.clock.advance(POOL_TERMS[Pool.P1].expires_after)
+    stage.state.clock.advance(POOL_TIMINGS[Pool.P1].expires_after)
     stage.deliver()
     assert alerted(stage) == {"kim", "lee", "roy"}
 
@@ -167,14 +167,14 @@ def test_claim_is_renewed_during_slow_reads() -> None:
 
     class Slow:
         def drafts(self, *args: Any) -> Iterator[Any]:
-            clock.advance(slice_.terms.lease / 2)
+            clock.advance(slice_.pool_timing.lease / 2)
             return iter(())
 
     pipeline_ports: Any = {"audience_snapshots": AlertedEverywhere(), "selection": Slow()}
-    claim = claims.claim(slice_, "one", clock.now(), clock.now() + slice_.terms.lease)
+    claim = claims.claim(slice_, "one", clock.now(), clock.now() + slice_.pool_timing.lease)
     assert claim is not None
     replace(build_push_pipeline(stage.system()), **pipeline_ports)(burst, slice_, SliceLease(claim, claims, clock))
-    assert claims.claim(slice_, "other", clock.now(), clock.now() + slice_.terms.lease) is None
+    assert claims.claim(slice_, "other", clock.now(), clock.now() + slice_.pool_timing.lease) is None
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,9 @@ def test_worker_that_lost_its_lease_records_no_wait() -> None:
     clock, slice_ = stage.state.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
 
     def stall_past_lease(burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
-        clock.advance(slice_.terms.lease)
+        clock.advance(slice_.pool_timing.lease)
         now = clock.now()
-        assert stage.state.claims.claim(slice_, "other", now, now + slice_.terms.lease) is not None
+        assert stage.state.claims.claim(slice_, "other", now, now + slice_.pool_timing.lease) is not None
         return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, number=0, at=now + timedelta(hours=8))
 
     work = build_slice_worker(stage.system())

@@ -52,7 +52,7 @@ def test_claim_is_renewed_during_a_slow_write() -> None:
     outcomes: list[object] = []
 
     def slowly() -> None:
-        stage.state.clock.advance(slice_.terms.lease / 4)
+        stage.state.clock.advance(slice_.pool_timing.lease / 4)
         outcomes.append(build_slice_worker(stage.system())(slice_))
 
     slow_inbox = SlowInbox(stage.state.inbox, slowly)

@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.plan import FollowerCounts, make_plan
-from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, Pool, Step
+from notifier.domain.delivery.slice import POOL_TIMINGS, PUSH_STEPS, Pool, Step
 from notifier.domain.ids import Subject
 from notifier.flow.delivery.row_writer import RowWriter
 from notifier.flow.delivery.slice_worker import SliceLease
@@ -57,7 +57,7 @@ class OneShard:
     def deliver(self) -> None:
         for slice_ in [slice_ for slice_ in self._account().slice_states if slice_.step is Step.ROWS]:
             now = self.clock.now()
-            claim = self.claims.claim(slice_, "test", now, now + slice_.terms.lease)
+            claim = self.claims.claim(slice_, "test", now, now + slice_.pool_timing.lease)
             assert claim is not None
             self.ledger.record([self.delivery(self.burst, slice_, SliceLease(claim, self.claims, self.clock))])
 
@@ -109,7 +109,7 @@ def test_one_device_keeps_the_push_slices_of_its_tier(
 
 def test_devices_of_pulled_slices_are_counted() -> None:
     shard = OneShard(push=[VIP])
-    shard.clock.advance(POOL_TERMS[Pool.P2].expires_after + timedelta(seconds=1))
+    shard.clock.advance(POOL_TIMINGS[Pool.P2].expires_after + timedelta(seconds=1))
     shard.deliver()
     progress = shard.ledger.read([shard.burst.key])[shard.burst.key]
     assert {status.final_entry.fact for status in progress.slice_states.values() if status.final_entry} == {Fact.PULLED}

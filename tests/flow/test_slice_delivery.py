@@ -9,7 +9,7 @@ import pytest
 
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
-from notifier.domain.delivery.slice import POOL_TERMS, Pool, Retry, Step
+from notifier.domain.delivery.slice import POOL_TIMINGS, Pool, Retry, Step
 from notifier.domain.delivery.throttle import RAMP
 from notifier.domain.errors import DiskFull, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -38,10 +38,10 @@ def test_lost_task_is_requeued_within_its_tiers_deadline(pool: Pool) -> None:
     lost_slices = list(stage.state.queue.waiting[pool])
     assert lost_slices
     stage.state.queue.waiting[pool].clear()
-    stage.state.clock.advance(POOL_TERMS[pool].requeue_after / 2)
+    stage.state.clock.advance(POOL_TIMINGS[pool].requeue_after / 2)
     stage.dispatch()
     assert stage.state.queue.waiting[pool] == []
-    stage.state.clock.advance(POOL_TERMS[pool].requeue_after / 2)
+    stage.state.clock.advance(POOL_TIMINGS[pool].requeue_after / 2)
     stage.dispatch()
     assert sorted(stage.state.queue.waiting[pool]) == sorted(lost_slices)
 
@@ -138,7 +138,7 @@ def test_expired_slices_have_a_snapshot_and_are_pulled() -> None:
     stage.throttle(Tier.P2, seconds=7 * 3600)
     stage.mention("nova")
     stage.deliver_others()
-    stage.state.clock.advance(POOL_TERMS[Pool.P2].expires_after)
+    stage.state.clock.advance(POOL_TIMINGS[Pool.P2].expires_after)
     stage.deliver()
     assert ended(stage, Tier.P2) == {Fact.PULLED}
     assert not [stored for stored in stage.state.archive.rows() if stored.row.tier is Tier.P2]

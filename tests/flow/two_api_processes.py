@@ -52,5 +52,5 @@ def inbox_of(reads: ReadPorts, metrics: Metrics) -> Inbox:
         metrics=metrics,
         new_shared_loads=DirectLoads,
         deadline=NoDeadline(),
-        megabytes=10,
+        cache_megabytes=10,
     )

@@ -47,7 +47,7 @@ class CrashingCluster(Cluster):
 
 def stores(cluster: Cluster, clock: ManualClock) -> tuple[CassandraLedger, CassandraDeferredBursts]:
     ledger = CassandraLedger(cluster, clock)
-    return ledger, CassandraDeferredBursts(cluster, clock, ledger.open_burst_list)
+    return ledger, CassandraDeferredBursts(cluster, clock, ledger.unfinished_burst_list)
 
 
 @pytest.mark.parametrize("statement", ["INTO deferred_bursts", "DELETE FROM open_bursts"])

@@ -13,7 +13,12 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.open_bursts import READ_AHEAD, RESCANNED_HOURS_PER_SCAN, SLOT_MS, OpenBursts
+from notifier.adapters.cassandra.stores.open_bursts import (
+    READ_AHEAD,
+    RESCANNED_HOURS_PER_SCAN,
+    SLOT_MS,
+    UnfinishedBursts,
+)
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Step
@@ -200,7 +205,7 @@ def test_burst_is_listed_only_after_its_slot(cluster: Cluster, clock: ManualCloc
 def test_failed_read_keeps_start_of_open_bursts(cluster: Cluster, clock: ManualClock, failing_part: str) -> None:
     CassandraLedger(cluster, clock).store_plans([plan(KEY)])
     counting = CountingCluster(cluster)
-    opened = OpenBursts(counting, clock)
+    opened = UnfinishedBursts(counting, clock)
     opened.all()
     known = dict(opened._cache.start_by_slot)
     counting.refusing = failing_part

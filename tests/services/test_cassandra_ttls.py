@@ -76,7 +76,7 @@ def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
         [LedgerEntry(slice=slice_of(KEY), fact=Fact.DEFERRED, number=n, at=START, alert_count=7) for n in (1, 2)]
     )
     deferred = DeferredBurst(burst=KEY, opened_at=START, until=START + TERM)
-    CassandraDeferredBursts(cluster, clock, ledger.open_burst_list).defer([deferred], START)
+    CassandraDeferredBursts(cluster, clock, ledger.unfinished_burst_list).defer([deferred], START)
     claim = claims.claim(slice_of(KEY), "one", START, START + TERM)
     assert claim is not None
     claims.renew(claim, START + 2 * TERM)

@@ -110,7 +110,7 @@ def service(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> Iterator[Servi
     data = prepare_folder(tmp_path, fleet, [DATABASE] * 7)
     with closing(choose(Settings.read(data=data, profile="cluster"))) as profile:
         profile.migrate()
-        profile.prepare()
+        profile.ensure_schema()
         service = Service(data, profile)
         yield service
         for consumer in service.pumps.values():

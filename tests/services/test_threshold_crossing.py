@@ -40,7 +40,7 @@ def test_lane_crossing_leaves_no_gap_on_cluster(tmp_path: Path, fleet: Mapping[s
     profile = choose(Settings.read(environment))
     with closing(profile):
         profile.migrate()
-        profile.prepare()
+        profile.ensure_schema()
         crossing = on_profile(profile)
         crossing.run(rounds=1)
         require_no_gap(crossing)

@@ -186,7 +186,7 @@ def test_known_user_migrates_writes_and_reads_on_all_engines(
     settings = secure_engines.settings(NOTIFIER_KAFKA_MECHANISM=mechanism)
     profile = open_profile(settings)
     profile.migrate()
-    profile.prepare()
+    profile.ensure_schema()
     profile.require_log()
     assert list(profile.pending()) == []
     profile.require_services()

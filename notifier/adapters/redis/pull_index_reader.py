@@ -20,7 +20,7 @@ from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions, Subje
 # Layout of the pull index in Redis: subjects are spread over parts, and each part is one hash.
 #
 # A part holds one packed list per subject, and the proof that the lists are complete. The proof has three fields: the
-# epoch, the time since when the part is complete, and the time of its last comparison with the store. Lists and proof
+# nonce, the time since when the part is complete, and the time of its last comparison with the store. Lists and proof
 # are in one hash, which Redis evicts or loses as a whole: lists cannot be lost without the proof. One HMGET reads a
 # consistent snapshot of them. The part's number is the hash tag, so a cluster spreads the parts over its nodes. The
 # value of each field begins with a checksum, which distinguishes it from garbage.
@@ -31,11 +31,11 @@ PART_COUNT = 32
 MAX_LIST_LENGTH = 64
 """Maximum number of bursts in a list. A full list takes 536 bytes.
 
-A subject with a fan-out budget opens at most 30 public bursts a day, so a full list covers two days of them.
+The fan-out budget of a subject allows at most 30 fan-outs a day, so a full list normally covers two days.
 """
 
-EPOCH = "epoch"
-"""Field with a nonce that is planted in every part. If it is absent or has changed, the part has lost data."""
+NONCE = "epoch"
+"""Field with a random nonce that is planted in every part. If it is absent or has changed, the part has lost data."""
 
 SINCE = "since"
 """Field with the time, in milliseconds, since when the part is complete, also for subjects without a list."""
@@ -46,7 +46,7 @@ AS_OF = "as_of"
 A full server that refuses every write still deletes this field, which invalidates the part until the next comparison.
 """
 
-EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -66,11 +66,11 @@ def by_part(subjects: Iterable[Subject]) -> Mapping[int, list[Subject]]:
 
 
 def to_ms(time: datetime) -> int:
-    return (time - EPOCH_START) // _MILLISECOND
+    return (time - UNIX_EPOCH) // _MILLISECOND
 
 
 def from_ms(ms: float) -> datetime:
-    return EPOCH_START + timedelta(milliseconds=ms)
+    return UNIX_EPOCH + timedelta(milliseconds=ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,9 @@ class RedisPullReader:
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
         parts, fields_by_part = await self._read(subjects)
-        if not fields_by_part or not all(is_fresh(part[AS_OF], self._clock.now()) for part in fields_by_part.values()):
+        if not fields_by_part or not all(
+            is_fresh(fields[AS_OF], self._clock.now()) for fields in fields_by_part.values()
+        ):
             return None
         lists = {
             subject: _subject_list(subject, _list_or_since(fields_by_part[part], subject))
@@ -129,7 +131,7 @@ class RedisPullReader:
         }
         return SubjectLists(
             lists={subject: subject_list for subject, subject_list in lists.items() if subject_list is not None},
-            as_of=from_ms(min(float(part[AS_OF] or 0) for part in fields_by_part.values())),
+            as_of=from_ms(min(float(fields[AS_OF] or 0) for fields in fields_by_part.values())),
         )
 
     async def _read(
@@ -137,11 +139,11 @@ class RedisPullReader:
     ) -> tuple[Mapping[int, Sequence[Subject]], Mapping[int, Fields] | None]:
         """Return the subjects and the fields of each part. If a part contains garbage, None replaces all fields."""
         parts = by_part(subjects)
-        fields = {part: [AS_OF, SINCE, *map(str, part_subjects)] for part, part_subjects in parts.items()}
-        commands = [Command("hmget", part_key(part), (part_fields,)) for part, part_fields in fields.items()]
+        names = {part: [AS_OF, SINCE, *map(str, part_subjects)] for part, part_subjects in parts.items()}
+        commands = [Command("hmget", part_key(part), (part_names,)) for part, part_names in names.items()]
         answers = await run_calls_async(self._client, commands)
         stored = {
-            part: dict(zip(fields[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)
+            part: dict(zip(names[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)
         }
         unwrapped = {part: unwrap_fields(part_key(part), answer) for part, answer in stored.items()}
         if discards := [discard(part_key(part), garbage) for part, (_, garbage) in unwrapped.items() if garbage]:
@@ -155,18 +157,18 @@ class RedisPullReader:
         if fields_by_part is None:
             return NewestPositions(positions=(), complete_since=None)
         now = self._clock.now()
-        if not all(is_fresh(part[AS_OF], now) for part in fields_by_part.values()):
+        if not all(is_fresh(fields[AS_OF], now) for fields in fields_by_part.values()):
             return NewestPositions(positions=(), complete_since=None)
         merged = _merge(
             {subject: _list_or_since(fields_by_part[part], subject) for part in parts for subject in parts[part]}
         )
-        compared_at_ms = min((float(part[AS_OF] or 0) for part in fields_by_part.values()), default=None)
+        compared_at_ms = min((float(fields[AS_OF] or 0) for fields in fields_by_part.values()), default=None)
         return merged if compared_at_ms is None else replace(merged, as_of=from_ms(compared_at_ms))
 
 
-def _list_or_since(part: Fields, subject: Subject) -> StoredSubjectList | float:
-    packed = part[str(subject)]
-    return proven_since(part[SINCE]) if packed is None else unpack_list(packed)
+def _list_or_since(fields: Fields, subject: Subject) -> StoredSubjectList | float:
+    packed = fields[str(subject)]
+    return proven_since(fields[SINCE]) if packed is None else unpack_list(packed)
 
 
 def _subject_list(subject: Subject, stored: StoredSubjectList | float) -> SubjectList | None:

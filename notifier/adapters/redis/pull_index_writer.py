@@ -11,8 +11,8 @@ from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, LuaScript,
 from notifier.adapters.redis.pipelined_calls import Argument, Command, ScriptCall, discard, run_calls
 from notifier.adapters.redis.pull_index_reader import (
     AS_OF,
-    EPOCH,
     MAX_LIST_LENGTH,
+    NONCE,
     PART_COUNT,
     SINCE,
     part_key,
@@ -52,7 +52,7 @@ milliseconds. At the end of the rebuild `finalize_pull_index_lists.lua` finds th
 Run = list[Burst]
 """Bursts of one subject in ascending order, whose sequence numbers have no gap."""
 
-_PROOF_FIELDS = (EPOCH.encode(), SINCE.encode(), AS_OF.encode())
+_PROOF_FIELDS = (NONCE.encode(), SINCE.encode(), AS_OF.encode())
 
 
 class RedisPullIndex:
@@ -74,8 +74,8 @@ class RedisPullIndex:
         self._merge_script = LuaScript.load(CHECKSUM_FILE, "pull_index_part", "merge_pull_index_lists")
         self._comparison_script = LuaScript.load(CHECKSUM_FILE, "pull_index_part", "record_pull_index_comparison")
         self._finalize_script = LuaScript.load(CHECKSUM_FILE, "pull_index_part", "finalize_pull_index_lists")
-        self._epochs: dict[int, bytes] = {}
-        """Stored epoch of each part, as the last call of `generation` read it."""
+        self._stored_nonces: dict[int, bytes] = {}
+        """Stored nonce of each part, as the last call of `generation` read it."""
         self._unsent: dict[BurstKey, Burst] = {}
         """Bursts whose announcement failed."""
         self._has_lost_bursts = False
@@ -92,45 +92,45 @@ class RedisPullIndex:
             self._announce_unsent()
             proofs, discards = self._plant_and_read_proofs()
             if discards:
-                # Parts with garbage are deleted now. Plant new epochs at once, so that a rebuild can begin without
+                # Parts with garbage are deleted now. Plant new nonces at once, so that a rebuild can begin without
                 # another call.
                 proofs, _ = self._plant_and_read_proofs()
-            epochs = [proof[EPOCH] for proof in proofs]
-            # Keep each epoch as its part stores it, with the checksum: scripts compare the stored bytes.
-            # b"" stands for a missing epoch; no part stores it.
-            self._epochs = {
-                part: wrap(part_key(part), epoch, EPOCH) if epoch else b"" for part, epoch in enumerate(epochs)
+            nonces = [proof[NONCE] for proof in proofs]
+            # Keep each nonce as its part stores it, with the checksum: scripts compare the stored bytes.
+            # b"" stands for a missing nonce; no part stores it.
+            self._stored_nonces = {
+                part: wrap(part_key(part), nonce, NONCE) if nonce else b"" for part, nonce in enumerate(nonces)
             }
-        if not all(proof[EPOCH] and proof[SINCE] for proof in proofs):
+        if not all(proof[NONCE] and proof[SINCE] for proof in proofs):
             return None
-        return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))
+        return "+".join(sorted({nonce.decode() for nonce in nonces if nonce}))
 
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        epochs, is_complete = self._planted_epochs(), True
-        # Each script checks the epoch again, because readers may use each list as soon as it is written.
+        nonces, is_complete = self._planted_nonces(), True
+        # Each script checks the nonce again, because readers may use each list as soon as it is written.
         for page in pages:
             with self._lock:
-                merged = self._merge_runs(_newest_runs(page), epochs)
+                merged = self._merge_runs(_newest_runs(page), nonces)
             # Continue while any part succeeds: one rebuild then finds the garbage of all parts.
             is_complete &= all(merged)
             _require_complete(any(merged) or not merged)
         _require_complete(is_complete)
-        self._write_proofs(epochs, to_ms(since), as_of)
+        self._write_proofs(nonces, to_ms(since), as_of)
         is_final = [self._finalize_part(part) for part in range(PART_COUNT)]
         _require_complete(all(is_final))
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
-        self._write_proofs(self._planted_epochs(), "", as_of)
+        self._write_proofs(self._planted_nonces(), "", as_of)
         self._comparison_count += 1
         sweeps, remainder = divmod(self._comparison_count, COMPARISONS_PER_SWEEP)
         if remainder == 0:
             self._sweep(sweeps % PART_COUNT, since, as_of)
 
-    def _planted_epochs(self) -> Mapping[int, bytes]:
-        """Return the epoch of each part as `generation` last read it. If it was never called, call it."""
-        if not self._epochs:
+    def _planted_nonces(self) -> Mapping[int, bytes]:
+        """Return the nonce of each part as `generation` last read it. If it was never called, call it."""
+        if not self._stored_nonces:
             self.generation()
-        return self._epochs
+        return self._stored_nonces
 
     def _announce_unsent(self, bursts: Sequence[Burst] = ()) -> None:
         # Buffer the bursts before anything is sent, so that no error can lose them.
@@ -153,10 +153,10 @@ class RedisPullIndex:
         with suppress(CacheUnavailable):
             run_calls(self._client, [Command("hdel", part_key(part), (AS_OF,)) for part in range(PART_COUNT)])
 
-    def _write_proofs(self, epochs: Mapping[int, bytes], since: int | str, as_of: datetime) -> None:
+    def _write_proofs(self, nonces: Mapping[int, bytes], since: int | str, as_of: datetime) -> None:
         as_of_ms = to_ms(as_of)
         calls = [
-            ScriptCall(self._comparison_script, part_key(part), (epochs[part], since, as_of_ms))
+            ScriptCall(self._comparison_script, part_key(part), (nonces[part], since, as_of_ms))
             for part in range(PART_COUNT)
         ]
         with self._lock:
@@ -165,27 +165,27 @@ class RedisPullIndex:
             _require_complete(all(run_calls(self._client, calls)))
 
     def _plant_and_read_proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
-        """Read the epoch and the `since` of each part, after planting an epoch where there is none.
+        """Read the nonce and the `since` of each part, after planting a nonce where there is none.
 
         The second result tells whether any part was deleted because it held garbage.
         """
         nonce, keys = self._nonces.new().encode(), [part_key(part) for part in range(PART_COUNT)]
-        plant_commands = [Command("hsetnx", key, (EPOCH, wrap(key, nonce, EPOCH))) for key in keys]
-        read_commands = [Command("hmget", key, ([EPOCH, SINCE],)) for key in keys]
+        plant_commands = [Command("hsetnx", key, (NONCE, wrap(key, nonce, NONCE))) for key in keys]
+        read_commands = [Command("hmget", key, ([NONCE, SINCE],)) for key in keys]
         answers = zip(keys, run_calls(self._client, [*plant_commands, *read_commands])[PART_COUNT:], strict=True)
-        fields_by_key = [(key, *unwrap_fields(key, {EPOCH: epoch, SINCE: since})) for key, (epoch, since) in answers]
+        fields_by_key = [(key, *unwrap_fields(key, {NONCE: nonce, SINCE: since})) for key, (nonce, since) in answers]
         discards = [discard(key, garbage) for key, _, garbage in fields_by_key if garbage]
         run_calls(self._client, discards)
         return [proof for _, proof, _ in fields_by_key], bool(discards)
 
     def _merge_runs(
-        self, runs: Iterable[tuple[Run, float | str]], epochs: Mapping[int, bytes] | None = None
+        self, runs: Iterable[tuple[Run, float | str]], nonces: Mapping[int, bytes] | None = None
     ) -> list[int]:
         """Merge each run into its subject's list, and return the answers of all script calls.
 
-        A rebuild passes the time since when each run is complete, and the epochs.
-        An announcement passes '' as the time, and no epochs.
-        The answer 0 means that the part lost data after its epoch was planted.
+        A rebuild passes the time since when each run is complete, and the nonces.
+        An announcement passes '' as the time, and no nonces.
+        The answer 0 means that the part lost data after its nonce was planted.
         """
         arguments_by_part: dict[int, list[Argument]] = defaultdict(list)
         answers: list[int] = []
@@ -195,15 +195,15 @@ class RedisPullIndex:
             for burst in run:
                 arguments += [burst.key.seq, to_ms(burst.opened_at)]
             if run_count % LISTS_PER_ROUND_TRIP == 0:
-                answers += self._run_merge_script(arguments_by_part, epochs or {})
+                answers += self._run_merge_script(arguments_by_part, nonces or {})
                 arguments_by_part.clear()
-        return answers + self._run_merge_script(arguments_by_part, epochs or {})
+        return answers + self._run_merge_script(arguments_by_part, nonces or {})
 
     def _run_merge_script(
-        self, arguments_by_part: Mapping[int, Sequence[Argument]], epochs: Mapping[int, bytes]
+        self, arguments_by_part: Mapping[int, Sequence[Argument]], nonces: Mapping[int, bytes]
     ) -> list[int]:
         merge_calls = [
-            ScriptCall(self._merge_script, part_key(part), (MAX_LIST_LENGTH, epochs.get(part, b""), *arguments))
+            ScriptCall(self._merge_script, part_key(part), (MAX_LIST_LENGTH, nonces.get(part, b""), *arguments))
             for part, arguments in arguments_by_part.items()
         ]
         return run_calls(self._client, merge_calls) if merge_calls else []
@@ -213,7 +213,7 @@ class RedisPullIndex:
         span, as_of_ms = as_of - since, to_ms(as_of)
         while True:
             comparison = ScriptCall(
-                self._comparison_script, part_key(part), (self._epochs[part], to_ms(as_of - span), as_of_ms)
+                self._comparison_script, part_key(part), (self._stored_nonces[part], to_ms(as_of - span), as_of_ms)
             )
             with self._lock:
                 run_calls(self._client, [comparison])

@@ -43,8 +43,8 @@ class DeviceRequestLimiter:
         return call(self.registry, self.registry.member(user, create=create_member))
 
 
-# Rate limits. Each process counts each request at once, in its memory. About a second later it reports its counts to
-# Redis, which answers how many requests are left.
+# Rate limits. Each process counts each request at once, in its memory. Once a caller has used 1/100 of the limit, the
+# process reports its count to Redis within about a second. Redis answers how many requests are left.
 
 READS_WINDOW, WRITES_WINDOW, REQUESTS_WINDOW = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
 """Times over which a user's reads, a user's writes and a service's requests are limited."""
@@ -95,7 +95,7 @@ class RequestMeter:
     def take(self, limit: RequestLimit, caller: str) -> tuple[bool, RequestAllowance]:
         """Count a request of the caller if the limit allows it. Return whether it does, and the remaining allowance."""
         now, local = self.clock.now(), self._local_bucket(limit, caller)
-        local.bucket = local.bucket.following_clock_set_back(now).refilled(limit.bucket, now)
+        local.bucket = local.bucket.with_time_at_most(now).refilled(limit.bucket, now)
         if granted := local.bucket.has_token:
             local.bucket = local.bucket.spent()
             local.unreported += 1

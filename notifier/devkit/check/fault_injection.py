@@ -16,7 +16,7 @@ from notifier.devkit.check.http_client import HttpClient, HttpResponse
 from notifier.devkit.check.notifier_instance import Engines, Instance
 from notifier.devkit.engines.fleet import ENGINES
 from notifier.devkit.fixture.sample_users import FixtureUser
-from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, Pool
+from notifier.domain.delivery.slice import POOL_TIMINGS, PUSH_STEPS, Pool
 from notifier.domain.ids import UserId
 
 INJECTIONS_PER_KIND = 2
@@ -218,7 +218,7 @@ Injection = Callable[[FaultInjector, ScheduledFault], bool]
 
 
 def _pause_past_claim(injector: FaultInjector, fault: ScheduledFault) -> bool:
-    return injector.pause(injector.worker(fault), POOL_TERMS[fault.pool].lease.total_seconds() + 1.5)
+    return injector.pause(injector.worker(fault), POOL_TIMINGS[fault.pool].lease.total_seconds() + 1.5)
 
 
 def _inject_on(engine: str, inject: Callable[[Engines, str], None], injector: FaultInjector, _: ScheduledFault) -> bool:

@@ -57,7 +57,7 @@ class AlertLog:
             "at": self.clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "platform": str(self.platform),
             "to": to,
-            "place": collapse_id,
+            "place": collapse_id,  # a later alert with the same place replaces the earlier one
             "id": id,
             "text": text,
             "again": self._record(to, id),

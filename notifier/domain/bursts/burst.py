@@ -31,6 +31,7 @@ class Burst:
     verdict: Verdict
     mentioners: tuple[UserId, ...]
     more_mentioners: bool
+    """The burst has, or may have had, mentioners who are not in `mentioners`."""
     count: int
     """Number of mentions."""
     first_of_day: bool

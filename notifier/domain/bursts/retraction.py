@@ -16,7 +16,11 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.ids import UserId
 
 RetractionKey = NewType("RetractionKey", str)
-"""Key of a stored retraction (a tweet, an erasure or a protection), or lookup key of mentions (a tweet or a day)."""
+"""Key under which a retraction is stored: of a tweet, an erasure or a protection."""
+DayKey = NewType("DayKey", str)
+"""Key of an author's mentions that were accepted on one day. No retraction has such a key."""
+LookupKey = RetractionKey | DayKey
+"""Key under which mentions are found: of their tweet, which is also a retraction key, or of a day."""
 
 
 class RetractionCause(StrEnum):
@@ -72,7 +76,7 @@ class Retraction:
             return int(self.at.timestamp() * 1000)
         return self.sequence + _DELETION_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
-    def mention_lookup_keys(self, now: datetime) -> Collection[RetractionKey]:
+    def mention_lookup_keys(self, now: datetime) -> Collection[LookupKey]:
         """Return the lookup keys of mentions that the retraction may affect, the latest day first."""
         if self.tweet:
             return [self.key]
@@ -108,10 +112,10 @@ def erasure_key(author: UserId) -> RetractionKey:
     return RetractionKey(f"erased/{author}")
 
 
-def day_keys(author: UserId, first: datetime, last: datetime) -> Sequence[RetractionKey]:
+def day_keys(author: UserId, first: datetime, last: datetime) -> Sequence[DayKey]:
     """Return the lookup keys of an author's mentions, one per day of acceptance, so that no partition grows forever."""
     days = (last.date() - first.date()).days
-    return [RetractionKey(f"day/{first.date() + timedelta(days=n)}/{author}") for n in range(days + 1)]
+    return [DayKey(f"day/{first.date() + timedelta(days=n)}/{author}") for n in range(days + 1)]
 
 
 def retraction_keys(mention: Mention) -> Collection[RetractionKey]:
@@ -119,7 +123,7 @@ def retraction_keys(mention: Mention) -> Collection[RetractionKey]:
     return tweet_key(mention.author, mention.tweet), erasure_key(mention.author), protection_key(mention.author)
 
 
-def mention_lookup_keys(mention: Mention) -> Collection[RetractionKey]:
+def mention_lookup_keys(mention: Mention) -> Collection[LookupKey]:
     """Return the keys under which the mention is found."""
     return tweet_key(mention.author, mention.tweet), *day_keys(mention.author, mention.accepted_at, mention.accepted_at)
 

@@ -124,7 +124,7 @@ class SliceState:
         """
         if self.dispatched_at is None or (self.deferred_until is not None and self.dispatched_at < self.deferred_until):
             return None
-        lost_at = self.dispatched_at + self.slice.terms.requeue_after
+        lost_at = self.dispatched_at + self.slice.pool_timing.requeue_after
         if self.claim is None:
             return lost_at
         is_confirmed = self.claim.claimed_at >= self.dispatched_at
@@ -190,7 +190,7 @@ class BurstProgress:
         Both rows and push slices expire by the age of the burst. Rows that a throttle holds expire hours before push
         slices, and then count as finished. So the alerts are still sent.
         """
-        return self.plan.opened_at + slice_.terms.expires_after
+        return self.plan.opened_at + slice_.pool_timing.expires_after
 
 
 def burst_progress(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim]) -> BurstProgress:

@@ -45,7 +45,7 @@ class Pool(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolTerms:
+class PoolTiming:
     """Time limits for slices of a pool."""
 
     lease: timedelta
@@ -64,27 +64,27 @@ PUSH_TIME_SHARE = timedelta(seconds=1)
 Alerts of P0 (VIPs) pass all waiting slices, and wait only for running ones. A short share keeps that wait short.
 """
 
-_PUSH_TERMS = PoolTerms(lease=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
+_PUSH_TIMING = PoolTiming(lease=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
 """Limits of push pools.
 
 A worker can't renew its lease while it waits for a provider. So the lease is longer than the timeouts for a connection
 and an answer together. Slices expire late, because alerts may wait through quiet hours.
 """
 
-POOL_TERMS = {
+POOL_TIMINGS = {
     # Celery on Redis loses tasks on SIGKILL, so the lease decides how soon a lost slice resumes.
-    Pool.P0: PoolTerms(
+    Pool.P0: PoolTiming(
         lease=timedelta(seconds=1.5), requeue_after=timedelta(seconds=3), expires_after=timedelta(hours=1)
     ),
-    Pool.P1: PoolTerms(
+    Pool.P1: PoolTiming(
         lease=timedelta(seconds=3), requeue_after=timedelta(seconds=5), expires_after=timedelta(hours=2)
     ),
-    Pool.P2: PoolTerms(
+    Pool.P2: PoolTiming(
         lease=timedelta(seconds=30), requeue_after=timedelta(seconds=60), expires_after=timedelta(hours=6)
     ),
-    Pool.APNS: _PUSH_TERMS,
-    Pool.FCM: _PUSH_TERMS,
-    Pool.WEB: _PUSH_TERMS,
+    Pool.APNS: _PUSH_TIMING,
+    Pool.FCM: _PUSH_TIMING,
+    Pool.WEB: _PUSH_TIMING,
 }
 
 
@@ -129,8 +129,8 @@ class Slice:
         return Slice(self.burst, Step.ROWS, tier, self.first, self.last)
 
     @property
-    def terms(self) -> PoolTerms:
-        return POOL_TERMS[self.pool]
+    def pool_timing(self) -> PoolTiming:
+        return POOL_TIMINGS[self.pool]
 
     @property
     def shards(self) -> range:

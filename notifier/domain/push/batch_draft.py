@@ -175,8 +175,8 @@ def intersect_each(summaries: Mapping[OlderBursts, Bits], members: Bits) -> Mapp
 
 
 def _first_attempt(burst: Burst, device: Device, batch: SendBatch) -> AttemptState:
-    covered_bursts = 1 + len(batch.covered_by_alert(device.member)) if is_late(burst, batch.at) else 0
-    return AttemptState(device=device.id, member=device.member, first_at=batch.at, covered_bursts=covered_bursts)
+    late_burst_count = 1 + len(batch.covered_by_alert(device.member)) if is_late(burst, batch.at) else 0
+    return AttemptState(device=device.id, member=device.member, first_at=batch.at, late_burst_count=late_burst_count)
 
 
 def _masked(batch: SendBatch, mask: Bits) -> SendBatch:

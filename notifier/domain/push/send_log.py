@@ -64,8 +64,8 @@ class AttemptState:
     first_at: datetime
     """Time of the first failed attempt; before that, when the batch was written."""
     failed_attempts: int = 0
-    covered_bursts: int = 0
-    """Bursts that a late alert covers, its own burst included; 0 if the alert is in time."""
+    late_burst_count: int = 0
+    """Number of bursts that a late alert covers, its own included; 0 if it was drafted in time."""
 
 
 class AlertOutcome(StrEnum):

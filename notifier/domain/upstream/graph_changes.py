@@ -110,6 +110,7 @@ class GraphRecord:
 def shard_key(shard: int) -> str:
     """Return the log key of records that are about a shard instead of an account.
 
-    Records of a shard go to one partition, whose consumer is the only writer of its bitmaps.
+    Records of a shard go to one partition. Its consumer is the only writer of the shard's bitmaps that belong to no
+    account, such as those of account preferences.
     """
     return f"shard/{shard}"

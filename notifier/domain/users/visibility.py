@@ -24,7 +24,8 @@ times from other clocks, such as MAX_OPENING_LEAD, are larger.
 CERTAINLY_VISIBLE_AGE = 2 * VISIBILITY_DEADLINE + MAX_CLOCK_SKEW
 """Age from which every burst is certainly visible. The `as_of` of a page's seen token is earlier than the page by this.
 
-The clock of the coordinator may be behind, or the clock of the server that computes the page may be ahead.
+A burst is readable within one VISIBILITY_DEADLINE of its opening. A page may rely on a comparison of the pull index
+that is up to another one old. The clock of the coordinator may be behind, or that of the page's server ahead.
 """
 
 
@@ -93,7 +94,7 @@ class Viewer:
     blocked: Collection[UserId]
     """Accounts that the viewer blocks, and accounts that block the viewer."""
     volume: Mapping[Subject, Volume]
-    """Volumes set for single subjects. All others have the account-wide volume."""
+    """Volumes set for single subjects; see `effective_volume` for all others."""
     marks: Marks
     account_preferences: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES
 

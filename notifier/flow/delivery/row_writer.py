@@ -40,7 +40,7 @@ class RowWriter:
     """Tiers that get alerts."""
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
-        is_on_time = self.clock.now() < burst.opened_at + slice_.terms.expires_after
+        is_on_time = self.clock.now() < burst.opened_at + slice_.pool_timing.expires_after
         people = rows = alert_count = 0
         for snapshots in self.read_snapshots(burst, slice_.shards, slice_.tier, lease):
             people += sum(count(snapshot.members) for snapshot in snapshots)
@@ -48,8 +48,8 @@ class RowWriter:
             if is_on_time:
                 rows += self._write(burst, slice_, snapshots, lease)
                 # Advance the checkpoint after the write: a crash before this line only repeats the write. A worker that
-                # finds the slice expired writes no rows. It does not advance the checkpoint, because the clock of the
-                # next worker may be behind, and that worker then writes all rows.
+                # finds the slice expired writes no rows, and leaves the checkpoint. For a next worker whose clock is
+                # behind, the slice is not expired. Its checkpoint must not skip shards without rows.
                 lease.advance(max(lease.claim.checkpoint, snapshots[-1].shard + 1))
         now = self.clock.now()
         if is_on_time:

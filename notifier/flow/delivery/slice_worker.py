@@ -69,7 +69,7 @@ class SliceLease:
         """
         if self.on_progress is not None:
             self.on_progress()
-        now, term = self.clock.now(), self.claim.slice.terms.lease
+        now, term = self.clock.now(), self.claim.slice.pool_timing.lease
         if now < self.claim.until - term * 2 / 3:
             return
         renewed = self.claims.renew(self.claim, now + term)
@@ -108,7 +108,7 @@ class SliceWorker:
             # No claim is taken and no attempt counted: the dispatcher queues the slice again after a resume.
             return Retry(reason="the pool is stopped by its dead-letter limit")
         now = self.clock.now()
-        claim = self.claims.claim(slice_, self.owner, now, now + slice_.terms.lease)
+        claim = self.claims.claim(slice_, self.owner, now, now + slice_.pool_timing.lease)
         if claim is None:
             return Retry(reason="claimed by another worker")
         lease = SliceLease(claim, self.claims, self.clock, self.on_progress, self.is_stopping)

@@ -139,8 +139,8 @@ def digest_due_for(burst: Burst, view: InboxView) -> datetime:
 def changes_digest(burst: Burst, before: Burst | None, view: InboxView) -> bool:
     """Return whether a change of this burst may change what a digest of the viewer has shown.
 
-    True if the burst lost a mention, its shown tweet was retracted, or `before`, its earlier state, is not known. False
-    if it only grew, because the next page shows that anyway, and if it is in no digest of the viewer.
+    False if the burst is in no digest of the viewer, or only grew: the next page shows that anyway. Otherwise True: the
+    burst lost a mention or its shown tweet, or `before`, its earlier state, is not known.
     """
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False

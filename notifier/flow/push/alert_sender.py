@@ -80,20 +80,20 @@ class AlertSender:
     def _by_alert(self, burst: Burst, drafts: Sequence[Draft]) -> Mapping[Alert, Mapping[DeviceId, IndexedAttempt]]:
         """Group the attempts by alert, so that a provider renders each alert once."""
         attempts_by_alert = defaultdict[Alert, dict[DeviceId, IndexedAttempt]](dict)
-        alert_by_covered_bursts: dict[int, Alert] = {}
+        alert_by_late_burst_count: dict[int, Alert] = {}
         now = self.clock.now()
         late = is_late(burst, now)
         for index, draft in enumerate(drafts):
             is_urgent_tier = draft.log_key.tier in URGENT_TIERS
             for attempt in draft.attempts:
-                covered_bursts = attempt.state.covered_bursts
-                if covered_bursts not in alert_by_covered_bursts:
-                    if covered_bursts > 1:
-                        alert = summary_alert(burst, covered_bursts)
+                late_burst_count = attempt.state.late_burst_count
+                if late_burst_count not in alert_by_late_burst_count:
+                    if late_burst_count > 1:
+                        alert = summary_alert(burst, late_burst_count)
                     else:
-                        alert = burst_alert(burst, urgent=is_urgent_tier and not covered_bursts and not late)
-                    alert_by_covered_bursts[covered_bursts] = with_renewed_ttl(alert, now) if late else alert
-                attempts_by_alert[alert_by_covered_bursts[covered_bursts]][attempt.device.id] = index, attempt
+                        alert = burst_alert(burst, urgent=is_urgent_tier and not late_burst_count and not late)
+                    alert_by_late_burst_count[late_burst_count] = with_renewed_ttl(alert, now) if late else alert
+                attempts_by_alert[alert_by_late_burst_count[late_burst_count]][attempt.device.id] = index, attempt
         return attempts_by_alert
 
     def _send_alert(
@@ -127,7 +127,7 @@ class AlertSender:
             failure = failure_of(attempt.state, receipt, now, self.random())
         platform = attempt.device.platform
         self.metrics.receipts.labels(platform, failure.outcome if failure else ACCEPTED_OUTCOME).inc()
-        # Measure only first attempts of alerts that are not late: waiting for retries or quiet hours is no latency.
-        if failure is None and not attempt.state.failed_attempts and not attempt.state.covered_bursts:
+        # Measure only first attempts that were drafted in time: waiting for retries or quiet hours is no latency.
+        if failure is None and not attempt.state.failed_attempts and not attempt.state.late_burst_count:
             self.metrics.push_latency.labels(platform).observe((now - burst.accepted_at).total_seconds())
         return failure

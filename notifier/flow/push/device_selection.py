@@ -14,8 +14,8 @@ from notifier.domain.push.shard_state import ShardState
 from notifier.ports.push import Devices
 
 BATCH_DEVICES = 2_000
-"""Devices after which a batch is full. The fastest provider takes so many in a third of a second. A crash may send that
-many alerts twice."""
+"""Devices after which a batch is full. The fastest provider takes so many in a third of a second. A crash may repeat a
+send group, which has less than two batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ class PushPipeline:
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         """Run the pipeline over all shards of the slice; return the entry that ends or defers it."""
         now = self.clock.now()
-        if now >= burst.opened_at + slice_.terms.expires_after:
+        if now >= burst.opened_at + slice_.pool_timing.expires_after:
             return LedgerEntry(slice=slice_, fact=Fact.PULLED, at=now)
         if (until := self.breakers.retry_at(slice_.step.platform)) is not None:
             return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, at=until)

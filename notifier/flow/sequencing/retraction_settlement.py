@@ -20,9 +20,9 @@ from operator import attrgetter
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import (
+    LookupKey,
     MentionChange,
     Retraction,
-    RetractionKey,
     amended,
     apply_retractions,
     belongs_to,
@@ -69,7 +69,7 @@ class RetractionSettlement:
         self, retractions: Collection[Retraction], limit: int | None = None
     ) -> Iterator[Collection[BurstKey]]:
         """Store the retractions. Each step of the returned iterator settles a batch of bursts and yields their keys."""
-        # Store first. A mention written before this line is found under the retraction keys below. A coordinator that
+        # Store first. A mention written before this line is found under the lookup keys below. A coordinator that
         # writes a mention later checks for retractions afterwards, and finds these. After a crash the retractor settles
         # the remaining bursts, because it commits the log record only after all of them.
         self.retractions.write(retractions)
@@ -78,7 +78,7 @@ class RetractionSettlement:
             [key for retraction in retractions for key in retraction.mention_lookup_keys(now)], limit
         )
 
-    def settle_keys(self, keys: Iterable[RetractionKey], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
+    def settle_keys(self, keys: Iterable[LookupKey], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
         """Settle the bursts of the mentions under these lookup keys. Yield the burst keys of each batch.
 
         The batches limit the memory, since an author may have years of mentions. An outage ends the call at once. If a

@@ -58,7 +58,7 @@ class MemoryTokenBuckets:
 
     def _bucket(self, name: str, limit: BucketLimit) -> TokenBucket:
         now = self.clock.now()
-        return self.held.get(name, TokenBucket.full(limit, now)).following_clock_set_back(now).refilled(limit, now)
+        return self.held.get(name, TokenBucket.full(limit, now)).with_time_at_most(now).refilled(limit, now)
 
 
 @dataclass(slots=True)

@@ -59,25 +59,25 @@ class MemoryPullIndex:
     clock: Clock
     lists: dict[Subject, _List] = field(default_factory=dict)
     since: datetime | None = None
-    epoch: str | None = None
+    nonce: str | None = None
     as_of: datetime | None = None
     _seen: str | None = None
-    _epochs: int = 0
+    _nonce_count: int = 0
 
     def wipe(self) -> None:
         self.lists.clear()
-        self.since = self.epoch = self.as_of = None
+        self.since = self.nonce = self.as_of = None
 
     def announce(self, bursts: Sequence[Burst]) -> None:
         for burst in bursts:
             self._announce(burst.key.subject, burst.key.seq, burst.opened_at)
 
     def generation(self) -> str | None:
-        if self.epoch is None:
-            self._epochs += 1
-            self.epoch = f"epoch-{self._epochs}"
-        self._seen = self.epoch
-        return None if self.since is None else self.epoch
+        if self.nonce is None:
+            self._nonce_count += 1
+            self.nonce = f"nonce-{self._nonce_count}"
+        self._seen = self.nonce
+        return None if self.since is None else self.nonce
 
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         if self._seen is None:
@@ -141,12 +141,12 @@ class MemoryPullIndex:
             self.lists[subject] = _List(unproven, {seq: opened_at})
             return
         if seq > current.last + 1:
-            self.since = self.epoch = None
+            self.since = self.nonce = None
         since = NEVER if current.since == NEVER else FOR_EVER if seq == 1 else opened_at
         self.lists[subject] = current.joined(_List(since, {seq: opened_at}))
 
     def _unbroken(self, seen: str | None) -> None:
-        if seen is None or self.epoch != seen:
+        if seen is None or self.nonce != seen:
             raise CacheUnavailable("The index was emptied, or found to have a gap, while it was rebuilt.")
 
     def _settle(self, since: datetime) -> None:

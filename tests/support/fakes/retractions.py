@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Mention
-from notifier.domain.bursts.retraction import Retraction, RetractionKey, mention_lookup_keys
+from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
@@ -30,14 +30,14 @@ class MemoryRetractions:
         return {key: self._current[key] for key in keys if key in self._current}
 
     def mention_locations(
-        self, keys: Collection[RetractionKey], burst: BurstKey | None = None
+        self, keys: Collection[LookupKey], burst: BurstKey | None = None
     ) -> Iterator[MentionLocation]:
-        locations = defaultdict[RetractionKey, list[MentionLocation]](list)
+        locations = defaultdict[LookupKey, list[MentionLocation]](list)
         for (key, event), mention in sorted(self._bursts.mentions.items()):
-            for retraction_key in mention_lookup_keys(mention) if burst in (None, key) else ():
-                locations[retraction_key].append(MentionLocation(key, event))
-        for retraction_key in keys:
-            yield from locations.get(retraction_key, ())
+            for lookup_key in mention_lookup_keys(mention) if burst in (None, key) else ():
+                locations[lookup_key].append(MentionLocation(key, event))
+        for lookup_key in keys:
+            yield from locations.get(lookup_key, ())
 
     def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         mentions = self._bursts.mentions

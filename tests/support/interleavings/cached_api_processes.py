@@ -152,7 +152,7 @@ class World:
             metrics=METRICS,
             new_shared_loads=DirectLoads,
             deadline=NoDeadline(),
-            megabytes=10,
+            cache_megabytes=10,
         )
 
     def _reads(self) -> ReadPorts:

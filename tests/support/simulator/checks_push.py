@@ -60,7 +60,7 @@ def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) 
             continue
         if (
             progress.final_entry.fact is Fact.PULLED
-            and progress.final_entry.at < account.plan.opened_at + slice_.terms.expires_after
+            and progress.final_entry.at < account.plan.opened_at + slice_.pool_timing.expires_after
         ):
             yield f"{slice_} was dropped before its time"
         for shard in set(slice_.shards) & set(snapshots):

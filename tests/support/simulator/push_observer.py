@@ -146,7 +146,7 @@ def _burst_count(alert: Alert) -> int:
 
 def _noted(batch: SendBatch, device: Device) -> int:
     """Return how many bursts the batch's alert to the device stands for."""
-    again = [tried.covered_bursts for tried in batch.retries if tried.device == device.id]
+    again = [tried.late_burst_count for tried in batch.retries if tried.device == device.id]
     return max(1, *again) if again else 1 + len(batch.covered_by_alert(device.member))
 
 

@@ -168,7 +168,7 @@ class Roles:
             metrics=self.metrics,
             new_shared_loads=DirectLoads,
             deadline=NoDeadline(),
-            megabytes=1,
+            cache_megabytes=1,
             observers=() if observer is None else [observer],
         )
 

@@ -48,7 +48,7 @@ def test_clock_behind_the_latest_time_changes_no_tokens() -> None:
 
 
 def test_single_clock_that_was_set_back_earns_again_at_once() -> None:
-    back = FULL.spent().following_clock_set_back(START - HOUR)
+    back = FULL.spent().with_time_at_most(START - HOUR)
     assert back.refilled(LIMIT, START - HOUR).tokens == 9
     assert back.refilled(LIMIT, START - HOUR + TEN_SECONDS).tokens == 10
 

@@ -91,7 +91,7 @@ def test_due_retry_waits_in_quiet_hours_until_its_window_closes() -> None:
 def test_collapsed_member_is_in_the_batch_and_gets_nothing() -> None:
     audience = LateAudience.of_members(from_offsets([1, 2])).collapse(from_offsets([2])).cover(7, from_offsets([1]))
     summary = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
-    assert (recipients(summary), summary.attempts[0].state.covered_bursts) == ([1], 2)
+    assert (recipients(summary), summary.attempts[0].state.late_burst_count) == ([1], 2)
     assert members(summary.batch.silent[SilentReason.COLLAPSED], 0) == [2]
     assert summary.batch.covered_by_alert(Member(1)) == (7,)
     assert summary.batch.covered_by_alert(Member(2)) == ()

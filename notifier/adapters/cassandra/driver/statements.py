@@ -43,8 +43,8 @@ def statements() -> Sequence[str]:
     return list(dict.fromkeys(text for text in constants if _BINDS_VALUES.fullmatch(text)))
 
 
-def prepare(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
-    """Prepare the statements, until the timeout in seconds. Raises StoreUnavailable or UnusableEnvironment.
+def prepare_statements(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
+    """Prepare all statements, until the timeout in seconds. Raises StoreUnavailable or UnusableEnvironment.
 
     A statement that is left at the timeout is prepared on first use. So is one that a node rejects because the node
     does not have the newest schema yet.

@@ -6,7 +6,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import bucket_of_subject
-from notifier.adapters.cassandra.stores.open_bursts import MAX_LISTING_DELAY_MS, TTL_MS, OpenBursts
+from notifier.adapters.cassandra.stores.open_bursts import MAX_LISTING_DELAY_MS, TTL_MS, UnfinishedBursts
 from notifier.codec.messagepack import from_ms, to_ms, to_us
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.ids import BurstKey, Subject
@@ -46,14 +46,14 @@ _SELECT_DUE = """
 class CassandraDeferredBursts:
     """List of deferred bursts, for the process that defers and wakes bursts."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, open_bursts: OpenBursts) -> None:
-        """Create the list. `open_bursts` must be the object that this process's ledger uses.
+    def __init__(self, cluster: Cluster, clock: Clock, unfinished_bursts: UnfinishedBursts) -> None:
+        """Create the list. `unfinished_bursts` must be the object that this process's ledger uses.
 
         Its cache then knows of each woken burst, so the ledger's next scan finds the burst.
         """
         self._cluster = cluster
         self._clock = clock
-        self._open_bursts = open_bursts
+        self._unfinished_bursts = unfinished_bursts
         self._scan_start = 0
         """Wake-up time at which the next scan starts. The known bursts with earlier wake-up times are all woken."""
         self._next_scan_start = 0
@@ -73,13 +73,13 @@ class CassandraDeferredBursts:
         self._cluster.query_each(
             _INSERT, [(*_deferred_row(deferred), to_ms(deferred.opened_at), to_us(now)) for deferred in to_defer]
         )
-        self._open_bursts.drop([(to_ms(deferred.opened_at), deferred.burst) for deferred in to_defer], now)
+        self._unfinished_bursts.drop([(to_ms(deferred.opened_at), deferred.burst) for deferred in to_defer], now)
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         if len(self._due) < limit:
             self._scan(to_ms(now), max(limit, MIN_SCAN_ROWS))
         due = self._due[:limit]
-        self._open_bursts.reopen(due)
+        self._unfinished_bursts.relist(due)
         self._cluster.query_each(_DELETE, [(to_us(deferred.until), *_deferred_row(deferred)) for deferred in due])
         if not (remaining := self._due[limit:]):
             self._scan_start = self._next_scan_start

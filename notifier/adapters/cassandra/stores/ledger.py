@@ -1,4 +1,4 @@
-"""Stores the delivery ledger: plans, the list of open bursts, ledger rows and claims.
+"""Stores the delivery ledger: plans, the list of unfinished bursts, ledger rows and claims.
 
 The progress of a burst is assembled from its plan, its ledger rows and its claims.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, seconds_until
-from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
+from notifier.adapters.cassandra.stores.open_bursts import UnfinishedBursts
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
@@ -147,7 +147,7 @@ class CassandraLedger:
         self._cluster = cluster
         self._clock = clock
         self._rows = LedgerRows(cluster)
-        self.open_burst_list = OpenBursts(cluster, clock)
+        self.unfinished_burst_list = UnfinishedBursts(cluster, clock)
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
         # List a burst as open before its plan is stored. In the other order a crash could leave a plan that no
@@ -160,13 +160,13 @@ class CassandraLedger:
         now = self._clock.now()
         stored = self._read_plans([plan.burst for plan in plans])
         new_plans = [p for p in plans if p.burst not in stored and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]
-        self.open_burst_list.add(new_plans)
+        self.unfinished_burst_list.add(new_plans)
         rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + ROW_LIFETIME, now)) for p in new_plans]
         if None in self._cluster.compare_and_set_each((_INSERT_PLAN, row) for row in rows):
             raise StoreUnavailable("Unknown whether a plan was written.")
 
     def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
-        return self.open_burst_list.all() if since is None else self.open_burst_list.since(since)
+        return self.unfinished_burst_list.all() if since is None else self.unfinished_burst_list.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         # Plain reads are enough. A plan that is found is right, because a plan never changes. A plan that is missing is
@@ -189,7 +189,7 @@ class CassandraLedger:
 
     def unlist(self, bursts: Collection[BurstKey]) -> None:
         plans = self._read_plans(bursts).values()
-        self.open_burst_list.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
+        self.unfinished_burst_list.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
 
     def _read_plans(self, bursts: Collection[BurstKey], *, profile: object = PLAIN) -> dict[BurstKey, Plan]:
         results = self._cluster.query_each(_SELECT_PLAN, map(_key, bursts), profile=profile)

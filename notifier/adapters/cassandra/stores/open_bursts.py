@@ -1,7 +1,7 @@
-"""Stores the list of open bursts, in half-minute slots of their opening time.
+"""Stores the list of unfinished bursts, in half-minute slots of their opening time.
 
-A cache has a start time for each slot: no open burst of the slot opened earlier. With it a full scan skips most slots
-without open bursts, and most tombstones of closed bursts.
+A cache has a start time for each slot: all bursts of the slot that opened earlier are finished or deferred. With it a
+full scan skips most slots without unfinished bursts, and most tombstones of the bursts that were removed.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ from notifier.ports.coordination import Clock
 # Cache of one process. It says which slots a full scan reads, and from which opening time on.
 
 SLOT_MS = 30_000
-"""Length of a slot in milliseconds. Each closed burst leaves a tombstone in its slot, and Cassandra rejects a query
+"""Length of a slot in milliseconds. Each removed burst leaves a tombstone in its slot, and Cassandra rejects a query
 that reads more than 100,000 tombstones."""
 TTL_MS = 8 * 24 * 3_600_000
 """Lifetime of a listed burst in milliseconds: the default TTL of its table, because the statements set no TTL."""
@@ -35,7 +35,7 @@ rescanned once a minute."""
 
 
 @dataclass(frozen=True, slots=True)
-class OpenBurstScan:
+class UnfinishedBurstScan:
     """Hours and slots that a full scan reads, decided when the scan starts."""
 
     started_at: int
@@ -59,7 +59,7 @@ class OpenSlotCache:
     """Start of the last successful scan."""
     slots_by_hour: dict[int, Collection[int]] = field(default_factory=dict)
     start_by_slot: dict[int, int] = field(default_factory=dict)
-    """Opening time from which on a scan reads the slot: all bursts that opened earlier are closed."""
+    """Opening time from which on a scan reads the slot: all bursts that opened earlier are finished or deferred."""
     rescan_order: list[int] = field(default_factory=list)
     """Hours in the order in which they are rescanned next. The hour whose last rescan is longest ago comes first."""
     _listed_during_scan: set[int] = field(default_factory=set)
@@ -72,7 +72,7 @@ class OpenSlotCache:
             self._listed_during_scan.update(slots)
             self._forget(slots)
 
-    def begin(self, now: int) -> OpenBurstScan:
+    def begin(self, now: int) -> UnfinishedBurstScan:
         """Decide what the scan that starts now reads."""
         all_hours = range(hour_of(now - TTL_MS), hour_of(now + MAX_LISTING_DELAY_MS) + 1)
         with self._lock:
@@ -87,12 +87,12 @@ class OpenSlotCache:
                 for hour, slots in self.slots_by_hour.items()
                 if hour in all_hours and hour < first_incomplete_hour and hour not in rescanned
             }
-        return OpenBurstScan(now, rescanned, cached, [hour for hour in all_hours if hour not in cached])
+        return UnfinishedBurstScan(now, rescanned, cached, [hour for hour in all_hours if hour not in cached])
 
-    def scan_starts(self, scan: OpenBurstScan, slots_by_hour: Mapping[int, Collection[int]]) -> Mapping[int, int]:
+    def scan_starts(self, scan: UnfinishedBurstScan, slots_by_hour: Mapping[int, Collection[int]]) -> Mapping[int, int]:
         """Return for each slot the opening time from which on the scan reads it.
 
-        Slots whose bursts are all closed, according to the cache, are left out.
+        Slots without unfinished bursts, according to the cache, are left out.
         """
         with self._lock:
             starts = {
@@ -104,16 +104,16 @@ class OpenSlotCache:
 
     def finish(
         self,
-        scan: OpenBurstScan,
+        scan: UnfinishedBurstScan,
         slots_by_hour: Mapping[int, Collection[int]],
         scanned_slots: Collection[int],
         oldest_openings: Mapping[int, int],
     ) -> None:
         """Store the results of a successful scan.
 
-        `oldest_openings` has the opening time of the oldest open burst of each slot that has open bursts.
+        `oldest_openings` has the opening time of the oldest unfinished burst of each slot with such bursts.
         """
-        # If a burst opened before this time and the scan did not find it, the burst is closed, or was listed too late.
+        # A burst that opened before this time and was not found is finished or deferred, or was listed too late.
         complete_until = scan.started_at - MAX_LISTING_DELAY_MS
         with self._lock:
             self.start_by_slot = {
@@ -126,7 +126,7 @@ class OpenSlotCache:
             self._reorder(scan.rescanned_hours, slots_by_hour)
             self._forget(self._listed_during_scan)
 
-    def abort(self, scan: OpenBurstScan) -> None:
+    def abort(self, scan: UnfinishedBurstScan) -> None:
         """Put the rescanned hours of a failed scan last. One may be unreadable, and would also fail the next scan."""
         with self._lock:
             self._reorder(scan.rescanned_hours, ())
@@ -153,24 +153,26 @@ _SELECT_BURSTS = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN 
 _DELETE_BURST = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
 READ_AHEAD = timedelta(seconds=5)
-"""How far `OpenBursts.since` reads into the future, because the clock of a process that opens bursts may be ahead."""
+"""How far `UnfinishedBursts.since` reads ahead, because the clock of a process that opens bursts may be ahead."""
 PARTITIONS_PER_QUERY = 64
 """Partitions in one query. A partition has the bursts of a slot, or the slots of an hour."""
 MAX_STORED_SLOTS = 4_096
 """Number of remembered slots above which the older ones are forgotten."""
 
 
-OpenBurstEntry = tuple[int, BurstKey]
-"""Opening time in milliseconds, and key of an open burst."""
+UnfinishedBurstEntry = tuple[int, BurstKey]
+"""Opening time in milliseconds, and key of an unfinished burst."""
 
 
-class OpenBursts:
-    """List of the open bursts.
+class UnfinishedBursts:
+    """List of the unfinished bursts.
 
     Each row is written or deleted with the time of the decision as write timestamp. The later decision about a burst
     wins, even if its write arrives first. Only a woken burst is listed with another write timestamp: its wake-up time,
-    which overrides the earlier deferral. If a stalled process defers a burst after the burst's wake-up time, the
-    deferral wins. A later scan of the deferred bursts, within an hour, wakes the burst again.
+    which overrides the earlier deferral.
+
+    A stalled process may write a deferral after the burst's wake-up time. If no process has woken the burst, it is in
+    no list of unfinished bursts until the next full scan of the deferred ones, within an hour.
 
     Without the cache each full scan, once a second, would query 23,040 slots and skip the tombstones of a week. A burst
     that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
@@ -183,19 +185,19 @@ class OpenBursts:
         """Slots that this process has stored in the table `open_slots`."""
         self._cache = OpenSlotCache()
         self._scan_lock = Lock()
-        self._last_scan: Sequence[OpenBurstEntry] = ()
-        """Open bursts that the last full scan found."""
+        self._last_scan: Sequence[UnfinishedBurstEntry] = ()
+        """Unfinished bursts that the last full scan found."""
 
     def add(self, plans: Sequence[Plan]) -> None:
         at = to_us(self._clock.now())
         self._insert([(to_ms(plan.opened_at), plan.burst, at) for plan in plans])
 
-    def reopen(self, deferred_bursts: Sequence[DeferredBurst]) -> None:
+    def relist(self, deferred_bursts: Sequence[DeferredBurst]) -> None:
         self._insert(
             [(to_ms(deferred.opened_at), deferred.burst, to_us(deferred.until)) for deferred in deferred_bursts]
         )
 
-    def drop(self, entries: Iterable[OpenBurstEntry], at: datetime) -> None:
+    def drop(self, entries: Iterable[UnfinishedBurstEntry], at: datetime) -> None:
         """Remove the bursts under the given opening times, and under those that the last full scan found.
 
         If two processes planned a burst, they may have listed it under different opening times.
@@ -254,8 +256,8 @@ class OpenBursts:
             slots[hour].append(slot)
         return slots
 
-    def _read_bursts(self, scan_starts: Mapping[int, int]) -> Sequence[OpenBurstEntry]:
-        """Return the open bursts of each slot from its scan start on, ordered by opening time."""
+    def _read_bursts(self, scan_starts: Mapping[int, int]) -> Sequence[UnfinishedBurstEntry]:
+        """Return the unfinished bursts of each slot from its scan start on, ordered by opening time."""
         slots_by_start = defaultdict[int, list[int]](list)
         for slot, start in scan_starts.items():
             slots_by_start[start].append(slot)

@@ -1,4 +1,4 @@
-"""Stores retractions and the keys that lead to mentions, and erases authors' text."""
+"""Stores retractions and the lookup keys of mentions, and erases authors' text."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ from notifier.codec.messagepack import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.retraction import Retraction, RetractionKey, mention_lookup_keys
+from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
@@ -40,10 +40,13 @@ _PUT_RETRACTION = "INSERT INTO retractions (retraction_key, blob) VALUES (?, ?) 
 _SELECT_RETRACTIONS = "SELECT retraction_key, blob FROM retractions WHERE retraction_key IN ?"
 _SELECT_LOCATIONS = "SELECT subject, seq, source, id FROM mentions_by_retraction_key WHERE retraction_key = ?"
 _SELECT_LOCATIONS_IN_BURST = f"{_SELECT_LOCATIONS} AND subject = ? AND seq = ?"
-_SELECT_MENTION = (
-    "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND bucket = ? AND source = ? AND id = ?"
-)
-_SELECT_MENTIONS_OF_BUCKET = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND bucket = ?"
+_SELECT_MENTION = """
+    SELECT blob, changed AS changed_blob FROM mentions
+    WHERE subject = ? AND seq = ? AND bucket = ? AND source = ? AND id = ?
+"""
+_SELECT_MENTIONS_OF_BUCKET = """
+    SELECT blob, changed AS changed_blob FROM mentions WHERE subject = ? AND seq = ? AND bucket = ?
+"""
 
 KEYS_PER_QUERY = 16
 """Retraction keys in one query. Most keys have no retraction, which a node's Bloom filter knows without a read. So a
@@ -68,7 +71,7 @@ class CassandraRetractions:
         return {RetractionKey(key): unpack(Retraction, blob) for rows in results for key, blob in rows}
 
     def mention_locations(
-        self, keys: Collection[RetractionKey], burst: BurstKey | None = None
+        self, keys: Collection[LookupKey], burst: BurstKey | None = None
     ) -> Iterator[MentionLocation]:
         query, burst_values = (
             (_SELECT_LOCATIONS, ()) if burst is None else (_SELECT_LOCATIONS_IN_BURST, (str(burst.subject), burst.seq))
@@ -143,7 +146,7 @@ def _mention_key(burst: BurstKey, event: EventId) -> Row:
 
 
 def _mention(row: Any) -> Mention:
-    return unpack(Mention, row.changed or row.blob)
+    return unpack(Mention, row.changed_blob or row.blob)
 
 
 # Erasure targets: held mentions and dead letters, which may contain an author's text, too. A held mention's event is

@@ -49,8 +49,8 @@ _MAX_TIMESTAMP_DIGITS = 15
 def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of APNs.
 
-    Without a readable body, the status alone decides. A status that Apple does not use comes from an intermediary. It
-    is treated as a configuration error, so no device is dropped.
+    Without a readable body, the status alone decides. Server errors are retried. Any other unexpected status probably
+    comes from an intermediary. It is treated as a configuration error, so no device is dropped.
     """
     if reply.status == 200:
         return Accepted()

@@ -40,7 +40,7 @@ _MAX_SEARCHED_BYTES = 4096
 def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of the push service at `origin`, and record it in the key's reputation."""
     if 200 <= reply.status < 300:
-        reputation.on_accepted(origin)
+        reputation.record_acceptance(origin)
         return Accepted()
     reason, retry_at = _reason(reply), retry_after_time(reply.headers, now) or soon_with_jitter(now, random_number)
     match reply.status:
@@ -65,8 +65,9 @@ def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: dateti
 
 
 def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: datetime) -> Receipt:
-    blames_key = reason in _KNOWN_PHRASES or reason == MOZILLA_REFUSAL
-    if reputation.on_refused(origin, blames_key=blames_key) or reason in BAD_TOKEN:
+    mentions_key = reason in _KNOWN_PHRASES or reason == MOZILLA_REFUSAL
+    is_key_to_blame = reputation.record_refusal(origin, mentions_key=mentions_key)
+    if is_key_to_blame or reason in BAD_TOKEN:
         return ConfigError(reason=f"{reason}: {origin} rejects the sender; check the key, its subject and the clock.")
     # The key is valid for other subscriptions. This subscription never works with it: the browser must subscribe again.
     if reason in OTHER_KEY:

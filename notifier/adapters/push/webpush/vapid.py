@@ -171,7 +171,7 @@ class MessageKeyPairs:
 #
 # Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
 # of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong evidence.
-# There are two strong kinds of evidence: a service that has never accepted our key refuses it and blames the key; or
+# There are two strong kinds of evidence: a service that has never accepted our key refuses it and names the key; or
 # there are more consecutive refusals than one user may have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
@@ -187,15 +187,15 @@ class KeyReputation:
     consecutive_refusals: int = 0
     """Consecutive refusals, at any origin."""
 
-    def on_accepted(self, origin: str) -> None:
+    def record_acceptance(self, origin: str) -> None:
         self.consecutive_refusals = 0
         if len(self.accepting_origins) < MAX_ACCEPTING_ORIGINS:
             self.accepting_origins.add(origin)
 
-    def on_refused(self, origin: str, *, blames_key: bool) -> bool:
+    def record_refusal(self, origin: str, *, mentions_key: bool) -> bool:
         """Record a refusal, and return whether the key or token is to blame.
 
-        With `blames_key`, the response explicitly blames a token or its key.
+        With `mentions_key`, the response names the key or its token. It may still be a refusal of one subscription.
         """
         self.consecutive_refusals += 1
-        return (blames_key and origin not in self.accepting_origins) or self.consecutive_refusals > MAX_DEVICES
+        return (mentions_key and origin not in self.accepting_origins) or self.consecutive_refusals > MAX_DEVICES

@@ -1,12 +1,12 @@
 -- Merges bursts into the lists of one part of the pull index. Idempotent.
 --
--- KEYS[1]  the part: a hash of packed lists, the epoch, `since` and `as_of`
+-- KEYS[1]  the part: a hash of packed lists, the nonce, `since` and `as_of`
 -- ARGV[1]  maximum number of bursts in a list
--- ARGV[2]  in a rebuild, the epoch planted before the bursts were read from the store, as stored in the part
+-- ARGV[2]  in a rebuild, the nonce planted before the bursts were read from the store, as stored in the part
 -- then, repeated: the subject; in a rebuild, the time since when the bursts are complete, '' for announcements; n; and
 --          n times seq, opened_at, the seqs without a gap
 --
--- Returns the count of garbage, and 0 if data was lost since the epoch of a rebuild was planted, otherwise 1.
+-- Returns the count of garbage, and 0 if data was lost since the nonce of a rebuild was planted, otherwise 1.
 --
 -- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
 -- that opened at or after `since`. A rebuild sends its pages newest first, and `since` is the end of the page, with a

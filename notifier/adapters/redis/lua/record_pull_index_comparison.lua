@@ -1,7 +1,7 @@
--- Records a comparison of one part of the pull index with the store, unless data was lost since its epoch was planted.
+-- Records a comparison of one part of the pull index with the store, unless data was lost since its nonce was planted.
 --
 -- KEYS[1]  the part
--- ARGV[1]  the epoch planted before the bursts were read from the store, as stored in the part (with checksum)
+-- ARGV[1]  the nonce planted before the bursts were read from the store, as stored in the part (with checksum)
 -- ARGV[2]  the new `since`: after a rebuild, the time in milliseconds since when the lists are complete; '' keeps it
 -- ARGV[3]  the new `as_of`: the time in milliseconds at which the bursts were readable in the store
 -- Returns the count of garbage, and 1, or 0 if the part was wiped, had a gap or garbage, or was never complete.

@@ -1,4 +1,4 @@
-"""Stores the delivery ledger in core.db: plans, open bursts, entries, claims and deferred bursts.
+"""Stores the delivery ledger in core.db: plans, unfinished bursts, entries, claims and deferred bursts.
 
 The progress of a burst is assembled from three queries: of its plan, entries and claims.
 """
@@ -29,9 +29,9 @@ _SELECT_ENTRIES = load_statement("read_ledger_entries")
 _SELECT_CLAIMS = load_statement("read_slice_claims")
 _INSERT_ENTRY = load_statement("record_ledger_entry")
 _INSERT_PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
-_INSERT_OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
-_SELECT_OPEN = "SELECT subject, seq FROM open_bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
-_DELETE_OPEN = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
+_INSERT_UNFINISHED = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
+_SELECT_UNFINISHED = "SELECT subject, seq FROM open_bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
+_DELETE_UNFINISHED = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
 
 
 class SqliteLedger:
@@ -42,14 +42,16 @@ class SqliteLedger:
         with self._db.write() as c:
             for plan in plans:
                 subject, seq = str(plan.burst.subject), plan.burst.seq
-                # List the burst only with the first write of its plan: a repeated plan must not reopen a closed burst.
+                # List the burst only with the first write of its plan: a repetition must not relist a finished burst.
                 if c.execute(_INSERT_PLAN, (subject, seq, pack(plan))).rowcount == 1:
-                    c.execute(_INSERT_OPEN, (subject, seq, to_ms(plan.opened_at)))
+                    c.execute(_INSERT_UNFINISHED, (subject, seq, to_ms(plan.opened_at)))
 
     def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         since_ms = to_ms(since) if since else 0
         with self._db.read() as c:
-            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_SELECT_OPEN, (since_ms,))]
+            return [
+                BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_SELECT_UNFINISHED, (since_ms,))
+            ]
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         keys = list(bursts)
@@ -65,7 +67,7 @@ class SqliteLedger:
 
     def unlist(self, bursts: Collection[BurstKey]) -> None:
         with self._db.write() as c:
-            c.executemany(_DELETE_OPEN, [(str(burst.subject), burst.seq) for burst in bursts])
+            c.executemany(_DELETE_UNFINISHED, [(str(burst.subject), burst.seq) for burst in bursts])
 
 
 def _progress_of(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, BurstProgress]:
@@ -160,11 +162,11 @@ class SqliteClaims:
             return c.execute(_EXTEND_CLAIM, (to_ms(until), claim.checkpoint, *key)).rowcount == 1
 
 
-# Deferred bursts in core.db: a burst moves between the lists of open and deferred bursts in one transaction.
+# Deferred bursts in core.db: a burst moves between the lists of unfinished and deferred bursts in one transaction.
 
 _INSERT_DEFERRED = load_statement("defer_burst")
 _SELECT_DUE = "SELECT subject, seq, opened_at FROM deferred_bursts WHERE until <= ? ORDER BY until LIMIT ?"
-_INSERT_REOPENED = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
+_INSERT_RELISTED = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
 _DELETE_DEFERRED = "DELETE FROM deferred_bursts WHERE subject = ? AND seq = ?"
 _COUNT_DEFERRED = "SELECT count(*) FROM deferred_bursts"
 
@@ -177,7 +179,7 @@ class SqliteDeferredBursts:
         rows = [(str(d.burst.subject), d.burst.seq, to_ms(d.opened_at), to_ms(d.until)) for d in to_defer]
         with self._db.write() as c:
             c.executemany(_INSERT_DEFERRED, rows)
-            c.executemany(_DELETE_OPEN, [row[:2] for row in rows])
+            c.executemany(_DELETE_UNFINISHED, [row[:2] for row in rows])
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         due = to_ms(now), limit
@@ -186,7 +188,7 @@ class SqliteDeferredBursts:
                 return []
         with self._db.write() as c:
             rows = c.execute(_SELECT_DUE, due).fetchall()
-            c.executemany(_INSERT_REOPENED, rows)
+            c.executemany(_INSERT_RELISTED, rows)
             c.executemany(_DELETE_DEFERRED, [row[:2] for row in rows])
         return [BurstKey(Subject.parse(subject), seq) for subject, seq, _ in rows]
 

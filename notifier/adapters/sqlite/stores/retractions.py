@@ -10,7 +10,7 @@ from notifier.adapters.sqlite.stores.moderation import HELD_COLUMNS, held_mentio
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.retraction import Retraction, RetractionKey, mention_lookup_keys
+from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.event_log import DeadLetter
@@ -46,7 +46,7 @@ class SqliteRetractions:
         return {key: unpack(Retraction, row[0]) for key, row in rows.items() if row}
 
     def mention_locations(
-        self, keys: Collection[RetractionKey], burst: BurstKey | None = None
+        self, keys: Collection[LookupKey], burst: BurstKey | None = None
     ) -> Iterator[MentionLocation]:
         for key in keys:
             yield from self._locations(key, burst)
@@ -62,7 +62,7 @@ class SqliteRetractions:
             yield from (unpack(Mention, blob) for *_, blob in rows)
             position = rows[-1][:2]
 
-    def _locations(self, key: RetractionKey, burst: BurstKey | None) -> Iterator[MentionLocation]:
+    def _locations(self, key: LookupKey, burst: BurstKey | None) -> Iterator[MentionLocation]:
         burst_filter = {
             "burst_subject": str(burst.subject) if burst else None,
             "burst_seq": burst.seq if burst else None,

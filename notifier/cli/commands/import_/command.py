@@ -97,7 +97,7 @@ def followers(since: datetime | None, **options: Any) -> None:
     _run_import(
         follow_dataset(visible_from),
         visible_from.isoformat(),
-        lambda counts: {"follows": counts.written_after_reading},
+        lambda counts: {"follows": counts.spilled_count},
         **options,
     )
 
@@ -114,7 +114,7 @@ def users(*, ranges: bool, **options: Any) -> None:
 
     The flags are `verified`, `vip` and `deleted`. A flag is true, false, or empty if it is unknown; updates of the
     account service take precedence. FILE has the same formats as in `notifier import followers`. A notifier may be
-    running on the data folder.
+    running on the data folder, unless `--ranges` is given.
 
     Exit code 1 if some rows were rejected.
     """
@@ -177,6 +177,7 @@ def _run_import(
     data: Path | None,
     as_json: bool,
 ) -> None:
+    """Run the import. An interrupted run can be resumed only with the same `row_options`."""
     from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
     from notifier.cli.data_folder import prepare_data_folder
     from notifier.cli.opened_stores import open_stores

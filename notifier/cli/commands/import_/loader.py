@@ -82,20 +82,20 @@ class Checkpoint:
                 raise UnusableEnvironment(f"Another process is importing {self.file}.") from None
             yield
 
-    def can_resume(self, row_options: str) -> bool:
+    def can_resume(self, options: str) -> bool:
         """Return whether an earlier run began with the file as it is now, and with the same options."""
         return (
             not self.is_stream
             and self._begun_file.exists()
-            and self._begun_file.read_text() == self._begun_text(row_options)
+            and self._begun_file.read_text() == self._begun_text(options)
         )
 
-    def begin(self, row_options: str) -> None:
+    def begin(self, options: str) -> None:
         """Record the version of the file that is imported. Call it after removing the state of an earlier import.
 
         After an interruption before this call, the import starts again.
         """
-        self._begun_file.write_text(self._begun_text(row_options))
+        self._begun_file.write_text(self._begun_text(options))
 
     def discard(self) -> None:
         """Make the next import start from the beginning, even if the file is unchanged."""
@@ -119,8 +119,8 @@ class Checkpoint:
     def _begun_file(self) -> Path:
         return self.folder / "begun"
 
-    def _begun_text(self, row_options: str) -> str:
-        return f"{self.file_version()}, {row_options}\n"
+    def _begun_text(self, options: str) -> str:
+        return f"{self.file_version()}, {options}\n"
 
 
 @dataclass(slots=True)
@@ -257,8 +257,8 @@ class ImportCounts:
 
     read: int
     """Rows, including rejected ones."""
-    written_after_reading: int
-    """Items of the dataset's `remaining_unit`."""
+    spilled_count: int
+    """Items that were spilled to files while reading, and written afterwards, in the dataset's `remaining_unit`."""
     rejected: int
     ignored: Collection[str]
     """Columns that were ignored."""
@@ -300,7 +300,7 @@ class ImportRun(Generic[S]):
             raise
         counts = ImportCounts(
             read=spilled_keys.rows_read(),
-            written_after_reading=spilled_keys.count(),
+            spilled_count=spilled_keys.count(),
             rejected=rejected,
             ignored=ignored.keys(),
         )
@@ -315,15 +315,15 @@ class ImportRun(Generic[S]):
         return counts
 
     def _begin(self, importer: Import[S], spilled_keys: SpilledEdges) -> None:
-        row_options = f"{self.form} {self.row_options} {self.rejects}"
-        if self.checkpoint.can_resume(row_options):
+        options = f"{self.form} {self.row_options} {self.rejects}"
+        if self.checkpoint.can_resume(options):
             return
         if self.rejects and self.rejects.exists() and self.rejects.stat().st_size:
             raise BadImport(f"{self.rejects} already exists; name a new file for rejected rows.")
         self._finish_abandoned(importer)
         spilled_keys.clear()
         self.rejects_file.unlink(missing_ok=True)
-        self.checkpoint.begin(row_options)
+        self.checkpoint.begin(options)
 
     def _finish_abandoned(self, importer: Import[S]) -> None:
         """Bring the rows that an abandoned import has written into the bitmaps.

@@ -35,7 +35,7 @@ class BurstList:
         self.slots.add(opened // SLOT_MS)
 
     def scan(self, now: int) -> set[int] | None:
-        """Return the open bursts that a scan finds, or None if it fails."""
+        """Return the unfinished bursts that a scan finds, or None if it fails."""
         scan = self.remembered.begin(now)
         read = {hour: [slot for slot in self.slots if hour_of(slot * SLOT_MS) == hour] for hour in scan.hours_to_read}
         hours = {**scan.cached_slots, **read}

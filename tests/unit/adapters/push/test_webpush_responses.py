@@ -41,7 +41,7 @@ def receipt_for(
 def proven() -> KeyReputation:
     """Return the reputation of a key that Google has accepted."""
     reputation = KeyReputation()
-    reputation.on_accepted(GOOGLE)
+    reputation.record_acceptance(GOOGLE)
     return reputation
 
 
@@ -178,7 +178,7 @@ def test_unexplained_refusal_of_unproven_key_is_retried() -> None:
 def test_reputation_memory_is_bounded() -> None:
     reputation = KeyReputation()
     for number in range(2 * ORIGINS):
-        reputation.on_accepted(f"https://x{number}.notify.windows.com:443")
+        reputation.record_acceptance(f"https://x{number}.notify.windows.com:443")
     assert len(reputation.accepting_origins) == ORIGINS
 
 

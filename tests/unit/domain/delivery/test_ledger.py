@@ -62,8 +62,8 @@ def test_new_slice_may_be_queued() -> None:
 
 
 def test_unclaimed_dispatch_is_lost_after_the_deadline() -> None:
-    assert p1_state(QUEUED).busy_until() == NOON + P1.terms.requeue_after
-    assert p1_state(QUEUED).is_in_flight(NOON + P1.terms.requeue_after) is False
+    assert p1_state(QUEUED).busy_until() == NOON + P1.pool_timing.requeue_after
+    assert p1_state(QUEUED).is_in_flight(NOON + P1.pool_timing.requeue_after) is False
 
 
 def claimed(*, at: int, until: int, queued: int = 0) -> SliceState:
@@ -82,7 +82,7 @@ def test_returned_slice_may_be_queued_at_once() -> None:
 
 
 def test_older_claim_does_not_answer_a_new_dispatch() -> None:
-    assert claimed(at=2, until=3, queued=4).busy_until() == NOON + 4 * SECOND + P1.terms.requeue_after
+    assert claimed(at=2, until=3, queued=4).busy_until() == NOON + 4 * SECOND + P1.pool_timing.requeue_after
 
 
 def test_late_renewal_of_an_older_claim_keeps_the_slice() -> None:

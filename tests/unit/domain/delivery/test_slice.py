@@ -1,9 +1,9 @@
-"""Slices: their names, their pools, and the terms of the pools."""
+"""Slices: their names, their pools, and the timing of the pools."""
 
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, TIME_SHARE, Pool, Slice, Step
+from notifier.domain.delivery.slice import POOL_TIMINGS, PUSH_STEPS, TIME_SHARE, Pool, Slice, Step
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.support.domain_examples import slice_of
@@ -36,9 +36,9 @@ def test_slice_includes_both_ends() -> None:
 
 
 def test_unclaimed_deadlines_depend_on_the_tier() -> None:
-    assert [POOL_TERMS[pool].requeue_after.total_seconds() for pool in (Pool.P0, Pool.P1, Pool.P2)] == [3, 5, 60]
-    assert all(terms.lease <= TIME_SHARE < terms.expires_after for terms in POOL_TERMS.values())
+    assert [POOL_TIMINGS[pool].requeue_after.total_seconds() for pool in (Pool.P0, Pool.P1, Pool.P2)] == [3, 5, 60]
+    assert all(timing.lease <= TIME_SHARE < timing.expires_after for timing in POOL_TIMINGS.values())
 
 
 def test_p2_expires_after_six_hours() -> None:
-    assert POOL_TERMS[Pool.P2].expires_after.total_seconds() == 6 * 3600
+    assert POOL_TIMINGS[Pool.P2].expires_after.total_seconds() == 6 * 3600

@@ -10,7 +10,7 @@ from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, burst_progress, is_late
-from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, Pool, Slice, Step
+from notifier.domain.delivery.slice import POOL_TIMINGS, PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.ids import Platform
 from notifier.domain.push.catch_up import (
     NEWER_DUE_WITHIN,
@@ -47,7 +47,7 @@ def test_burst_without_push_verdict_sends_no_alerts() -> None:
 
 
 def test_reach_of_summaries_is_the_term_of_alert_slices() -> None:
-    assert {POOL_TERMS[Pool(step)].expires_after for step in PUSH_STEPS} == {PUSH_LIFETIME}
+    assert {POOL_TIMINGS[Pool(step)].expires_after for step in PUSH_STEPS} == {PUSH_LIFETIME}
 
 
 def test_recheck_pauses_grow_to_a_minute() -> None:
