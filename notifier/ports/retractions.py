@@ -26,8 +26,8 @@ class Retractions(Protocol):
 
     Every method raises StoreUnavailable, and DiskFull for writes.
 
-    A retraction key leads to mentions. `Bursts.write` registers each mention under all of its keys before it returns.
-    One process writes a retraction and then reads the mentions under its keys. Another process writes a mention and
+    A lookup key leads to mentions. `Bursts.write` registers each mention under all of its keys before it returns. One
+    process writes a retraction and then reads the mentions under its lookup keys. Another process writes a mention and
     then reads the current retractions. At least one of the two always sees the other's write.
     """
 

@@ -34,6 +34,7 @@ class FakeAlertBody(msgspec.Struct):
     to: str
     """Address of the device, as `logged_address` returns it."""
     place: str
+    """Collapse key: the alert replaces an earlier one with the same `place`."""
     text: str
 
 

@@ -246,8 +246,8 @@ def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, 
             if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
             del undelivered[tweet.id]
-        # Read the unfinished bursts last: until all plans exist, more bursts may open. Read them twice: a deferred burst
-        # may wake between the reads.
+        # Read the unfinished bursts last: until all plans exist, more bursts may open. Read them twice: a deferred
+        # burst may wake between the reads.
         return not (ledger.unfinished_bursts() or deferred.count() or ledger.unfinished_bursts())
     except StoreUnavailable:
         return False

@@ -97,7 +97,7 @@ class CassandraBursts:
         unexpired_mentions = [(s, ttl) for s in mentions if (ttl := seconds_until(expiry_of(s, openings), now)) > 0]
         # The order of the steps makes a crash between them safe:
         #
-        # 1. The run and hour rows, the mentions and their retraction keys. Readers skip rows that point to a missing
+        # 1. The run and hour rows, the mentions and their lookup keys. Readers skip rows that point to a missing
         #    burst. Once the burst exists, all of these rows exist.
         # 2. The burst.
         # 3. The ids of mentions: `known_events` must return an event only once its burst can be read. With them the

@@ -53,8 +53,8 @@ is missing, an iPhone's error must not stop the alerts of Android devices.
 def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of FCM.
 
-    The first of these decides: FCM's error code, the code of google.rpc, the status. A status that Google does not use
-    comes from an intermediary, and is a configuration error.
+    The first of these decides: FCM's error code, the code of google.rpc, the status. Server errors are
+    retried. Any other unexpected status probably comes from an intermediary, and is a configuration error.
     """
     if reply.status == 200:
         return Accepted()
