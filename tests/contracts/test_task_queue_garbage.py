@@ -110,9 +110,9 @@ def test_deletion_of_garbage_never_deletes_a_concurrent_task(valkey: Valkey) -> 
     keys, has_ended = ExpectedKeyTypes.for_queues((queue,), None), Event()
 
     def delete_repeatedly() -> None:
-        with Redis.from_url(url) as other:
+        with Redis.from_url(url) as second_client:
             while not has_ended.is_set():
-                keys.delete_garbage(other)
+                keys.delete_garbage(second_client)
 
     with Redis.from_url(url) as database, ThreadPoolExecutor() as threads:
         deletion = threads.submit(delete_repeatedly)
