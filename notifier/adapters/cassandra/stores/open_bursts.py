@@ -171,8 +171,8 @@ class UnfinishedBursts:
     wins, even if its write arrives first. Only a woken burst is listed with another write timestamp: its wake-up time,
     which overrides the earlier deferral.
 
-    A stalled process may write a deferral after the burst's wake-up time. If no process has woken the burst, it is in
-    no list of unfinished bursts until the next full scan of the deferred ones, within an hour.
+    A stalled process may write a deferral after the burst's wake-up time. If no process has woken the burst, it is then
+    missing from the list. The next full scan of the deferred bursts, within an hour, wakes it.
 
     Without the cache each full scan, once a second, would query 23,040 slots and skip the tombstones of a week. A burst
     that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
