@@ -261,7 +261,7 @@ def test_certificate_of_other_authority_is_refused(secure_engines: SecureEngines
     assert_error(
         UnusableEnvironment,
         "certificate of Cassandra at",
-        open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_CA=other_ca)).prepare,
+        open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_CA=other_ca)).ensure_schema,
     )
     redis = open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=secure_engines.url(ca=secure_engines.other_ca)))
     assert_error(CacheUnavailable, "certificate verify failed", redis.require_services)
