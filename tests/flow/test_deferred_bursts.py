@@ -150,7 +150,7 @@ class Failing:
         self.deferred_bursts.defer(deferred_bursts, now)
         if self.at == "lay" and not self.crashes:
             for deferred in deferred_bursts:
-                self.ledger.reopen(deferred.burst)
+                self.ledger.relist(deferred.burst)
             self._crash("lay")
 
     def wake_due(self, now: datetime, most: int) -> Sequence[BurstKey]:

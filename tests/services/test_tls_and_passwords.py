@@ -236,7 +236,7 @@ def test_wrong_password_is_reported_at_once(secure_engines: SecureEngines, open_
     plain_port = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG, NOTIFIER_KAFKA_MECHANISM="PLAIN"))
     assert_error(UnusableEnvironment, "Kafka at .* rejects the user", plain_port.pending)
     cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_PASSWORD=WRONG))
-    assert_error(UnusableEnvironment, "Cassandra at .* rejects the user", cassandra.prepare)
+    assert_error(UnusableEnvironment, "Cassandra at .* rejects the user", cassandra.ensure_schema)
     redis = open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=secure_engines.url(password=WRONG)))
     assert_error(CacheUnavailable, "AuthenticationError", redis.require_services)
     assert_error(QueueUnavailable, "invalid username-password", lambda: redis.ports().queue.depth(Pool.P0))
@@ -248,7 +248,7 @@ def test_missing_user_is_refused(secure_engines: SecureEngines, open_profile: Op
         UnusableEnvironment, "Kafka at .* rejects the user", open_profile(secure_engines.settings(**anonymous)).pending
     )
     cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_USER=""))
-    assert_error(UnusableEnvironment, "Cassandra at .* rejects the user", cassandra.prepare)
+    assert_error(UnusableEnvironment, "Cassandra at .* rejects the user", cassandra.ensure_schema)
 
 
 def test_certificate_of_other_authority_is_refused(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:

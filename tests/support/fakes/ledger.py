@@ -76,7 +76,7 @@ class MemoryLedger:
     def unlist(self, bursts: Collection[BurstKey]) -> None:
         self._open.difference_update(bursts)
 
-    def reopen(self, burst: BurstKey) -> None:
+    def relist(self, burst: BurstKey) -> None:
         self._open.add(burst)
 
     def unsettled(self) -> Sequence[BurstKey]:
@@ -120,7 +120,7 @@ class MemoryDeferredBursts:
         due = sorted((deferred.until, key) for key, deferred in deferred_by_burst.items() if deferred.until <= now)
         keys = [key for _, key in due[:limit]]
         for key in keys:
-            self._ledger.reopen(key)
+            self._ledger.relist(key)
             del deferred_by_burst[key]
         return keys
 
