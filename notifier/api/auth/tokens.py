@@ -50,6 +50,9 @@ class TokenHolder:
     key: PublicKey | None = None
     """The issuer's key that signed the token; None if this service signed it."""
 
+    def is_valid_at(self, now: datetime) -> bool:
+        return self.begins_at <= now.timestamp() < self.ends_at
+
 
 class TokenVerifier(Protocol):
     async def holder(self, token: str, now: datetime) -> TokenHolder:
@@ -203,7 +206,7 @@ class VerifiedTokens:
             self.stats.misses.inc()
             return None
         # Check both bounds again: after the clock is set back, a token may not be valid yet.
-        if not cached.begins_at <= now.timestamp() < cached.ends_at:
+        if not cached.is_valid_at(now):
             self._forget(token)
             self.stats.misses.inc()
             return None
@@ -214,7 +217,7 @@ class VerifiedTokens:
     def contains(self, token: str, now: datetime) -> bool:
         """Do what `holder` does, without counting a hit or a miss."""
         cached = self._holders.get(token)
-        return cached is not None and cached.begins_at <= now.timestamp() < cached.ends_at
+        return cached is not None and cached.is_valid_at(now)
 
     def remember(self, token: str, holder: TokenHolder) -> None:
         self._forget(token)
