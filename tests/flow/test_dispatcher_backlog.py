@@ -1,7 +1,7 @@
 """Parked bursts cost the dispatcher little, and late P0 slices take credit from P2."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -117,6 +117,20 @@ def test_p2_has_no_credit_while_p0_is_late() -> None:
     stage.pass_time(seconds=1)
     dispatcher()
     assert monitor() == 0
+
+
+def test_backpressure_lasts_for_three_rounds_of_a_slow_monitor() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    system = stage.system()
+    build_dispatcher(system)()
+    stage.pass_time(seconds=16)
+    build_dispatcher(system)()
+    assert replace(build_load_monitor(system), interval=timedelta(minutes=1))() == 1
+    stage.pass_time(seconds=179)
+    assert system.ports.backpressure.level() == 1
+    stage.pass_time(seconds=2)
+    assert system.ports.backpressure.level() == 0
 
 
 def test_throttled_p1_takes_no_credit_from_p2() -> None:

@@ -13,8 +13,11 @@ from notifier.ports.coordination import Clock, Leases, Queue
 from notifier.ports.disposable_state import BacklogReport, Backpressure
 from notifier.ports.push import CircuitReport
 
-LEVEL_ROUNDS = 3
-"""Lifetime of a level, in rounds of the monitor. If the monitor crashes, the backpressure ends by then."""
+LIFETIME_ROUNDS = 3
+"""Lifetime of a level and of the lease, in rounds of the monitor.
+
+If the monitor crashes, the backpressure ends by then, and another monitor takes over.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +35,12 @@ class LoadMonitor:
     def __call__(self) -> float | None:
         """Run one round; return the level that was set, or None if another monitor is active."""
         began_at = self.clock.now()
-        if not self.leases.acquire("monitor", self.owner, began_at, self.interval * 3):
+        if not self.leases.acquire("monitor", self.owner, began_at, self.interval * LIFETIME_ROUNDS):
             return None
         level = backpressure(self._read_load(began_at))
         # Fails open: if the cache is down, this call raises and ends the round. The last level then expires, and P2
         # gets its full credit.
-        self.backpressure.set_level(level, self.interval * LEVEL_ROUNDS)
+        self.backpressure.set_level(level, self.interval * LIFETIME_ROUNDS)
         self.metrics.backpressure.set(level)
         self._count_open_circuits()
         return level
