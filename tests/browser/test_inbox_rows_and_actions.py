@@ -151,6 +151,14 @@ def test_menu_hides_row_and_undo_restores_it(opened: FakeInboxPage, inbox: Inbox
     expect(opened.rows).to_have_count(5)
 
 
+def test_reopened_menu_takes_the_very_next_key(opened: FakeInboxPage) -> None:
+    opened.live().rows.nth(1).hover()
+    opened.rows.nth(1).locator(".more").click()
+    expect(opened.page.get_by_role("menuitem").first).to_be_focused()
+    opened.page.keyboard.press("Escape")
+    assert opened.inside("(root.querySelectorAll('.more')[1].click(), root.activeElement.role)") == "menuitem"
+
+
 def test_menu_mutes_and_unmutes_account(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997, unread=True)]
     opened.live().rows.nth(0).hover()

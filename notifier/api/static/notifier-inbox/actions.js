@@ -16,13 +16,15 @@ export class Actions {
     if (item && this.inbox.dispatch("open", item) && item.unread) this.mark(item, "read");
   }
 
-  // The code is loaded when a menu is first opened.
+  // The code is loaded when a menu is first opened. Later menus open at once: the user's next key is for the menu.
   async openMenu(burst, button) {
-    try {
-      const { RowMenu } = await import("./row-menu.js");
-      this.menu ??= new RowMenu(this.inbox);
-    } catch {
-      return this.showToast(this.inbox.texts.actionFailed);
+    if (!this.menu) {
+      try {
+        const { RowMenu } = await import("./row-menu.js");
+        this.menu ??= new RowMenu(this.inbox);
+      } catch {
+        return this.showToast(this.inbox.texts.actionFailed);
+      }
     }
     this.menu.toggle(burst, button);
   }
