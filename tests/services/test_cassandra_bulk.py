@@ -1,6 +1,7 @@
 """The bulk writer on a node that is busy, silent, or has forgotten its statements."""
 
 import logging
+import os
 from asyncio import run
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,14 +29,12 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.bulk.encoding import RowMessage, divide_into_messages
 from notifier.adapters.cassandra.bulk.writer import INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW, BulkWriter, CongestionWindow
 from notifier.adapters.cassandra.schema.migrate import FOLDER, split_statements
-from notifier.config import Settings
-from notifier.devkit.engines.cassandra import node
-from notifier.devkit.engines.engine_process import Engine, free_port
 from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
 from tests.services.inbox_rows_and_replaced_answers import BUSY, KEY, MIXED, STORED, handler_with, rows, stored_rows
+from tests.services.tcp_proxy import tcp_proxy
 from tests.support.cassandra_keyspace import patient_reader
 from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import ManualClock
@@ -152,11 +151,12 @@ def test_congestion_window_halves_on_refusal_and_grows_with_fast_answers() -> No
     assert window.size == pytest.approx(MAX_WINDOW * 0.8)
 
 
-def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
+def test_forgotten_statements_are_prepared_again(cassandra: CassandraAccess, tmp_path: Path) -> None:
     """After its table was altered, and after all its data was lost. While the node is silent, no call waits forever."""
-    engine = own_node(tmp_path / "first")
-    with running_engine(engine):
-        cluster = migrated_cluster(engine, inbox_migration_only(tmp_path))
+    access = replace(cassandra, keyspace=f"forgotten_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}")
+    migrations = inbox_migration_only(tmp_path)
+    with empty_keyspace(access, migrations), tcp_proxy(access.port, access.hosts[0]) as proxy:
+        cluster = Cluster(replace(access, hosts=["127.0.0.1"], port=proxy.port))
         handler = handler_with()
         inbox = CassandraInbox(cluster, ManualClock(), BulkWriter(cluster, handler=handler))
         row_sets = [rows(MIXED, key=BurstKey(NOVA, seq)) for seq in range(1, 5)]
@@ -167,13 +167,12 @@ def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
         inbox.write(row_sets[2:3])
         assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets[:3])
         assert handler.forgotten
-        engine.freeze()
+        proxy.freeze()
         with pytest.raises(StoreUnavailable):
             inbox.write(row_sets)
-        engine.kill()
         handler.forgotten = 0
-        with running_engine(own_node(tmp_path / "second", port=engine.port)) as second_node:
-            migrated_cluster(second_node, tmp_path).close()
+        with empty_keyspace(access, migrations):
+            proxy.disconnect()
             wait_until_reconnected(cluster)
             inbox.write(row_sets[3:])
             assert handler.forgotten
@@ -181,22 +180,24 @@ def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
         cluster.close()
 
 
-def own_node(folder: Path, port: int | None = None) -> Engine:
-    return node(folder, Settings.read().jars.expanduser(), port=port or free_port())
-
-
 @contextmanager
-def running_engine(engine: Engine) -> Iterator[Engine]:
-    engine.start()
+def empty_keyspace(access: CassandraAccess, migrations: Path) -> Iterator[None]:
+    """Create the keyspace again, without data. Drop it at the end."""
+    cluster = Cluster(replace(access, keyspace="system"))
+    drop = f"DROP KEYSPACE IF EXISTS {access.keyspace}"
     try:
-        engine.wait_until_ready()
-        yield engine
+        cluster.change_schema(drop)
+        migrated = Cluster(access)
+        migrate(migrated, Phase.PRE, migrations)
+        migrated.close()
+        yield
+        cluster.change_schema(drop)
     finally:
-        engine.kill()
+        cluster.close()
 
 
 def inbox_migration_only(folder: Path) -> Path:
-    """Write only the migration of the inbox table, because an engine for one test starts slowly enough."""
+    """Write only the migration of the inbox table, because a keyspace for one test is created slowly enough."""
     for phase in Phase:
         (folder / phase).mkdir()
     shipped_statements = [
@@ -207,12 +208,6 @@ def inbox_migration_only(folder: Path) -> Path:
     ]
     (folder / "pre" / "0001_inbox.cql").write_text(f"{inbox};\n")
     return folder
-
-
-def migrated_cluster(engine: Engine, folder: Path) -> Cluster:
-    cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port, keyspace="rows"))
-    migrate(cluster, Phase.PRE, folder)
-    return cluster
 
 
 def wait_until_reconnected(cluster: Cluster) -> None:

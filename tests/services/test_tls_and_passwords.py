@@ -42,7 +42,7 @@ from notifier.profiles import choose
 from notifier.profiles.cluster import ClusterProfile
 from notifier.topics import GROUPS, MENTIONS
 from tests.contracts.test_sequence_heads import FIRST
-from tests.services.tls_proxy import tls_proxy
+from tests.services.tcp_proxy import tcp_proxy
 from tests.support.certificate_authority import Authority
 from tests.support.contract_examples import NOVA
 from tests.support.lossy_cassandra import ON_ENGINES
@@ -125,7 +125,7 @@ def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureE
             servers=kafka.address,
             port=cassandra.port,
             plain_port=valkey.port,
-            redis=stack.enter_context(tls_proxy(secure.certificate, valkey.port)),
+            redis=stack.enter_context(tcp_proxy(valkey.port, certificate=secure.certificate)).port,
         )
 
 
