@@ -9,6 +9,9 @@ READY := .venv/.ready
 # Java uses only its fast compiler: in a run of minutes, Cassandra would spend half its CPU time on optimizing code.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
+# Python compiles the modules of packages when they are first imported: most of them never are.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
 COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="make lock" \
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)
 
@@ -78,8 +81,8 @@ $(READY): requirements/dev.txt pyproject.toml
 	  { echo "Python 3.11 or newer is required, but $(PYTHON) is $$($(PYTHON) --version 2>&1). Set another one: make setup PYTHON=python3.12"; exit 1; }
 	@echo "== setup: $$($(PYTHON) --version) into .venv"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 build/lock/ready:
