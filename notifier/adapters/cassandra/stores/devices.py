@@ -1,7 +1,7 @@
 """Stores devices: the ownership rows of each device, and the devices of each member.
 
-If two members register a device concurrently, each writer stores an ownership row and then reads both. The writer that
-reads last sees both rows, and removes the device from the member that loses it.
+If two members register a device concurrently, each writer stores an ownership row and then reads all rows of the
+device. The writer that reads last sees both rows, and removes the device from the member that loses it.
 """
 
 from collections import defaultdict
@@ -135,7 +135,7 @@ def _lost_device_keys(
     ownerships: Mapping[DeviceId, Collection[DeviceOwnership]],
     current: Mapping[DeviceId, DeviceOwnership],
 ) -> Iterator[Row]:
-    """Yield the parameters of _DELETE_DEVICE for each member with an update of a device that it doesn't own now."""
+    """Yield the parameters of _DELETE_DEVICE for the members that registered or removed a device and don't own it."""
     platforms = {(update.id, update.member): update.platform for update in updates}
     platforms |= {(id, ownership.member): ownership.platform for id, rows in ownerships.items() for ownership in rows}
     for (id, member), platform in platforms.items():

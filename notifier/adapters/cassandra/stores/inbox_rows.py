@@ -95,8 +95,8 @@ class InboxRowReader:
     async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
         """Return the rows of these inbox windows, which are ordered newest first.
 
-        The first window nearly always has enough rows. If it doesn't, find out which of the other windows have rows.
-        Read these in groups of growing size, the windows of a group concurrently.
+        If the first window doesn't have enough rows, find out which of the other windows have rows. Read these in
+        groups of growing size, the windows of a group concurrently.
         """
         rows = await self._read_windows(row_query, windows[:1])
         if len(rows) < row_query.limit and len(windows) > 1:
