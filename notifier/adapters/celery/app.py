@@ -184,7 +184,7 @@ def _queues(broker: str, pool: Pool) -> list[Queue]:
     priority_queue_class: Callable[..., Queue] = Queue if is_redis(broker) else PriorityQueue
     arguments = None if is_redis(broker) else QUORUM_ARGUMENTS
     return [
-        *(priority_queue_class(first, routing_key=first, queue_arguments=arguments) for first in priority_names),
+        *(priority_queue_class(urgent, routing_key=urgent, queue_arguments=arguments) for urgent in priority_names),
         queue_class(name, routing_key=name, queue_arguments=arguments),
     ]
 

@@ -54,8 +54,8 @@ Only a full window grows. While it is full, an accepted message wakes no caller,
 send many messages.
 """
 SLOW_RESPONSE_SECONDS = 0.1
-"""Response time above which the window shrinks. A message that took longer has probably waited in the
-node's queue."""
+"""Response time above which the window shrinks. A message that took longer has probably waited in the node's
+queue."""
 BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1))
 """Pause after a rejection. It grows with each further rejection, until a message is accepted."""
 
@@ -107,15 +107,15 @@ class CongestionWindow:
             self.paused_until = now + BACKOFF.delay(self.consecutive_rejections).total_seconds()
             self.consecutive_rejections += 1
 
-    def on_lost(self, message_bytes: int) -> None:
+    def on_failed(self, message_bytes: int) -> None:
         """Remove a message that failed for another reason than the load of the node."""
         self.in_flight -= message_bytes
 
     def _shrink(self, factor: float, sent_at: float, now: float) -> bool:
         """Shrink the window by a factor, down to MIN_WINDOW, because of a message that was sent at `sent_at`.
 
-        A message that was sent before the window last shrank reports the same congestion again: do nothing, and return
-        False.
+        Do nothing and return False if the message was sent before the window last shrank. It then reports the same
+        congestion again.
         """
         if sent_at < self.shrunk_at:
             return False
@@ -253,7 +253,7 @@ class BulkWriter:
                 if now - call.rejected_since > self._gives_up_after:
                     call.error = call.error or error
             else:
-                self._window.on_lost(message.byte_count)
+                self._window.on_failed(message.byte_count)
                 call.error = call.error or error
             self._result_arrived.notify_all()
 

@@ -135,8 +135,8 @@ The interval is constant. The driver's own backoff grows to ten minutes. A node 
 unused for ten minutes after its return.
 """
 HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
-"""Heartbeat interval and timeout in seconds. A hung node is dropped after about five seconds. The driver's
-defaults take a minute."""
+"""Heartbeat interval and timeout in seconds. A hung node is dropped after about five seconds. The driver's defaults
+take a minute."""
 MAX_IN_FLIGHT_PER_CALL = 128
 """Maximum queries in flight per call. More would only wait in the node's queue."""
 _KEYSPACE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -213,13 +213,13 @@ class Cluster:
             session.cluster.shutdown()
 
     def change_schema(self, statement: str) -> None:
-        """Change the schema on all nodes. Raises StoreUnavailable: the change may have taken effect or not."""
+        """Change the schema on all nodes. After StoreUnavailable the change may have taken effect or not."""
         _change_schema(self.session(), statement)
 
     def execute(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
         """Run a statement without preparing it, for rare statements.
 
-        Raises StoreUnavailable: the statement may have taken effect or not.
+        Raises as `session` does. After StoreUnavailable the statement may have taken effect or not.
         """
         session = self.session()
         with translate_errors("A statement failed"):
@@ -252,7 +252,7 @@ class Cluster:
         return prepared
 
     def query(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
-        """Return all rows of all pages. Raises as `prepare` does; a write may have taken effect or not."""
+        """Return all rows. Raises as `prepare` does. After StoreUnavailable a write may have taken effect or not."""
         with translate_errors("A statement failed"):
             return list(self.session().execute(self.prepare(statement), tuple(values), execution_profile=profile))
 

@@ -15,7 +15,11 @@ from notifier.adapters.cassandra.schema.partitioning import (
     seconds_until,
 )
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
-from notifier.adapters.cassandra.stores.moderation import PUT_EVENT, SELECT_BUCKET, held_mentions_of
+from notifier.adapters.cassandra.stores.moderation import (
+    PUT_HELD_EVENT,
+    SELECT_HELD_MENTIONS_OF_BUCKET,
+    held_mentions_of,
+)
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -166,12 +170,12 @@ class CassandraErasureTargets:
 
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         for bucket in range(BUCKETS):  # one bucket in memory at a time
-            mentions = held_mentions_of(self._cluster.query(SELECT_BUCKET, (bucket,)))
+            mentions = held_mentions_of(self._cluster.query(SELECT_HELD_MENTIONS_OF_BUCKET, (bucket,)))
             yield from (held for held in mentions if held.author in authors and held.event and held.event.text)
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        self._cluster.query_each(PUT_EVENT, [_erased_event_row(held, now) for held in held_mentions if held.event])
+        self._cluster.query_each(PUT_HELD_EVENT, [_erased_event_row(held, now) for held in held_mentions if held.event])
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         rows = self._cluster.query_lazily(_SELECT_LETTERS, rows_per_page=LETTERS_PER_PAGE)
