@@ -29,8 +29,8 @@ from cassandra.query import BatchStatement, PreparedStatement, Statement, named_
 from notifier.adapters.cassandra.driver.error_translation import classify_connection_error, translate_errors
 from notifier.domain.errors import BadSetting, StoreUnavailable, UnusableEnvironment
 
-# Retry policy: retry failed prepared reads on the next host, and never retry a write, which may have taken effect
-# although its response was lost. A request that times out, at a node or in this process, is not retried either.
+# Retry policy: retry some failed reads on the next host, and never retry a write, which may have taken effect although
+# its response was lost. A request that times out, at a node or in this process, is not retried either.
 
 MAX_READ_RETRIES = 2
 """Maximum retries of a read, each on another node."""
@@ -39,7 +39,7 @@ _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 
 
 class NextHostRetryPolicy(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
-    """Retries a failed read on the next host, one host at a time.
+    """Retries prepared reads on the next host, one host at a time.
 
     Another node may answer if the connection to the first one breaks, or if the first one sees too few live replicas.
 
