@@ -22,15 +22,15 @@ def batched_rows(write: str, rows: Sequence[Row]) -> tuple[str, Row]:
     A batch of several partitions is not atomic. After an error some rows may be written, and the caller must write all
     of them again.
     """
-    return batched_inserts([(write, row) for row in rows])
+    return batched_writes([(write, row) for row in rows])
 
 
-def batched_inserts(inserts: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
+def batched_writes(writes: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
     """Do what `batched_rows` does, for rows of several tables."""
-    if len(inserts) == 1:
-        return inserts[0]
-    statements = "".join(f"{insert}; " for insert, _ in inserts)
-    return f"BEGIN UNLOGGED BATCH {statements}APPLY BATCH", tuple(value for _, row in inserts for value in row)
+    if len(writes) == 1:
+        return writes[0]
+    statements = "".join(f"{write}; " for write, _ in writes)
+    return f"BEGIN UNLOGGED BATCH {statements}APPLY BATCH", tuple(value for _, row in writes for value in row)
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
