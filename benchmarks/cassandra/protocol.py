@@ -88,7 +88,7 @@ def batches(messages: Sequence[RowMessage]) -> list[bytes]:
 
 
 def _batch(stream: int, message: RowMessage) -> bytes:
-    body = struct.pack(">BH", UNLOGGED, len(message)) + message.body + struct.pack(">HB", LOCAL_QUORUM, 0)
+    body = struct.pack(">BH", UNLOGGED, len(message)) + message.joined_rows + struct.pack(">HB", LOCAL_QUORUM, 0)
     return HEADER.pack(VERSION, 0, stream, BATCH, len(body)) + body
 
 

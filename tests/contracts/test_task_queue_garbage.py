@@ -83,7 +83,7 @@ def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None
 
 def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
     keys = ExpectedKeyTypes.for_queues(queue_names(broker.pool), broker.metrics.redis_garbage)
-    for name, expected_type in keys.types.items():
+    for name, expected_type in keys.type_by_key.items():
         for description, garble in replacements(broker.database, name):
             before = broker.garbage_count()
             garble()

@@ -246,7 +246,7 @@ def test_breaker_opens_after_timeout_but_not_after_quick_refusal() -> None:
     breaker = BrokerBreaker(lambda: now[0])
 
     def fail_call(duration: float) -> None:
-        started = breaker.require_closed()
+        started = breaker.begin_call()
         now[0] += duration
         breaker.on_failure(started)
 
@@ -254,14 +254,14 @@ def test_breaker_opens_after_timeout_but_not_after_quick_refusal() -> None:
         fail_call(0.0)
     fail_call(MIN_TIMEOUT_SECONDS)
     with pytest.raises(QueueUnavailable):
-        breaker.require_closed()
+        breaker.begin_call()
     now[0] += OPEN_SECONDS
     fail_call(MIN_TIMEOUT_SECONDS)  # one call probes the broker
     with pytest.raises(QueueUnavailable):
-        breaker.require_closed()
+        breaker.begin_call()
     now[0] += OPEN_SECONDS
-    breaker.require_closed()
+    breaker.begin_call()
     with pytest.raises(QueueUnavailable):
-        breaker.require_closed()  # while that probe waits
+        breaker.begin_call()  # while that probe waits
     breaker.on_success()
-    breaker.require_closed()
+    breaker.begin_call()

@@ -49,7 +49,7 @@ def require_next_handled(host: Host, context: object) -> None:
 def test_worker_survives_garbage_in_every_key(host: Host, database: Any) -> None:
     with host.working() as process:
         require_next_handled(host, "no garbage yet")
-        for key in ExpectedKeyTypes.for_queues(queue_names(host.pool), None).types:
+        for key in ExpectedKeyTypes.for_queues(queue_names(host.pool), None).type_by_key:
             for kind, garble in replacements(database, key):
                 garble()
                 require_next_handled(host, (key, kind))
@@ -64,7 +64,7 @@ def test_worker_survives_garbage_while_it_holds_a_task(host: Host, database: Any
         host.wait_for(str(held))
         keys = {key.decode() for key in database.scan_iter()}
         assert keys
-        assert keys <= ExpectedKeyTypes.for_queues(queue_names(host.pool), None).types.keys()
+        assert keys <= ExpectedKeyTypes.for_queues(queue_names(host.pool), None).type_by_key.keys()
         for key in keys:
             dict(replacements(database, key))["stream"]()
         host.file.with_suffix(GATE).touch()

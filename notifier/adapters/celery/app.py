@@ -1,7 +1,6 @@
 """Celery applications, one for each pool, with all their settings.
 
-Celery only wakes workers. The ledger holds the work, so all Celery features that store, repeat or schedule work are
-switched off.
+Celery only wakes workers. The ledger holds the work, so Celery must not store results, or repeat or schedule tasks.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,11 +34,14 @@ VISIBILITY_TIMEOUT = 5 * TIME_SHARE
 """Time after which kombu puts an unacknowledged task back into its Redis queue.
 
 A worker hands a slice back after TIME_SHARE. So a task that stays unacknowledged for this long belongs to a dead
-worker. Its slice was queued again from the ledger long ago, so the restored duplicate finds nothing to do.
+worker. Normally its slice was queued again from the ledger long ago, so the restored task finds nothing to do.
 """
 
 PRODUCER_TIMEOUT = 1.0
-"""Seconds to wait for the broker when a task is sent. Unsent tasks are queued again from the ledger."""
+"""Seconds to wait for the broker in a producer, and for a connection in any process.
+
+Unsent tasks are queued again from the ledger.
+"""
 
 HEARTBEAT_TIMEOUT = 2 * TIME_SHARE
 """Time without a heartbeat after which RabbitMQ considers a worker dead.
@@ -58,7 +60,7 @@ WORKER_TIMEOUT = 5.0
 """Seconds to wait for the broker in a worker. If that is too short, the worker only has to connect again."""
 
 
-class PatientConnection(Connection):
+class BrokerConnection(Connection):
     """Connection that waits at most a second between attempts to connect, and that deletes garbage from Redis.
 
     Kombu's default interval grows to half a minute, but P0 work must start within one second.
@@ -84,8 +86,8 @@ def redis_broker_urls(url: str) -> Mapping[Pool, str]:
 class PriorityQueue(Queue):
     """RabbitMQ queue whose tasks overtake those of the worker's other queues.
 
-    RabbitMQ delivers its queues in no particular order, and a quorum queue has no priorities. But a worker
-    prefetches all tasks of this queue, and only one of each other queue. So tasks of this queue are in the worker
+    RabbitMQ delivers its queues in no particular order, and a quorum queue has no priorities. But a worker prefetches
+    MAX_PRIORITY_TASKS tasks of this queue, and only one of each other queue. So tasks of this queue are in the worker
     already when it asks for the next task of another queue.
     """
 
@@ -120,7 +122,7 @@ def celery_app(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, metr
     """
     # Named after its only task, so that `workers/celery_worker.py` gets the name of the task from the application.
     app = Celery(TASK_NAME, set_as_current=False)
-    app.amqp.Connection = PatientConnection
+    app.amqp.Connection = BrokerConnection
     queues = _queues(broker, pool)
     name = queues[-1].name
     app.conf.update(
@@ -178,11 +180,13 @@ def declaration_options(broker: str) -> dict[str, Any]:
 def _queues(broker: str, pool: Pool) -> list[Queue]:
     """Return the queues of a pool, the one with priority first. They use the default exchange."""
     *priority_names, name = queue_names(pool)
-    bulk_queue_class: Callable[..., Queue] = Queue
+    queue_class: Callable[..., Queue] = Queue
     priority_queue_class: Callable[..., Queue] = Queue if is_redis(broker) else PriorityQueue
     arguments = None if is_redis(broker) else QUORUM_ARGUMENTS
-    queues = [priority_queue_class(queue, routing_key=queue, queue_arguments=arguments) for queue in priority_names]
-    return [*queues, bulk_queue_class(name, routing_key=name, queue_arguments=arguments)]
+    return [
+        *(priority_queue_class(urgent, routing_key=urgent, queue_arguments=arguments) for urgent in priority_names),
+        queue_class(name, routing_key=name, queue_arguments=arguments),
+    ]
 
 
 def _transport_options(broker: str, timeout: float, keys: ExpectedKeyTypes) -> dict[str, Any]:

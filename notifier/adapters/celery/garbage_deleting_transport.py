@@ -1,8 +1,7 @@
 """Kombu transport for Redis that tolerates garbage in the broker's keys.
 
-Kombu trusts every key. If the key of a queue or of the unacknowledged tasks has a wrong type, each worker fails at its
-first task. A queue whose key has a wrong type also refuses every new task. This transport deletes such keys and skips
-messages that are not tasks. Lost tasks are queued again from the ledger.
+Kombu trusts every key. If a key has a wrong type, workers fail, and a queue refuses new tasks. This transport deletes
+such keys and skips messages that are not tasks. Lost tasks are queued again from the ledger.
 
 To restore a task means to put an unacknowledged task back into its queue, after VISIBILITY_TIMEOUT.
 """
@@ -58,27 +57,28 @@ TASK_HEADERS: Mapping[str, object] = {
     "retries": 0,
     "timelimit": [None, None],
 }
-"""Headers that CeleryQueue sends with every task. Other values would make a worker delay, limit or repeat the task."""
+"""Headers that CeleryQueue sends with every task. With other values a worker could delay or discard the task."""
 
 DELIVERY_FIELDS = ("exchange", "routing_key")
-"""Fields of a message's delivery data that must be texts."""
+"""Fields of a message's `delivery_info` that must be texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedKeyTypes:
-    """Keys of one pool's database that hold tasks, and the Redis type that each must have."""
+    """Keys that kombu uses in one pool's database, and the Redis type that each must have."""
 
-    types: Mapping[str, str]
+    type_by_key: Mapping[str, str]
     garbage_counter: Counter | None
     """None in a process whose metrics are not scraped."""
 
     @classmethod
     def for_queues(cls, queues: tuple[str, ...], garbage_counter: Counter | None) -> "ExpectedKeyTypes":
-        return cls(types={**UNACKED_TASK_KEYS, **dict.fromkeys(queues, "list")}, garbage_counter=garbage_counter)
+        type_by_key = {**UNACKED_TASK_KEYS, **dict.fromkeys(queues, "list")}
+        return cls(type_by_key=type_by_key, garbage_counter=garbage_counter)
 
     def delete_garbage(self, client: Any) -> None:
         """Delete keys of a wrong type, and a mutex without a TTL: it would stay, and no worker would restore tasks."""
-        keys, types = list(self.types), self.types.values()
+        keys, types = list(self.type_by_key), self.type_by_key.values()
         self.count_garbage(client.eval(DELETE_GARBAGE, len(keys), *keys, *types, UNACKED_MUTEX_KEY))
 
     def count_garbage(self, count: int = 1) -> None:
@@ -113,7 +113,7 @@ class GarbageDeletingQoS(redis.QoS):
         self._retry_without_garbage(super().reject, delivery_tag, requeue)
 
     def restore_visible(self, *args: Any, **kwargs: Any) -> None:
-        # Kombu calls this every ten seconds. With garbage in place of the mutex it would silently restore nothing.
+        # Kombu calls this regularly. With garbage in place of the mutex it would silently restore nothing.
         self.channel.delete_garbage()
         self._retry_without_garbage(super().restore_visible, *args, **kwargs)
 
@@ -141,13 +141,13 @@ class GarbageDeletingChannel(redis.Channel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         base_method: Untyped = super().__init__
         base_method(*args, **kwargs)
-        # A client opens a new channel after a failure, so this also repairs the cause of the failure.
+        # A client opens a new channel after a failure. If garbage was the cause, it is deleted here.
         self.delete_garbage()
 
     @property
     def expected_key_types(self) -> ExpectedKeyTypes:
-        types: ExpectedKeyTypes = self.connection.client.transport_options[EXPECTED_KEY_TYPES_OPTION]
-        return types
+        expected: ExpectedKeyTypes = self.connection.client.transport_options[EXPECTED_KEY_TYPES_OPTION]
+        return expected
 
     def delete_garbage(self) -> None:
         with self.conn_or_acquire() as client:

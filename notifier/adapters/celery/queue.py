@@ -1,4 +1,4 @@
-"""Implementation of the Queue port on Celery: batches of slices as task messages."""
+"""Implementation of the Queue port on Celery: slices as task messages."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -49,8 +49,8 @@ class BrokerBreaker:
         self._retry_at = 0.0
         self._lock = Lock()
 
-    def require_closed(self) -> float:
-        """Return the start time of the call. Raises QueueUnavailable while the circuit is open."""
+    def begin_call(self) -> float:
+        """Return the start time of the call. Raises QueueUnavailable while the circuit is open and no trial is due."""
         with self._lock:
             now = self._now()
             if self._is_open:
@@ -128,7 +128,7 @@ class ConfirmingPublisher:
         Raises OperationalError if the broker rejects a task. Raises OSError if confirms are missing after `timeout`
         seconds.
         """
-        # RabbitMQ numbers the messages of a channel from 1. Note the numbers before publishing: the first confirms
+        # RabbitMQ numbers the messages of a channel from 1. Note the numbers before publishing: the first confirms may
         # arrive while the last tasks are sent.
         self._unconfirmed.update(range(self._published_count + 1, self._published_count + count + 1))
         self._published_count += count
@@ -160,14 +160,11 @@ class PoolQueue:
         self._lock = Lock()
 
     def send(self, slices: Sequence[Slice]) -> None:
-        """Send the slices as tasks. Raises QueueUnavailable after a second or two.
-
-        In that case the dispatcher queues the slices again from the ledger.
-        """
+        """Send the slices as tasks. After QueueUnavailable the dispatcher queues them again from the ledger."""
 
         def publish(producer: Producer) -> None:
             for slice_ in slices:
-                # The task id is the slice's name, so every log line names the slice.
+                # The task id is the slice's name, so Celery's log lines name the slice.
                 name = str(slice_)
                 queue = queue_name_for(slice_)
                 self._app.send_task(TASK_NAME, args=(name,), task_id=name, queue=queue, producer=producer, declare=[])
@@ -183,7 +180,7 @@ class PoolQueue:
 
     def _run_guarded(self, operation: Callable[[Producer], T]) -> T:
         with self._lock:
-            started_at = self._breaker.require_closed()
+            started_at = self._breaker.begin_call()
             try:
                 if self._producer is None:
                     self._producer = self._connect()

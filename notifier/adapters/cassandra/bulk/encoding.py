@@ -46,29 +46,30 @@ class RowMessage:
     rows: InboxRows
     first_index: int
     """Index in `rows` of the message's first row."""
-    encoded: Sequence[bytes]
-    """The rows of this message, each encoded."""
+    encoded_rows: Sequence[bytes]
     ttl: int
     """TTL in seconds."""
     statement: str = PUT_INBOX_ROW
 
     def __len__(self) -> int:
-        return len(self.encoded)
+        return len(self.encoded_rows)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
     def first_row(self) -> "RowMessage":
         """Return a message with the first row only."""
-        return RowMessage(rows=self.rows, first_index=self.first_index, encoded=self.encoded[:1], ttl=self.ttl)
+        return RowMessage(
+            rows=self.rows, first_index=self.first_index, encoded_rows=self.encoded_rows[:1], ttl=self.ttl
+        )
 
     @property
     def byte_count(self) -> int:
-        return sum(map(len, self.encoded))
+        return sum(map(len, self.encoded_rows))
 
     @property
-    def body(self) -> bytes:
-        return b"".join(self.encoded)
+    def joined_rows(self) -> bytes:
+        return b"".join(self.encoded_rows)
 
     @property
     def routing_key(self) -> bytes:
@@ -94,11 +95,11 @@ def divide_into_messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator
         row_bytes = len(row) + ROW_OVERHEAD_BYTES
         row_count = index - first_index
         if row_count == MAX_ROWS_PER_MESSAGE or (row_count and message_bytes + row_bytes > MAX_MESSAGE_BYTES):
-            yield RowMessage(rows=rows, first_index=first_index, encoded=encoded[first_index:index], ttl=ttl)
+            yield RowMessage(rows=rows, first_index=first_index, encoded_rows=encoded[first_index:index], ttl=ttl)
             first_index, message_bytes = index, 0
         message_bytes += row_bytes
     if encoded:
-        yield RowMessage(rows=rows, first_index=first_index, encoded=encoded[first_index:], ttl=ttl)
+        yield RowMessage(rows=rows, first_index=first_index, encoded_rows=encoded[first_index:], ttl=ttl)
 
 
 def _encode_rows(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
@@ -153,7 +154,7 @@ class PreencodedBatchProtocol(ProtocolHandler):  # type: ignore[misc]  # the dri
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
         frame: bytes = super().encode_message(msg, *args, **options)
         rows = getattr(msg, "queries", None)
-        return _splice_rows(frame, rows.body) if isinstance(rows, RowMessage) else frame
+        return _splice_rows(frame, rows.joined_rows) if isinstance(rows, RowMessage) else frame
 
 
 def driver_batch(message: RowMessage, prepared: PreparedStatement) -> BatchStatement:

@@ -30,7 +30,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.timing import Backoff
 
 # Congestion control. The congestion window is the number of bytes that may be in flight. It grows while Cassandra
-# responds quickly, shrinks by a fifth after a slow response, and halves when a node rejects a message.
+# responds quickly, and shrinks after a slow response or a rejection.
 #
 # As in TCP, the increase is additive and the decrease multiplicative. Independent writers therefore converge to equal
 # shares, and the node's queue stays short enough for an urgent tier. The window counts bytes, not messages, because
@@ -50,13 +50,14 @@ A new window doubles instead, until it shrinks for the first time.
 FULL_SHARE = 0.75
 """Share of the window above which it counts as full.
 
-Only a full window grows. While it is full, accepted messages don't wake the callers, because they could send nothing.
+Only a full window grows. While it is full, an accepted message wakes no caller, so that a caller which is woken can
+send many messages.
 """
 SLOW_RESPONSE_SECONDS = 0.1
-"""Response time above which the window shrinks. A message that took longer has waited in the node's queue."""
+"""Response time above which the window shrinks. A message that took longer has probably waited in the node's
+queue."""
 BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1))
-"""Pause after a rejection that shrank the window. It grows with each further such rejection, until a message is
-accepted."""
+"""Pause after a rejection. It grows with each further rejection, until a message is accepted."""
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class CongestionWindow:
     in_flight: int = 0
     """Bytes that are in flight."""
     consecutive_rejections: int = 0
-    """Number of rejections that shrank the window since the last accepted message."""
+    """Number of rejections since the last accepted message, without those that reported the same congestion again."""
     paused_until: float = 0.0
     shrunk_at: float = 0.0
     """Time at which the window last shrank."""
@@ -80,7 +81,7 @@ class CongestionWindow:
     def delay(self, message_bytes: int, now: float) -> float | None:
         """Return the seconds until a message of this size may be sent; None if a response must arrive first.
 
-        While nothing is in flight, a message of any size may be sent.
+        The size does not matter while nothing is in flight.
         """
         if now < self.paused_until:
             return self.paused_until - now
@@ -106,14 +107,15 @@ class CongestionWindow:
             self.paused_until = now + BACKOFF.delay(self.consecutive_rejections).total_seconds()
             self.consecutive_rejections += 1
 
-    def on_lost(self, message_bytes: int) -> None:
+    def on_failed(self, message_bytes: int) -> None:
         """Remove a message that failed for another reason than the load of the node."""
         self.in_flight -= message_bytes
 
     def _shrink(self, factor: float, sent_at: float, now: float) -> bool:
-        """Shrink the window by a factor, because of a message that was sent at `sent_at`. Return whether it shrank.
+        """Shrink the window by a factor, down to MIN_WINDOW, because of a message that was sent at `sent_at`.
 
-        A message that was sent before the window last shrank reports the same congestion again, and has no effect.
+        Do nothing and return False if the message was sent before the window last shrank. It then reports the same
+        congestion again.
         """
         if sent_at < self.shrunk_at:
             return False
@@ -169,15 +171,14 @@ class BulkWriter:
         self._uses_preencoding = False
 
     def query_id(self) -> bytes:
-        """Return the id of the prepared PUT_INBOX_ROW. Raises StoreUnavailable."""
+        """Return the id of the prepared PUT_INBOX_ROW. Raises as `Cluster.prepare` does."""
         query_id: bytes = self._cluster.prepare(PUT_INBOX_ROW).query_id
         return query_id
 
     def send(self, messages: Iterable[RowMessage]) -> None:
         """Write all messages at a quorum. Messages that a busy node rejects are sent again, more slowly.
 
-        Raises StoreUnavailable if the nodes don't respond, or have rejected messages for GIVE_UP_AFTER_SECONDS without
-        accepting any. Some rows may be written before the error, and some after it.
+        Raises as `Cluster.query` does. Some rows may be written before the error, and some after it.
         """
         call = _SendCall()
         with translate_errors("Writing rows failed"):
@@ -235,7 +236,7 @@ class BulkWriter:
         future.add_callbacks(lambda _: on_response(None), on_response)
 
     def _on_result(self, call: _SendCall, message: RowMessage, sent_at: float, error: BaseException | None) -> None:
-        """Handle the result of a message. This method runs in the driver's thread and must not block."""
+        """Handle the result of a message. The driver's thread runs this method, so it must not block."""
         now = monotonic()
         with self._result_arrived:
             call.in_flight -= 1
@@ -244,7 +245,7 @@ class BulkWriter:
                 self._window.on_accepted(message.byte_count, sent_at, now)
                 call.rejected_since = None
                 if call.in_flight and self._window.is_full:
-                    return  # without waking the callers: none could send more
+                    return  # wakes no caller: see FULL_SHARE
             elif _is_busy(error):
                 self._window.on_rejected(message.byte_count, sent_at, now)
                 call.rejected.append(message)
@@ -252,7 +253,7 @@ class BulkWriter:
                 if now - call.rejected_since > self._gives_up_after:
                     call.error = call.error or error
             else:
-                self._window.on_lost(message.byte_count)
+                self._window.on_failed(message.byte_count)
                 call.error = call.error or error
             self._result_arrived.notify_all()
 
@@ -279,6 +280,6 @@ class BulkWriter:
 
 
 def _is_busy(error: BaseException) -> bool:
-    """Return whether the error means a busy node. A NoHostAvailable contains one error for each node."""
+    """Return whether the error means a busy node. A NoHostAvailable has an error for each node that was tried."""
     errors = list(error.errors.values()) if isinstance(error, NoHostAvailable) else [error]
     return bool(errors) and all(isinstance(cause, _BUSY_ERRORS) for cause in errors)

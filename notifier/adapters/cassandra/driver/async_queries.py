@@ -1,4 +1,4 @@
-"""Runs queries for coroutines, with a deadline. No thread waits for a response."""
+"""Runs queries for coroutines, with a deadline. No thread waits for the results."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -66,8 +66,8 @@ class ConcurrentQueries:
         except Exception as error:  # passed on to the waiting coroutine, because this may be the driver's thread
             self._fail(error)
             return
-        # Store the future before adding the callbacks. If the result is already there, `add_callbacks` calls `_on_page`
-        # in this thread, which looks for the future.
+        # Store the future before adding the callbacks. If the result is already there, `add_callbacks` calls one
+        # of them in this thread, which looks for the future.
         self._in_flight[number] = future
         future.add_callbacks(self._on_page, self._on_error, (number,), errback_args=(number,))
 
@@ -115,7 +115,7 @@ class ConcurrentQueries:
 
 
 DEADLINE = timedelta(seconds=2)
-"""Default deadline of a call: the longest time that a user waits for an inbox."""
+"""Default deadline of a call."""
 MAX_IN_FLIGHT = 2_000
 """Queries in flight, of all calls, at which further calls fail at once. They would miss the deadline anyway."""
 MAX_IN_FLIGHT_PER_CALL = 50
@@ -133,7 +133,7 @@ class AsyncQueries:
     async def __call__(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Run one statement and return all its rows.
 
-        Raises StoreUnavailable, also at the deadline: a write may have taken effect, or may still do so.
+        After StoreUnavailable, also at the deadline, a write may have taken effect, or may still do so.
         """
         [rows] = await self.query_all([(statement, tuple(values))])
         return rows
@@ -145,7 +145,7 @@ class AsyncQueries:
     async def query_all(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
         """Run queries concurrently, at most MAX_IN_FLIGHT_PER_CALL at a time. Return the results in their order.
 
-        One deadline covers all queries. A query that is not sent by then is never sent. Raises StoreUnavailable.
+        One deadline covers all queries. A query that is not sent by then is never sent.
         """
         in_flight = min(len(queries), MAX_IN_FLIGHT_PER_CALL)
         return await self._limit.run(in_flight, self._run, queries)

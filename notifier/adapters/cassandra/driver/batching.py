@@ -16,21 +16,21 @@ Row = tuple[object, ...]
 T = TypeVar("T")
 
 
-def batched_rows(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
-    """Join rows of one table into an unlogged batch.
+def batched_rows(write: str, rows: Sequence[Row]) -> tuple[str, Row]:
+    """Join rows into an unlogged batch. `write` is the statement that writes one of them.
 
     A batch of several partitions is not atomic. After an error some rows may be written, and the caller must write all
     of them again.
     """
-    return batched_inserts([(insert, row) for row in rows])
+    return batched_writes([(write, row) for row in rows])
 
 
-def batched_inserts(inserts: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
+def batched_writes(writes: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
     """Do what `batched_rows` does, for rows of several tables."""
-    if len(inserts) == 1:
-        return inserts[0]
-    statements = "".join(f"{insert}; " for insert, _ in inserts)
-    return f"BEGIN UNLOGGED BATCH {statements}APPLY BATCH", tuple(value for _, row in inserts for value in row)
+    if len(writes) == 1:
+        return writes[0]
+    statements = "".join(f"{write}; " for write, _ in writes)
+    return f"BEGIN UNLOGGED BATCH {statements}APPLY BATCH", tuple(value for _, row in writes for value in row)
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -62,8 +62,8 @@ def put_in_both_tables(cluster: Cluster, inserts: tuple[str, str], rows: Iterabl
     """Write each pair of rows: the first row to the subject table, the second to the block table.
 
     The first two columns of a subject row are its partition key. The write is idempotent: after an interruption the
-    caller writes all rows again. The subject table is written first. Push suppression reads it, and so sees a new
-    follow or mute no later than the inbox does.
+    caller must write all rows again. The subject table is written first: push suppression must see a new follow no
+    later than the inbox does.
     """
     insert_by_subject, insert_by_block = inserts
     for chunk in batches(rows, BUFFERED_ROWS):

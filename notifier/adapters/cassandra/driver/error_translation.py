@@ -1,4 +1,4 @@
-"""Translates driver errors: outages become StoreUnavailable, and wrong settings become UnusableEnvironment."""
+"""Translates driver errors to StoreUnavailable, or to UnusableEnvironment for wrong credentials or certificates."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def translate_errors(action: str) -> Iterator[None]:
         raise StoreUnavailable(f"{action}: {type(error).__name__}.") from error
 
 
-# Some connection errors are transient, and others need a changed setting.
+# Some connection errors are transient. Others last until an operator acts.
 
 _CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authentication")
 """Phrases in the error of a node that rejects our user, and in the driver's own error if we have no credentials.
@@ -40,7 +40,7 @@ _CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authenticatio
 A node that can't read its user table at the moment sends another text. That error is transient.
 """
 _CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
-"""Phrase in the error of a connection whose certificate our side rejects: wrong issuer, wrong address or expired."""
+"""Phrase in the error of a connection whose certificate our side rejects."""
 
 
 def classify_connection_error(error: NoHostAvailable) -> NotifierError:

@@ -1,4 +1,4 @@
-"""One Cassandra session per process, with explicit driver settings and translated errors."""
+"""Sessions of the Cassandra driver, with explicit settings and translated errors."""
 
 import os
 import re
@@ -29,8 +29,8 @@ from cassandra.query import BatchStatement, PreparedStatement, Statement, named_
 from notifier.adapters.cassandra.driver.error_translation import classify_connection_error, translate_errors
 from notifier.domain.errors import BadSetting, StoreUnavailable, UnusableEnvironment
 
-# Retry policy: retry failed reads on the next host, and never retry a write, which may have taken effect although its
-# response was lost. A request that times out, at a node or in this process, is not retried either.
+# Retry policy: retry some failed reads on the next host, and never retry a write, which may have taken effect although
+# its response was lost. A request that times out, at a node or in this process, is not retried either.
 
 MAX_READ_RETRIES = 2
 """Maximum retries of a read, each on another node."""
@@ -39,7 +39,7 @@ _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 
 
 class NextHostRetryPolicy(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
-    """Retries a failed read on the next host, one host at a time.
+    """Retries prepared reads on the next host, one host at a time.
 
     Another node may answer if the connection to the first one breaks, or if the first one sees too few live replicas.
 
@@ -118,7 +118,7 @@ def _row_class(columns: tuple[str, ...]) -> Any:
 PROTOCOL_VERSION = vendor.ProtocolVersion.V4
 """Version of the native protocol. Without a fixed version the driver tries versions until a node accepts one.
 
-Version 5 would add checksums to those of TCP and TLS, and costs the node 10% more per row.
+Version 5 would add checksums to those of TCP and TLS, and would cost the node 10% more per row.
 """
 PLAIN = EXEC_PROFILE_DEFAULT
 """Profile for reads and writes at LOCAL_QUORUM."""
@@ -127,7 +127,7 @@ SERIAL = "serial"
 RESPONSE_TIMEOUT = timedelta(seconds=5)
 """Default timeout of a request, of a connection attempt, and of the driver's own queries."""
 SCHEMA_CHANGE_TIMEOUT = timedelta(seconds=30)
-"""Timeout of a schema change, which waits until all nodes have the new schema."""
+"""Timeout of a schema change, which takes longer than a query."""
 RECONNECT_INTERVAL = 1.0
 """Seconds between reconnection attempts.
 
@@ -135,8 +135,8 @@ The interval is constant. The driver's own backoff grows to ten minutes. A node 
 unused for ten minutes after its return.
 """
 HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
-"""Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds. The driver's defaults take a
-minute."""
+"""Heartbeat interval and timeout in seconds. A hung node is dropped after about five seconds. The driver's defaults
+take a minute."""
 MAX_IN_FLIGHT_PER_CALL = 128
 """Maximum queries in flight per call. More would only wait in the node's queue."""
 _KEYSPACE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -145,7 +145,7 @@ _SINGLE_REPLICA = {"class": "SimpleStrategy", "replication_factor": "1"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassandraAccess:
-    """Address and credentials of the cluster, and the name of our keyspace."""
+    """Access to the cluster and to our keyspace."""
 
     hosts: Sequence[str]
     port: int = 9042
@@ -213,13 +213,13 @@ class Cluster:
             session.cluster.shutdown()
 
     def change_schema(self, statement: str) -> None:
-        """Change the schema on all nodes. Raises StoreUnavailable: the change may have taken effect or not."""
+        """Change the schema on all nodes. After StoreUnavailable the change may have taken effect or not."""
         _change_schema(self.session(), statement)
 
     def execute(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
         """Run a statement without preparing it, for rare statements.
 
-        Raises StoreUnavailable: the statement may have taken effect or not.
+        Raises as `session` does. After StoreUnavailable the statement may have taken effect or not.
         """
         session = self.session()
         with translate_errors("A statement failed"):
@@ -236,9 +236,9 @@ class Cluster:
         return self._prepared.get(statement)
 
     def prepare(self, statement: str) -> PreparedStatement:
-        """Prepare the statement once per process. The driver prepares it again on nodes that have forgotten it.
+        """Return the prepared statement; prepare it on first use. The driver repeats that on nodes that forgot it.
 
-        Raises StoreUnavailable, and what `require_schema` raises.
+        Raises as `session` does, what `require_schema` raises, and InvalidRequest for a wrong statement.
         """
         session = self.session()
         if (prepared := self._prepared.get(statement)) is None:
@@ -252,14 +252,14 @@ class Cluster:
         return prepared
 
     def query(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
-        """Return all rows of all pages. Raises StoreUnavailable: a write may have taken effect or not."""
+        """Return all rows. Raises as `prepare` does. After StoreUnavailable a write may have taken effect or not."""
         with translate_errors("A statement failed"):
             return list(self.session().execute(self.prepare(statement), tuple(values), execution_profile=profile))
 
     def query_lazily(self, statement: str, values: Sequence[object] = (), *, rows_per_page: int) -> Iterator[Any]:
         """Yield row by row and fetch page by page. Memory use does not depend on the number of rows.
 
-        Raises StoreUnavailable, also between two rows.
+        Raises as `prepare` does, also between two rows.
         """
         with translate_errors("A statement failed"):
             bound = self.prepare(statement).bind(tuple(values))
@@ -297,16 +297,15 @@ class Cluster:
     def compare_and_set(self, statement: str, values: Sequence[object]) -> bool:
         """Run a conditional write, and return whether it was applied.
 
-        Raises StoreUnavailable if the response is lost: the write was applied, will be applied, or never will be. A
-        read at SERIAL shows whether it has been applied by then.
+        After StoreUnavailable the write was applied, will be applied, or never will be. A read at SERIAL shows whether
+        it has been applied by then.
         """
         return bool(self.query(statement, values)[0].applied)
 
     def compare_and_set_each(self, statements: Iterable[tuple[str, Sequence[object]]]) -> list[bool | None]:
         """Run conditional writes concurrently.
 
-        Return for each write whether it was applied, or None if its response was lost. Raises StoreUnavailable if a
-        statement can't be prepared.
+        Return for each write whether it was applied, or None if that is unknown. Raises as `prepare` does.
         """
         return self._run_conditional_writes(
             self.prepare(statement).bind(tuple(values)) for statement, values in statements

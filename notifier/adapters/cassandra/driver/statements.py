@@ -1,4 +1,4 @@
-"""Loads long statements from files, and prepares all statements when a role starts.
+"""Loads long statements from files, and prepares statements when a role starts.
 
 Without the preparation the first read of an inbox took 3 s on three cold nodes.
 """
@@ -46,8 +46,8 @@ def statements() -> Sequence[str]:
 def prepare_statements(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
     """Prepare all statements, until the timeout in seconds. Raises StoreUnavailable or UnusableEnvironment.
 
-    A statement that is left at the timeout is prepared on first use. So is one that a node rejects because the node
-    does not have the newest schema yet.
+    A statement that is left at the timeout is prepared on first use. So is one that a node rejects: the node may not
+    have the newest schema yet.
     """
     deadline = monotonic() + timeout
     for statement in statements():

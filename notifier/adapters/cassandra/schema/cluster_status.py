@@ -44,7 +44,7 @@ class CassandraStatus:
 
 
 def cassandra_status(access: CassandraAccess) -> CassandraStatus:
-    """Query all nodes. Raises StoreUnavailable, and UnusableEnvironment if the nodes reject our credentials."""
+    """Query all nodes. Raises as `Cluster.session` does."""
     cluster = Cluster(replace(access, keyspace="system", response_timeout=QUERY_TIMEOUT))
     try:
         hosts = cluster.session().cluster.metadata.all_hosts()

@@ -96,7 +96,7 @@ class MigrationLock:
     term: timedelta
 
     def renew(self) -> None:
-        """Renew the lock for another term. Raises StoreUnavailable if this runner has lost it."""
+        """Renew the lock for another term. Raises StoreUnavailable, also if this runner has lost it."""
         self._write(_RENEW_LOCK)
 
     def begin(self, phase: str, number: int, name: str, checksum: str) -> None:
@@ -237,7 +237,7 @@ class CassandraMigration:
 
     @classmethod
     def read(cls, phase: Phase, path: Path) -> Self:
-        """Read a file named `0001_what_it_brings.cql`."""
+        """Read a file. Its name begins with the number, as in `0001_notifier_tables.cql`."""
         return cls(phase=phase, number=int(path.name.partition("_")[0]), name=path.stem, script=path.read_text())
 
     @property

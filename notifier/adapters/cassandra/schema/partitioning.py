@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 SHARDS_PER_GROUP = 8
 """Shards in a shard group: their member sets share a partition, and so do their audience snapshots.
 
-A slice reads its shards with few queries. A response with five dense sets for each shard has 640 KB.
+A slice reads its shards with few queries. A response with ten dense sets for each shard has 1.3 MB.
 """
 
 

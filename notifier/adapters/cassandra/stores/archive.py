@@ -7,7 +7,7 @@ from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.audience_snapshots import chosen_snapshot_names, read_snapshots
-from notifier.adapters.cassandra.stores.inbox_rows import row_of
+from notifier.adapters.cassandra.stores.inbox_rows import inbox_row_of
 from notifier.codec import unpack
 from notifier.codec.messagepack import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
@@ -97,4 +97,4 @@ def _ranges(plan: Plan) -> Iterator[int]:
 
 
 def _stored_row(row: Any) -> StoredRow:
-    return StoredRow(member_range=row.member_range, row=row_of(row))
+    return StoredRow(member_range=row.member_range, row=inbox_row_of(row))

@@ -27,7 +27,7 @@ from notifier.ports.coordination import Clock
 SHARDS_PER_CHOICE_PARTITION = 64
 """Shards whose chosen names share a partition and a Paxos round: as many as a worker snapshots at a time.
 
-The number of the choice partition is stored as the run of shards.
+The number of the choice partition is stored as `shard_run`.
 """
 
 _PUT_SNAPSHOT = load_statement("put_audience_snapshot")

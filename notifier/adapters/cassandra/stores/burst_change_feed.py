@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from notifier.adapters.cassandra.driver.async_queries import AsyncQueries
-from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_inserts, batches
+from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_writes, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.inbox_timeline import bursts_of
@@ -79,7 +79,7 @@ def put_change_entries(
     for _ in range(MAX_ATTEMPTS):
         began = clock.now()
         rows = [*((_PUT_CHANGE, entry.row(to_ms(began))) for entry in entries), *extra_rows]
-        cluster.query_all(batched_inserts(batch) for batch in batches(rows, MAX_ROWS_PER_BATCH))
+        cluster.query_all(batched_writes(batch) for batch in batches(rows, MAX_ROWS_PER_BATCH))
         if _is_in_time(began, clock.now()):
             return
         extra_rows = []  # they are written; only the time in the entries is too old

@@ -9,7 +9,8 @@ A burst is in three tables:
 If a burst gets a new opening, its former row in `bursts_by_hour` stays. A reader of that table also reads the burst. It
 skips a row whose burst is missing or has another opening.
 
-A mention is in `mentions`, in the bucket of its event's id, and in `mention_ids`.
+A mention is in `mentions`, in the bucket of its event's id. Rows in `mention_ids` and `mentions_by_retraction_key`
+point to it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,11 +33,11 @@ from notifier.adapters.cassandra.schema.partitioning import (
 )
 from notifier.adapters.cassandra.stores.burst_change_feed import BurstChangeEntry, put_change_entries
 from notifier.adapters.cassandra.stores.retractions import (
-    BLANK_MENTION,
     CHANGE_MENTION,
+    ERASE_MENTION_TEXT,
     PUT_LOOKUP_KEY,
-    blanked_rows,
     changed_rows,
+    erased_rows,
     expiry_of,
     lookup_key_rows,
 )
@@ -109,15 +110,15 @@ class CassandraBursts:
         by_bucket = groupby(
             sorted((_mention_row(s, ttl) for s, ttl in unexpired_mentions), key=_PARTITION_KEY), _PARTITION_KEY
         )
-        mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, MAX_ROWS_PER_BATCH)]
-        key_rows = batches(
+        mention_batches = [batch for _, rows in by_bucket for batch in batches(rows, MAX_ROWS_PER_BATCH)]
+        lookup_key_batches = batches(
             (row for s, ttl in unexpired_mentions for row in lookup_key_rows(s, ttl)), MAX_ROWS_PER_BATCH
         )
-        writes = [(_PUT_MENTION, mention_rows), (PUT_LOOKUP_KEY, key_rows)]
+        writes = [(_PUT_MENTION, mention_batches), (PUT_LOOKUP_KEY, lookup_key_batches)]
         self._cluster.query_all(
             [
                 *self._run_and_hour_inserts(unlisted),
-                *(batched_rows(put, batch) for put, rows in writes for batch in rows),
+                *(batched_rows(put, batch) for put, row_batches in writes for batch in row_batches),
             ]
         )
         self._remember_openings(burst for burst, _ in unlisted)
@@ -125,7 +126,7 @@ class CassandraBursts:
         ids = ((_PUT_MENTION_ID, _mention_id_row(sequenced, ttl)) for sequenced, ttl in unexpired_mentions)
         put_change_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in unexpired], ids)
         self._cluster.query_each(CHANGE_MENTION, changed_rows(changed, bursts, now))
-        self._cluster.query_each(BLANK_MENTION, blanked_rows(changed, bursts, now))
+        self._cluster.query_each(ERASE_MENTION_TEXT, erased_rows(changed, bursts, now))
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         results = self._cluster.query_each(

@@ -92,7 +92,7 @@ class CassandraDeferredBursts:
         return len({(subject, seq) for subject, seq in rows})
 
     def _scan(self, now: int, limit: int) -> None:
-        """Read the due bursts into `_due`, about `limit` of them at most."""
+        """Read due bursts into `_due`. `limit` is the row limit of each query."""
         last = self._last_full_scan_at
         is_full_scan = last is None or not last <= now < last + FULL_SCAN_INTERVAL_MS
         start = min(self._scan_start, now - MAX_DEFERRAL_MS) if is_full_scan else self._scan_start

@@ -1,7 +1,7 @@
 """Stores devices: the ownership rows of each device, and the devices of each member.
 
-If two members register a device concurrently, each writer stores an ownership row and then reads both. The writer that
-reads last sees both rows, and removes the device from the member that loses it.
+If two members register a device concurrently, each writer stores an ownership row and then reads all rows of the
+device. The writer that reads last sees both rows, and removes the device from the member that loses it.
 """
 
 from collections import defaultdict
@@ -75,7 +75,7 @@ class CassandraDevices:
         ownerships = self._read_ownerships({update.id for update in updates})
         current = {id: max(rows, key=_rank) for id, rows in ownerships.items() if rows}
         # First delete the device rows of the members that lose a device. Then write the device rows of the owners.
-        self._cluster.query_all([(_DELETE_DEVICE, key) for key in _lost_device_keys(updates, ownerships, current)])
+        self._cluster.query_each(_DELETE_DEVICE, _device_deletions(updates, ownerships, current))
         self._cluster.query_all(
             [
                 (_PUT_DEVICE, self._device_row(update))
@@ -85,7 +85,7 @@ class CassandraDevices:
         )
         # Delete the ownership rows of the members that lose a device. While such a row exists, each later update of the
         # device deletes the member's device row again.
-        self._cluster.query_all([(_DELETE_OWNERSHIP, key) for key in _lost_ownership_keys(ownerships, current)])
+        self._cluster.query_each(_DELETE_OWNERSHIP, _ownership_deletions(ownerships, current))
 
     def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         return {id: max(rows, key=_rank) for id, rows in self._read_ownerships(ids).items() if rows}
@@ -130,12 +130,12 @@ class CassandraDevices:
         return *key, pack_registration(device), _write_timestamp(device), self._ttl(device)
 
 
-def _lost_device_keys(
+def _device_deletions(
     updates: Iterable[DeviceUpdate],
     ownerships: Mapping[DeviceId, Collection[DeviceOwnership]],
     current: Mapping[DeviceId, DeviceOwnership],
 ) -> Iterator[Row]:
-    """Yield the parameters of _DELETE_DEVICE for each member with an update of a device that it doesn't own now."""
+    """Yield the parameters of _DELETE_DEVICE for the members that registered or removed a device and don't own it."""
     platforms = {(update.id, update.member): update.platform for update in updates}
     platforms |= {(id, ownership.member): ownership.platform for id, rows in ownerships.items() for ownership in rows}
     for (id, member), platform in platforms.items():
@@ -144,7 +144,7 @@ def _lost_device_keys(
             yield _deletion_timestamp(owner, member), block_of(member), str(platform), member, id
 
 
-def _lost_ownership_keys(
+def _ownership_deletions(
     ownerships: Mapping[DeviceId, Collection[DeviceOwnership]], current: Mapping[DeviceId, DeviceOwnership]
 ) -> Iterator[Row]:
     """Yield the parameters of _DELETE_OWNERSHIP for each row that is not the current one of its device."""

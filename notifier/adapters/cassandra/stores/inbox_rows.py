@@ -95,8 +95,8 @@ class InboxRowReader:
     async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
         """Return the rows of these inbox windows, which are ordered newest first.
 
-        The first window nearly always has enough rows. If it doesn't, find out which of the other windows have rows.
-        Read these in groups of growing size, the windows of a group concurrently.
+        If the first window doesn't have enough rows, find out which of the other windows have rows. Read these in
+        groups of growing size, the windows of a group concurrently.
         """
         rows = await self._read_windows(row_query, windows[:1])
         if len(rows) < row_query.limit and len(windows) > 1:
@@ -158,7 +158,7 @@ class InboxRowReader:
         # Send all queries in one call, because the queries in flight are limited per call. A member who follows
         # thousands of subjects must not use up the limit of all calls.
         results = await self.async_queries.query_each(statement, [(*partition, *query) for query in queries])
-        return [[row_of(row) for row in rows] for rows in results]
+        return [[inbox_row_of(row) for row in rows] for rows in results]
 
 
 @dataclass(slots=True)
@@ -198,7 +198,7 @@ def _position(row: InboxRow) -> InboxPosition:
     return InboxPosition(row.opened_at, row.burst)
 
 
-def row_of(row: Any) -> InboxRow:
+def inbox_row_of(row: Any) -> InboxRow:
     return InboxRow(
         burst=BurstKey(Subject.parse(row.subject), row.seq),
         opened_at=from_ms(row.opened_at),

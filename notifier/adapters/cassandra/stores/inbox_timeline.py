@@ -33,7 +33,7 @@ _SELECT_BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq
 class CassandraTimeline:
     def __init__(self, async_queries: AsyncQueries, clock: Clock) -> None:
         self._async_queries = async_queries
-        self._inboxes = InboxRowReader(async_queries=async_queries)
+        self._row_reader = InboxRowReader(async_queries=async_queries)
         self._clock = clock
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
@@ -66,7 +66,7 @@ class CassandraTimeline:
             newest_window = min(newest_window, window_of(after.opened_at))
         subject_names = [*dict.fromkeys(map(str, subjects))]
         row_query = InboxRowQuery(member=member, subjects=subject_names, position=after, limit=limit)
-        return await self._inboxes.rows(row_query, range(newest_window, oldest_window - 1, -1))
+        return await self._row_reader.rows(row_query, range(newest_window, oldest_window - 1, -1))
 
 
 async def bursts_of(async_queries: AsyncQueries, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:

@@ -57,8 +57,8 @@ class LedgerRows:
         # its own, and False would be wrong for a write that succeeded.
         #
         # The error loses nothing. If a slice was recorded as queued but was not queued, it is queued again after its
-        # timeout. If it was recorded as done, a worker that gets it again writes the same inbox rows, and finds the
-        # entry recorded.
+        # timeout. If it was recorded as done, a worker that gets it again repeats idempotent work, and finds the entry
+        # recorded.
         first_index: dict[RowKey, int] = {}
         for index, entry in enumerate(entries):
             first_index.setdefault(_row_key(entry), index)
@@ -69,7 +69,7 @@ class LedgerRows:
             if was_written:
                 recorded.update(group)
             else:
-                # No row of the group was written, because at least one existed: write them one by one.
+                # No row of the group was written, because the condition of one was not met: write them one by one.
                 remaining.extend(group)
         recorded.update(index for index in sorted(remaining) if self._record_one(entries[index]))
         return [index in recorded for index in range(len(entries))]
@@ -150,13 +150,13 @@ class CassandraLedger:
         self.unfinished_burst_list = UnfinishedBursts(cluster, clock)
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
-        # List a burst as open before its plan is stored. In the other order a crash could leave a plan that no
+        # List a burst as unfinished before its plan is stored. In the other order a crash could leave a plan that no
         # dispatcher finds. After a crash another process publishes the head, and calls this method again: a head is
         # marked as published only after its plans.
         #
-        # A burst with a plan was listed before, and must not be listed again, because it may have been closed since. If
-        # two processes find no plan at the same time, both list the burst. At worst the burst is closed before the
-        # second process lists it. The dispatcher then closes it again.
+        # A burst with a plan was listed before, and must not be listed again, because it may be finished by now. If two
+        # processes find no plan at the same time, both list the burst. At worst the second lists a finished burst. The
+        # dispatcher then removes it from the list again.
         now = self._clock.now()
         stored = self._read_plans([plan.burst for plan in plans])
         new_plans = [p for p in plans if p.burst not in stored and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]

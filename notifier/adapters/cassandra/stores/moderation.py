@@ -33,11 +33,13 @@ from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
 _PUT_MENTION = load_statement("put_held_mention")
-PUT_EVENT = "INSERT INTO held_mentions (bucket, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+PUT_HELD_EVENT = "INSERT INTO held_mentions (bucket, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 _DECIDE_MENTION = load_statement("decide_held_mention")
-SELECT_BUCKET = "SELECT id, source, author, accounts, since, event, decision FROM held_mentions WHERE bucket = ?"
-_SELECT_BY_IDS = f"{SELECT_BUCKET} AND id IN ?"
-_SELECT_BY_EVENT = f"{SELECT_BUCKET} AND id = ? AND source = ?"
+SELECT_HELD_MENTIONS_OF_BUCKET = (
+    "SELECT id, source, author, accounts, since, event, decision FROM held_mentions WHERE bucket = ?"
+)
+_SELECT_BY_IDS = f"{SELECT_HELD_MENTIONS_OF_BUCKET} AND id IN ?"
+_SELECT_BY_EVENT = f"{SELECT_HELD_MENTIONS_OF_BUCKET} AND id = ? AND source = ?"
 _SELECT_STATES = "SELECT since, decision FROM held_mentions WHERE bucket = ?"
 
 _ONE_MICROSECOND = timedelta(microseconds=1)
@@ -54,14 +56,16 @@ class CassandraHeldMentions:
         unexpired = [held for held in held_mentions if held.since + HELD_MENTION_KEPT_FOR > now]
         # Write the event first. A crash before the second write leaves an event without a held mention. The router then
         # holds the mention again.
-        self._cluster.query_each(PUT_EVENT, [_event_row(held, now) for held in unexpired])
+        self._cluster.query_each(PUT_HELD_EVENT, [_event_row(held, now) for held in unexpired])
         self._cluster.query_each(_PUT_MENTION, [_mention_row(held, now) for held in unexpired])
 
     def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
         for bucket in range(BUCKETS):  # one bucket in memory at a time
             yield from (
-                held for held in held_mentions_of(self._cluster.query(SELECT_BUCKET, (bucket,))) if held.is_waiting(now)
+                held
+                for held in held_mentions_of(self._cluster.query(SELECT_HELD_MENTIONS_OF_BUCKET, (bucket,)))
+                if held.is_waiting(now)
             )
 
     def count(self) -> int:

@@ -15,7 +15,11 @@ from notifier.adapters.cassandra.schema.partitioning import (
     seconds_until,
 )
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
-from notifier.adapters.cassandra.stores.moderation import PUT_EVENT, SELECT_BUCKET, held_mentions_of
+from notifier.adapters.cassandra.stores.moderation import (
+    PUT_HELD_EVENT,
+    SELECT_HELD_MENTIONS_OF_BUCKET,
+    held_mentions_of,
+)
 from notifier.codec import pack, unpack
 from notifier.codec.messagepack import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -34,7 +38,7 @@ PUT_LOOKUP_KEY = """
     USING TTL ?
 """
 CHANGE_MENTION = load_statement("change_mention")
-BLANK_MENTION = load_statement("erase_mention_text")
+ERASE_MENTION_TEXT = load_statement("erase_mention_text")
 # The write timestamp is the rank of the retraction: the highest rank wins.
 _PUT_RETRACTION = "INSERT INTO retractions (retraction_key, blob) VALUES (?, ?) USING TIMESTAMP ? AND TTL ?"
 _SELECT_RETRACTIONS = "SELECT retraction_key, blob FROM retractions WHERE retraction_key IN ?"
@@ -118,8 +122,8 @@ def changed_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], n
     return [_change_parameters(sequenced, by_key[_burst_key(sequenced)].version, ttl) for sequenced, ttl in unexpired]
 
 
-def blanked_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
-    """Return the parameters of BLANK_MENTION for the retracted mentions. No later write restores a blanked mention."""
+def erased_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+    """Return the parameters of ERASE_MENTION_TEXT for the retracted mentions. No later write restores the text."""
     retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
     return [(ERASURE_WRITE_TIMESTAMP, *row[1:]) for row in changed_rows(retracted, bursts, now)]
 
@@ -166,12 +170,12 @@ class CassandraErasureTargets:
 
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         for bucket in range(BUCKETS):  # one bucket in memory at a time
-            mentions = held_mentions_of(self._cluster.query(SELECT_BUCKET, (bucket,)))
+            mentions = held_mentions_of(self._cluster.query(SELECT_HELD_MENTIONS_OF_BUCKET, (bucket,)))
             yield from (held for held in mentions if held.author in authors and held.event and held.event.text)
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        self._cluster.query_each(PUT_EVENT, [_blank_event_row(held, now) for held in held_mentions if held.event])
+        self._cluster.query_each(PUT_HELD_EVENT, [_erased_event_row(held, now) for held in held_mentions if held.event])
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         rows = self._cluster.query_lazily(_SELECT_LETTERS, rows_per_page=LETTERS_PER_PAGE)
@@ -187,7 +191,7 @@ class CassandraErasureTargets:
             raise StoreUnavailable("Unknown whether some dead letters were erased.")
 
 
-def _blank_event_row(held: HeldMention, now: datetime) -> Row:
+def _erased_event_row(held: HeldMention, now: datetime) -> Row:
     ttl = max(1, seconds_until(held.since + MAX_DECISION_WAIT, now))
     return (
         bucket_of_event(held.id),

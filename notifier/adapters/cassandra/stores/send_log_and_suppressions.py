@@ -32,8 +32,8 @@ from notifier.ports.push import PushSuppression
 SHARDS_PER_LOG_PARTITION = 64
 """Shards whose batches of a provider and tier share a partition of the send log, and a Paxos round.
 
-A worker sends to that many shards at a time. Mostly no other worker sends to these shards, so Paxos rounds don't
-contend. The number of the log partition is stored as the run of shards.
+Mostly a single worker sends to these shards, so Paxos rounds seldom contend. The number of the log partition is stored
+as `shard_run`.
 """
 MAX_ROUND_BYTES = 16_384
 """Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A larger batch
@@ -175,7 +175,7 @@ def _key(log_key: SendLogKey, batch: SendBatch) -> LogRowKey:
     )
 
 
-# Push suppression: several queries for each shard. All of them run concurrently.
+# Push suppression: several queries for each shard.
 
 _SELECT_MARKED = "SELECT member FROM marks_by_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SELECT_SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
@@ -240,7 +240,7 @@ class CassandraPushSuppressions:
             (Member(row.member) for row in (*mark_rows, *seen_rows, *deleted_rows)),
             (_member(row) for row in member_preference_rows if _suppresses_alert(row, burst)),
             # A user block between the member and the opener counts while it is in force. A user block between the
-            # member and the subject's account also counts if it was in force at the opening.
+            # member and the subject's account counts unless it ended before the opening.
             (Member(row.member) for row in opener_block_rows if row.until == to_ms(NEVER)),
             (Member(row.member) for row in account_block_rows if row.until > opened_at),
             (_member(row) for row in chain(new_follow_rows, *unfollow_rows) if row.slot != WHOLE_BLOCK_SLOT),
@@ -261,9 +261,9 @@ class CassandraPushSuppressions:
         return [list(chain.from_iterable(islice(results, len(parameters)))) for _, parameters in queries]
 
     def _new_followers_by_block_row(self, subject: str, opened_at: int, block_rows: Iterable[Any]) -> Iterator[Member]:
-        """Return the members of these rows of whole member blocks, whose follows began after the opening.
+        """Yield the members of these rows of whole member blocks, whose follows began after the opening.
 
-        Leave out a member whose own row, which overrides the row of the block, has an earlier follow.
+        Skip a member whose own row, which overrides the row of the block, has an earlier follow.
         """
         members_by_block = {row.block: set(_members_of_block_row(row)) for row in block_rows}
         queries = [(subject, block // SHARD_BLOCKS, block) for block in members_by_block]

@@ -206,7 +206,7 @@ class CassandraDirectory:
         # again.
         for query, values in ((SELECT_RANGE_OF_ID, (ids.prefix, ids.last)), (_SELECT_RANGE_OF_MEMBER, (ids.end - 1,))):
             if rows := self._cluster.query(query, values):
-                ids.require_disjoint(id_range(rows))
+                ids.require_disjoint(id_range_of(rows))
         self._numbers.raise_to(ids.end)
         self._cluster.query(_PUT_MEMBER_RANGE, (ids.first_member, ids.count, ids.prefix, ids.first))
         self._cluster.query(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.first_member))
@@ -218,11 +218,11 @@ class CassandraDirectory:
         return range_ if range_ and range_.member_of(parts[1]) is not None else None
 
     def _ranges_of_ids(self, id_parts: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
-        return [id_range(rows) if rows else None for rows in self._cluster.query_each(SELECT_RANGE_OF_ID, id_parts)]
+        return [id_range_of(rows) if rows else None for rows in self._cluster.query_each(SELECT_RANGE_OF_ID, id_parts)]
 
     def _ranges_of_members(self, members: Sequence[Member]) -> Sequence[IdRange | None]:
         results = self._cluster.query_each(_SELECT_RANGE_OF_MEMBER, [(member,) for member in members])
-        return [id_range(rows) if rows else None for rows in results]
+        return [id_range_of(rows) if rows else None for rows in results]
 
     def _single_accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, DirectoryEntry]:
         queries = [(bucket, list(bucket_users)) for bucket, bucket_users in _by_bucket(users)]
@@ -271,7 +271,7 @@ def account_of(row: Any) -> DirectoryEntry:
     return unpack(DirectoryEntry, row.account)
 
 
-def id_range(rows: list[Any]) -> IdRange:
+def id_range_of(rows: list[Any]) -> IdRange:
     [row] = rows
     return IdRange(prefix=row.prefix, first=row.first_id, count=row.count, first_member=Member(row.member))
 

@@ -24,7 +24,7 @@ from notifier.adapters.cassandra.stores.user_directory import (
     SELECT_CURRENT_FLAGS,
     SELECT_RANGE_OF_ID,
     account_of,
-    id_range,
+    id_range_of,
 )
 from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
@@ -158,8 +158,8 @@ class CassandraPeople:
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         # Write the table by burst first: once the inbox shows a burst as marked, no alert of it may be sent. After an
-        # interruption between the two tables no alert is sent, but the inbox doesn't show the mark. The client got no
-        # response, and repeats the request.
+        # interruption between the two tables no alert is sent, but the inbox doesn't show the mark. The request
+        # has failed, and the client repeats it.
         ttls = await self._mark_ttls(dict.fromkeys(bursts))
         timestamps = await self._mark_timestamps(member, list(ttls))
         rows_by_burst = [(*_key_by_burst(burst, member), str(mark), timestamps[burst]) for burst in ttls]
@@ -185,7 +185,7 @@ class CassandraPeople:
         rows = await self._async_queries(SELECT_RANGE_OF_ID, parts)
         if not rows:
             return None
-        range_ = id_range(rows)
+        range_ = id_range_of(rows)
         member = range_.member_of(parts[1])
         if member is not None:
             self._id_ranges.remember(range_)

@@ -46,7 +46,7 @@ def test_messages_contain_every_row_once_in_order(bits: Bits, name: str, shard: 
     assert [value[0] for value in values] == rows.ranges
     assert [value[-2] for value in values] == rows.members
     assert sum(map(len, batches)) == rows.row_count
-    assert all(message.byte_count == len(message.body) for message in batches)
+    assert all(message.byte_count == len(message.joined_rows) for message in batches)
 
 
 @given(BITMAPS, NAMES)
@@ -78,4 +78,4 @@ def test_head_contains_only_the_first_row() -> None:
     for message in (first, second):
         head = message.first_row()
         assert (list(head.values()), head.routing_key) == ([next(message.values())], message.routing_key)
-        assert message.body.startswith(head.body)
+        assert message.joined_rows.startswith(head.joined_rows)
