@@ -62,12 +62,12 @@ class CasHashes:
         raise CacheUnavailable("Other processes keep changing the value.")
 
     def _read(self, cells: Collection[HashCell]) -> Mapping[HashCell, bytes | None]:
-        fields = _by_hash(cells)
-        commands = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in fields.items()]
+        cells_by_hash = _by_hash(cells)
+        commands = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in cells_by_hash.items()]
         answers = run_calls(self._client, commands)
         return {
             cell: stored
-            for group, answer in zip(fields.values(), answers, strict=True)
+            for group, answer in zip(cells_by_hash.values(), answers, strict=True)
             for cell, stored in zip(group, answer, strict=True)
         }
 
@@ -86,14 +86,16 @@ class CasHashes:
         """
         if not changes:
             return []
-        fields = _by_hash(changes)
+        cells_by_hash = _by_hash(changes)
         calls = []
-        for name, group in fields.items():
+        for name, group in cells_by_hash.items():
             arguments: list[Argument] = [argument for cell in group for argument in (cell.field, *changes[cell])]
             calls.append(ScriptCall(self._set_script, name, (self._ttl_ms, *arguments)))
         answers = run_calls(self._client, calls)
         return [
-            HashCell(name, field.decode()) for name, answer in zip(fields, answers, strict=True) for field in answer
+            HashCell(name, field.decode())
+            for name, answer in zip(cells_by_hash, answers, strict=True)
+            for field in answer
         ]
 
 

@@ -29,10 +29,7 @@ class MultiHostAddress:
     service: str
     """Name under which the sentinels know the primary; empty for a cluster."""
     options: dict[str, Any]
-    """Options of every connection: user name, password, database, TLS.
-
-    Connections to sentinels use the same user name and password.
-    """
+    """Connection options: user name, password, database, TLS. Connections to sentinels use the same, but database 0."""
 
 
 def multi_host_address(url: str) -> MultiHostAddress | None:

@@ -28,7 +28,7 @@ class PersistentConnection:
         """Number of connections created so far."""
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a server error takes the place of its answer.
+        """Send the commands and return their answers; a ResponseError takes the place of its answer.
 
         Raises RedisError or OSError. Only one task at a time may call this.
         """
@@ -91,9 +91,9 @@ class SharedConnection:
         self._exchange_task: asyncio.Task[None] | None = None
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a server error takes the place of its answer.
+        """Send the commands and return their answers; a ResponseError takes the place of its answer.
 
-        Raises RedisError if no answer arrives in time.
+        Raises RedisError or OSError.
         """
         answers: PendingAnswers = asyncio.get_running_loop().create_future()
         self._waiting_requests.append((commands, answers))
