@@ -181,9 +181,11 @@ def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ..
         net.close()
 
 
-async def _handshake(manager: Any, node: object, timeout_ms: int) -> None:
+async def _handshake(manager: Any, node_id: object, timeout_ms: int) -> None:
     """Send one request that needs authentication: brokers report their versions before they authenticate a client."""
-    connection = manager.get_connection(node, timeout_ms=timeout_ms, pop_on_close=False, refresh_metadata_on_err=False)
+    connection = manager.get_connection(
+        node_id, timeout_ms=timeout_ms, pop_on_close=False, refresh_metadata_on_err=False
+    )
     await manager.wait_for(connection.init_future, timeout_ms)
     request = MetadataRequest(topics=MetadataRequest.NO_TOPICS)
     await manager.wait_for(connection.send_request(request), timeout_ms)
@@ -240,7 +242,7 @@ class AssignmentListener(Protocol):
 
 
 class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    """Forwards rebalances to `listener`, and remembers which partitions a rebalance leaves with this member.
+    """Forwards rebalances to `listener`, and remembers which partitions this member keeps in a rebalance.
 
     It is asynchronous because the library does not let a synchronous listener call the consumer.
     """
