@@ -27,8 +27,7 @@ class Files:
     """Files of inbox rows and audience snapshots.
 
     A snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or rows and their
-    snapshot, but never the snapshot alone. What it undid is written again. The pull path reads neither
-    rows nor snapshots.
+    snapshot, but never the snapshot alone.
     """
 
     @classmethod

@@ -244,7 +244,7 @@ class SqliteUserBlocks:
 
 
 def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
-    """Return the accounts that the member blocks, and the accounts that block the member.
+    """Return when the blocks between the member and other accounts end, in both directions.
 
     If at least `max_blockers` accounts block the member, the result has the first of those by name, and those that the
     member follows.
