@@ -41,7 +41,7 @@ CREATE TABLE members (
     user   TEXT    NOT NULL
 );
 
--- The next free number of each kind. A number that was given is never given again.
+-- The next free number of each name. A number that was given is never given again.
 CREATE TABLE counters (
     name        TEXT    NOT NULL PRIMARY KEY,
     next_number INTEGER NOT NULL

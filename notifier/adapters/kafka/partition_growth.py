@@ -36,7 +36,7 @@ class WithheldPartition:
     """Number of partitions that existed before this one was added. They have the lower numbers."""
     detected_at: float
     older_ends: Mapping[int, int] | None = None
-    """End offsets of the older partitions, noted when all producers have switched to this one; None before.
+    """End offsets of the older partitions, noted once all producers have switched; None before.
 
     All records before these offsets must be committed before this partition is read.
     """

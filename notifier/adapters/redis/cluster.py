@@ -207,7 +207,7 @@ class AsyncClusterPipeline(_CommandBuffer):
         self.commands = []
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Send the commands to all nodes concurrently, and return the answers in order."""
+        """Send the commands to their nodes concurrently, and return the answers in order."""
         indexes_by_host = (await self._client.slot_map()).grouped_by_host(self.commands)
         answers: list[Any] = [None] * len(self.commands)
 

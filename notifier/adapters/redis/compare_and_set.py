@@ -50,15 +50,15 @@ class CasHashes:
         This takes two round trips (one if the rule changes no cell), and two more after each conflict with a concurrent
         change. A cell with garbage counts as empty, and a new value replaces the garbage. Raises CacheUnavailable.
         """
-        answers, remaining = dict[HashCell, T](), cells
+        results, remaining = dict[HashCell, T](), cells
         for _ in range(MAX_ATTEMPTS):
             current = self._read(remaining)
-            results = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
-            answers |= {cell: answer for cell, (_, answer) in results.items()}
-            changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in results.items() if new}
+            outcomes = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
+            results |= {cell: result for cell, (_, result) in outcomes.items()}
+            changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in outcomes.items() if new}
             remaining = self._set_if_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not remaining:
-                return answers
+                return results
         raise CacheUnavailable("Other processes keep changing the value.")
 
     def _read(self, cells: Collection[HashCell]) -> Mapping[HashCell, bytes | None]:

@@ -39,7 +39,7 @@ class KeyKind(StrEnum):
     REMEMBERED_VIEWER = "remembered-viewer"
     """Facts of a VIP, shared between processes."""
     TOKEN_BUCKET = "token-bucket"
-    """Tokens that are left of a request limit."""
+    """Tokens that are left in a bucket: of a request limit, or of an author's cap."""
     VIEWER_VERSION = "viewer-version"
     """Version of viewers' facts, by scope."""
 

@@ -34,7 +34,7 @@ class PendingQuery:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        if self.future.done():  # the caller has stopped waiting while the query was queued
+        if self.future.done():  # the caller stopped waiting while the query was queued
             return
         try:
             self._result = self._query()
@@ -180,7 +180,7 @@ MAX_HELPER_THREADS = 3
 HELPERS_START_AFTER = timedelta(milliseconds=200)
 """Duration of a query after which its thread counts as stalled.
 
-Reads take well under a millisecond, or up to about 10 ms without disk access. On a busy machine any thread may
+Most reads take well under a millisecond, the longest without disk access about 10 ms. On a busy machine any thread may
 stall for 50 ms, and helpers that aren't needed slow down all threads.
 """
 

@@ -71,14 +71,14 @@ class SqliteLedger:
 
 
 def _progress_of(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, BurstProgress]:
-    parameter = keys_as_json(keys)
+    keys_json = keys_as_json(keys)
     entries: dict[BurstKey, list[LedgerEntry]] = defaultdict(list)
     claims: dict[BurstKey, list[Claim]] = defaultdict(list)
-    for entry in _entries(c, keys, parameter):
+    for entry in _entries(c, keys, keys_json):
         entries[entry.slice.burst].append(entry)
-    for claim in _claims(c, keys, parameter):
+    for claim in _claims(c, keys, keys_json):
         claims[claim.slice.burst].append(claim)
-    plans = [unpack(Plan, blob) for (blob,) in c.execute(_SELECT_PLANS, (parameter,))]
+    plans = [unpack(Plan, blob) for (blob,) in c.execute(_SELECT_PLANS, (keys_json,))]
     return {plan.burst: burst_progress(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
 
 
