@@ -32,7 +32,7 @@ from notifier.adapters.redis.server_client import (
 
 SLOT_COUNT = 16384
 
-SCRIPTS = {"eval", "evalsha"}
+SCRIPT_COMMANDS = {"eval", "evalsha"}
 
 KEYLESS_COMMAND_SLOTS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
 """Slot used for commands without a key.
@@ -49,7 +49,7 @@ def slot_of(command: str, args: Sequence[Any]) -> int:
     if command in KEYLESS_COMMAND_SLOTS:
         return KEYLESS_COMMAND_SLOTS[command]
     # EVALSHA digest n key …, EVAL script n key …; all other commands begin with a key. All keys are in one slot.
-    key = args[2] if command in SCRIPTS else args[0]
+    key = args[2] if command in SCRIPT_COMMANDS else args[0]
     return key_slot(key.encode() if isinstance(key, str) else key)
 
 

@@ -11,6 +11,7 @@ from notifier.config.setting_field import split_url
 from notifier.domain.errors import BadSetting
 
 Host = tuple[str, int]
+"""Host name and port."""
 
 SENTINEL, CLUSTER = "sentinel", "cluster"
 DEFAULT_PORTS = {SENTINEL: 26379, CLUSTER: 6379}
@@ -25,6 +26,7 @@ class MultiHostAddress:
     """
 
     kind: str
+    """SENTINEL or CLUSTER."""
     hosts: Sequence[Host]
     service: str
     """Name under which the sentinels know the primary; empty for a cluster."""

@@ -32,4 +32,4 @@ WHERE deleted = 1 AND member BETWEEN :first AND :last
 UNION ALL
 -- Unfollowed the protected author.
 SELECT block * 1024 + slot FROM follows
-WHERE subject = :author AND block / 128 = :shard AND visible_from = :left AND slot < 1024
+WHERE subject = :author AND block / 128 = :shard AND visible_from = :unfollowed AND slot < 1024

@@ -131,7 +131,7 @@ def _parameters(burst: Burst, shard: int) -> Parameters:
         "owner": burst.key.subject.owner,
         "never": to_ms(NEVER),
         "author": None if author is None else str(Subject(Kind.MENTION, author)),
-        "left": to_ms(UNFOLLOWED),
+        "unfollowed": to_ms(UNFOLLOWED),
         "shard": shard,
         "first": shard * SHARD_MEMBERS,
         "last": (shard + 1) * SHARD_MEMBERS - 1,
