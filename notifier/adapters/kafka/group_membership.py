@@ -154,7 +154,7 @@ class GroupMembership:
             self._consumer.seek(TopicPartition(self._topic, partition), offset)
 
     def close(self) -> None:
-        """Leave the group at once if the brokers are reachable; otherwise the membership ends with its lease."""
+        """Leave the group immediately if the brokers are reachable; otherwise the membership ends with its lease."""
         self._listener.close()
         with suppress(KafkaError):
             if member_id := self._consumer.group_metadata().member_id:
@@ -175,7 +175,7 @@ class GroupMembership:
             KafkaConsumer,
             **self._member.access.options(),
             group_id=self._member.group_id,
-            # Static membership: a process that restarts within the lease gets its own partitions back at once.
+            # Static membership: a process that restarts within the lease gets its own partitions back.
             group_instance_id=self._member.instance_id,
             session_timeout_ms=milliseconds(lease),
             heartbeat_interval_ms=milliseconds(lease / 5),

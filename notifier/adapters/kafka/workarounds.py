@@ -115,7 +115,7 @@ def create_producer(**options: Any) -> KafkaProducer:
     """Construct a producer whose thread waits for new metadata instead of requesting it in a loop.
 
     A partition has no leader while its topic is deleted or its brokers are down. The library's thread then requests new
-    metadata before each poll, and the request ends the poll at once: one processor is busy until there is a leader.
+    metadata before each poll, and the request ends the poll immediately: one processor is busy until there is a leader.
     A pending request need not be repeated.
     """
     producer = create_client(KafkaProducer, **options)
@@ -195,7 +195,7 @@ async def _handshake(manager: Any, node_id: object, timeout_ms: int) -> None:
 
 
 def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id: str) -> None:
-    """Remove a static member at once; `KafkaConsumer.close()` keeps it in the group until its lease expires.
+    """Remove a static member; `KafkaConsumer.close()` keeps it in the group until its lease expires.
 
     Both ids are sent, so that a process that has taken over the instance id is not removed.
     """

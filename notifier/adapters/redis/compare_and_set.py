@@ -59,7 +59,7 @@ class CasHashes:
             remaining = self._set_if_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not remaining:
                 return results
-        raise CacheUnavailable("Other processes keep changing the value.")
+        raise CacheUnavailable("Other writers keep changing the value.")
 
     def _read(self, cells: Collection[HashCell]) -> Mapping[HashCell, bytes | None]:
         cells_by_hash = _by_hash(cells)

@@ -92,7 +92,7 @@ class RedisPullIndex:
             self._announce_unsent()
             proofs, held_garbage = self._plant_and_read_proofs()
             if held_garbage:
-                # Parts with garbage are deleted now. Plant new nonces at once, so that a rebuild can begin without
+                # Parts with garbage are deleted now. Plant new nonces, so that a rebuild can begin without
                 # another call.
                 proofs, _ = self._plant_and_read_proofs()
             nonces = [proof[NONCE] for proof in proofs]

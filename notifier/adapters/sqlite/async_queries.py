@@ -19,7 +19,7 @@ from notifier.event_loop_mailbox import Mailbox, RunningLoopMailbox
 # Threads that run queries from one queue. A helper starts when all other threads are stalled.
 
 MAX_UNDELIVERED_AGE = timedelta(milliseconds=5)
-"""Age of a result from which it is delivered before its thread starts another query, which may hang."""
+"""A thread delivers results older than this before it starts another query, which may hang."""
 
 
 class PendingQuery:
@@ -251,7 +251,7 @@ class SqliteWriter(SqliteReader):
         deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
-        # Deliver each result at once: the next write may wait for the file until after the deadline of this one.
+        # Deliver each result immediately: the next write may wait for the file until after the deadline of this one.
         super().__init__(
             thread_count=thread_count,
             max_helpers=0,

@@ -12,7 +12,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey
 
 INBOX_FILE_COUNT = 8
-"""Number of inbox files. Bulk delivery is spread over them, so that several workers write at once."""
+"""Number of inbox files. Bulk delivery is spread over them, so that several workers can write concurrently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ class BurstChangeWriter:
         self._rows_since_prune = ROWS_BETWEEN_PRUNES
 
     def put(self, c: sqlite3.Connection, bursts: Iterable[BurstKey]) -> None:
-        """Record changes. Call it in the transaction that writes the bursts, so that both become readable at once."""
+        """Record changes. Call it in the transaction that writes the bursts, so that both become readable together."""
         self._put(c, [(str(key.subject), key.seq) for key in bursts])
 
     def put_lapse(self, c: sqlite3.Connection) -> None:
