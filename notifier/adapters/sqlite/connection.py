@@ -115,8 +115,7 @@ class Database:
     def write(self) -> Iterator[sqlite3.Connection]:
         """Run a write transaction. It commits at the end of the block, and rolls back if an error leaves the block."""
         turn = self._process_state().write_turn
-        # Threads of one process queue on this lock: it wakes the next thread immediately, while SQLite's busy handler
-        # sleeps.
+        # Threads queue on this lock: it wakes the next thread immediately, while SQLite's busy handler sleeps.
         if not turn.acquire(timeout=self._lock_timeout_seconds):
             raise self._unavailable_error(f"{self.path.name} is locked by another thread.")
         try:
