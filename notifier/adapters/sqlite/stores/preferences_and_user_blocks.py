@@ -239,7 +239,8 @@ class SqliteUserBlocks:
         for batch in batches(blocks, USER_BLOCKS_PER_TRANSACTION):
             with self._db.write() as c:
                 c.executemany(
-                    _WRITE_USER_BLOCK, [_user_block_parameters(side) for block in batch for side in block.sides]
+                    _WRITE_USER_BLOCK,
+                    [_user_block_parameters(side) for user_block in batch for side in user_block.sides],
                 )
 
 
