@@ -30,7 +30,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     wrong = stage.wrong()
     with stage.storming(MENTIONS, STORM_SECONDS):
         time.sleep(STORM_SECONDS / 4)
-        migrate(kafka_access(stage.settings), [replace(topic, partitions=PARTITIONS)])
+        migrate(kafka_access(stage.settings), [replace(topic, partition_count=PARTITIONS)])
     wrong += stage.wrong()
     by_subject = _by_subject(stage)
     moved = sum(len({_number(record) for record in records}) > 1 for records in by_subject.values())

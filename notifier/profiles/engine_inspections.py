@@ -274,28 +274,28 @@ def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
     yield Inspection(
         name="kafka version",
         level="fail" if is_too_old else "ok",
-        detail=f"{'.'.join(map(str, status.version))}, {status.brokers} brokers.",
+        detail=f"{'.'.join(map(str, status.version))}, {status.broker_count} brokers.",
         remedy="Use Kafka 4.0 or newer." if is_too_old else "",
         value=".".join(map(str, status.version)),
         limit="4.0",
     )
-    steps = ", ".join(status.pending)
+    steps = ", ".join(status.pending_steps)
     yield Inspection(
         name="kafka topics",
-        level="fail" if status.pending else "ok",
+        level="fail" if status.pending_steps else "ok",
         detail=f"Missing: {steps}."
         if steps
         else "All topics have the settings of topics.toml, and at least its partitions.",
         remedy="Run `notifier migrate --profile cluster` to run these steps." if steps else "",
-        value=len(status.pending),
+        value=len(status.pending_steps),
         limit=0,
     )
     yield from (topic_inspection(stream, topic_status) for stream, topic_status in status.topics.items())
 
 
 def topic_inspection(stream: str, status: kafka.TopicStatus) -> Inspection:
-    rejects_writes, has_few_replicas = status.insync < status.min_insync, status.replicas < MIN_REPLICAS
-    is_under_replicated = status.insync < status.replicas
+    rejects_writes, has_few_replicas = status.insync_count < status.min_insync, status.replica_count < MIN_REPLICAS
+    is_under_replicated = status.insync_count < status.replica_count
     remedy = ""
     if rejects_writes:
         remedy = "Start the brokers that are down: until then the topic accepts no records."
@@ -306,9 +306,9 @@ def topic_inspection(stream: str, status: kafka.TopicStatus) -> Inspection:
     return Inspection(
         name=f"kafka {stream}",
         level="fail" if rejects_writes else "warn" if remedy else "ok",
-        detail=f"{status.insync} of {status.replicas} replicas in sync, {status.min_insync} needed.",
+        detail=f"{status.insync_count} of {status.replica_count} replicas in sync, {status.min_insync} needed.",
         remedy=remedy,
-        value=status.insync,
+        value=status.insync_count,
         limit=status.min_insync,
     )
 

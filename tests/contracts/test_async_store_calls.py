@@ -35,7 +35,7 @@ def test_store_error_reaches_the_caller() -> None:
 
 
 def test_silent_store_is_unavailable_and_queued_calls_are_dropped() -> None:
-    reader, release, called = SqliteReader(threads=1, deadline=timedelta(milliseconds=20)), Event(), Event()
+    reader, release, called = SqliteReader(thread_count=1, deadline=timedelta(milliseconds=20)), Event(), Event()
 
     async def call_both() -> list[object]:
         return list(await gather(reader(release.wait), reader(called.set), return_exceptions=True))
@@ -48,7 +48,7 @@ def test_silent_store_is_unavailable_and_queued_calls_are_dropped() -> None:
 
 
 def test_call_beyond_queue_limit_is_refused_at_once() -> None:
-    reader, release = SqliteReader(threads=1, max_in_flight=2), Event()
+    reader, release = SqliteReader(thread_count=1, max_in_flight=2), Event()
 
     async def call_three() -> list[object]:
         accepted = gather(*(reader(release.wait) for _ in range(3)), return_exceptions=True)
@@ -94,7 +94,7 @@ def test_each_call_runs_once_in_any_thread() -> None:
 
 
 def test_result_of_write_does_not_wait_for_other_writes() -> None:
-    writer, release = SqliteWriter(threads=1, deadline=timedelta(seconds=60)), Event()
+    writer, release = SqliteWriter(thread_count=1, deadline=timedelta(seconds=60)), Event()
 
     async def write_both() -> bool:
         first, second = create_task(writer(get_ident)), create_task(writer(release.wait))

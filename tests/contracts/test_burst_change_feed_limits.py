@@ -16,7 +16,7 @@ from notifier.adapters.cassandra.stores.burst_change_feed import (
 )
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts
 from notifier.adapters.sqlite.database_files import Files
-from notifier.adapters.sqlite.stores.burst_change_feed import MAX_KEPT_CHANGES, SqliteBurstChanges, SqlitePosition
+from notifier.adapters.sqlite.stores.burst_change_feed import MIN_KEPT_CHANGES, SqliteBurstChanges, SqlitePosition
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
@@ -116,7 +116,7 @@ def test_sqlite_keeps_only_newest_changes(files: Files) -> None:
     bursts.write([burst()], [])
     second = run(changes.begin())
     batch = [burst(ORION, seq) for seq in range(1, 1_001)]
-    for _ in range(MAX_KEPT_CHANGES // len(batch)):
+    for _ in range(MIN_KEPT_CHANGES // len(batch)):
         bursts.write(batch, [])
     assert run(changes.after(first)) is not None
     bursts.write(batch, [])
@@ -124,9 +124,9 @@ def test_sqlite_keeps_only_newest_changes(files: Files) -> None:
     assert run(changes.after(second)) is None
     with files.core.read() as c:
         assert (
-            MAX_KEPT_CHANGES
+            MIN_KEPT_CHANGES
             <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0]
-            < MAX_KEPT_CHANGES + len(batch)
+            < MIN_KEPT_CHANGES + len(batch)
         )
 
 

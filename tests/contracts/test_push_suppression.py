@@ -124,7 +124,7 @@ def test_every_sqlite_query_searches_an_index(tmp_path: Path, name: str) -> None
     files = Files.at(tmp_path)
     files.migrate()
     parameters = dict.fromkeys(("subject", "author", "opener", "owner"), "x") | {"seq": 1, "opened_at": 0}
-    parameters |= {"first_of_day": True, "left": 1, "never": 3, "shard": 2, "first": 1, "last": 2}
+    parameters |= {"first_of_day": True, "unfollowed": 1, "never": 3, "shard": 2, "first": 1, "last": 2}
     with files.core.read() as c:
         plan = [row[3] for row in c.execute("EXPLAIN QUERY PLAN " + load_statement(name), parameters)]
     files.close()

@@ -94,7 +94,7 @@ def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
         thread.start()
     try:
         until(lambda: max(topic.last.values()) >= 0)
-        assert migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)]) >= 1
+        assert migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)]) >= 1
         topic.grown_at = time.monotonic()
         until(lambda: len(topic.new_after) == ALL)
         topic.stop_sending.set()
@@ -111,7 +111,7 @@ def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
 
 def test_idle_sender_uses_new_partitions_after_growth(logs: InKafka) -> None:
     append(logs, *KEYS)
-    migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
     time.sleep(PRODUCER_SWITCH_SECONDS)  # the longest time that a sender may use the old partitions
     append(logs, *KEYS)
     partitions_of: dict[str, list[str]] = {key: [] for key in KEYS}
@@ -124,7 +124,7 @@ def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: InKafka) ->
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
     old_records = poll(logs, first, due=len(KEYS))
-    migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
     time.sleep(PRODUCER_SWITCH_SECONDS)
     append(logs, *KEYS)
     first.close()
@@ -151,7 +151,7 @@ def test_group_leader_reads_on_though_rebalance_outlasts_polls(logs: InKafka, mo
         return perform_assignment(*arguments)
 
     monkeypatch.setattr(ConsumerCoordinator, "_perform_assignment", assign_slowly)
-    migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
     time.sleep(PRODUCER_SWITCH_SECONDS)
     append(logs, *KEYS)
     started_at, records = time.monotonic(), list[Logged]()

@@ -17,7 +17,7 @@ from notifier.topics import GROUPS, MENTIONS, PARTITION_COUNTS
 from tests.services.wait_for_engine_change import until
 
 CREATED = [f"create {topic.stream}" for topic in load_topics()]
-LARGER = [replace(topic, partitions=8) for topic in load_topics()]
+LARGER = [replace(topic, partition_count=8) for topic in load_topics()]
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def replica_counts(access: Access, stream: str = MENTIONS) -> Sequence[int]:
 
 
 def test_every_stream_has_its_topic_and_partitions() -> None:
-    assert {topic.stream: topic.partitions for topic in load_topics()} == PARTITION_COUNTS
-    assert all(1 <= topic.min_insync < topic.replicas <= 3 for topic in load_topics())
+    assert {topic.stream: topic.partition_count for topic in load_topics()} == PARTITION_COUNTS
+    assert all(1 <= topic.min_insync < topic.replica_count <= 3 for topic in load_topics())
 
 
 def test_missing_topics_are_created_once_within_broker_count(access: Access) -> None:
@@ -54,7 +54,7 @@ def test_topic_grows_and_changes_retention_but_never_shrinks(access: Access) -> 
     assert list(pending(access, wanted)) == ["grow mentions to 8", "set retention.ms of mentions to 720000000"]
     assert migrate(access, wanted) == 2
     until(lambda: not list(pending(access, wanted)))  # a broker reports a change a moment after it has accepted it
-    assert migrate(access, [replace(wanted[0], partitions=2)]) == 0
+    assert migrate(access, [replace(wanted[0], partition_count=2)]) == 0
     assert len(replica_counts(access)) == 8
 
 
@@ -78,7 +78,7 @@ def test_topic_does_not_grow_during_growth(access: Access) -> None:
     migrate(access)
     migrate(access, LARGER)
     with pytest.raises(LogUnavailable, match="still growing"):
-        migrate(access, [replace(topic, partitions=12) for topic in LARGER])
+        migrate(access, [replace(topic, partition_count=12) for topic in LARGER])
     assert len(replica_counts(access)) == 8
 
 

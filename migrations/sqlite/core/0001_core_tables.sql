@@ -1,17 +1,18 @@
--- core.db: users, subscriptions, bursts, the delivery ledger, push and operations; everything but inbox rows and the
--- log.
+-- core.db: users, preferences, bursts, the delivery ledger, push and operations; everything but inbox rows, audience
+-- snapshots and the log.
 --
 -- Conventions, in every table:
 -- - Times are milliseconds since 1970, unless a comment says hours.
 -- - A subject is written `mention:nova`. A burst is (subject, seq).
 -- - `member` is the dense number of a user. A block is 1,024 members, a shard is 131,072 members (128 blocks).
--- - `account`, `blob`, `event`, `intent`, `outcome` and `registration` hold values packed by notifier.codec.
--- - `fencing_token` is that of the writer: a row with a higher token wins. Imported rows have 0.
+-- - BLOB columns hold values packed by notifier.codec, except for bitmaps, counts, hashes and bodies.
+-- - `fencing_token` is that of the writer: a row with a higher or equal token wins. Imported rows have 0.
 -- - `sequence` is the number that the sending service gave the change: the highest wins. Imported rows have 0.
 
 -- Users and their member numbers -------------------------------------------------------------------------------------
 
--- Imported users with numeric ids: `count` consecutive ids from `first_id` have consecutive member numbers.
+-- Imported users whose ids are `prefix` and a number: `count` successive numbers from `first_id` on have successive
+-- members from `member` on.
 CREATE TABLE user_ranges (
     prefix   TEXT    NOT NULL,
     first_id INTEGER NOT NULL,
@@ -22,7 +23,8 @@ CREATE TABLE user_ranges (
 
 CREATE INDEX user_ranges_by_member ON user_ranges (member);
 
--- Users by outside id. A deleted account keeps its row, because its number is never given again.
+-- Users by outside id. A deleted account keeps its row, because its number is never given again. An empty `account`
+-- stands for default values.
 CREATE TABLE users (
     user    TEXT    NOT NULL PRIMARY KEY,
     member  INTEGER NOT NULL,
@@ -39,7 +41,7 @@ CREATE TABLE members (
     user   TEXT    NOT NULL
 );
 
--- The next free number of each kind. A number that was given is never given again.
+-- The next free number of each name. A number that was given is never given again.
 CREATE TABLE counters (
     name        TEXT    NOT NULL PRIMARY KEY,
     next_number INTEGER NOT NULL
@@ -79,8 +81,7 @@ CREATE TABLE follower_counts (
     fencing_token INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- Active-set entries, each with the hour since 1970 until which its members are in the set. The roll-up
--- reads them in the order of the primary key.
+-- Bitmaps of the active sets, each with the hour since 1970 until which its members are in the set.
 CREATE TABLE active_set_entries (
     kind          TEXT    NOT NULL,
     shard         INTEGER NOT NULL,
@@ -136,7 +137,7 @@ CREATE TABLE account_preferences (
 
 -- User blocks, one row for each side of a block: `blocks` for the member who blocks, `blocked_by` for the other.
 -- `until` is in the year 9999 while the block stands; an unblock keeps the row, so that a late block loses to it. The
--- key has the direction, because of a viewer all rows with `blocks` are read, but only the first with `blocked_by`.
+-- key has the direction, because a page reads all `blocks` rows of its viewer, but only the first `blocked_by` rows.
 CREATE TABLE user_blocks (
     member        INTEGER NOT NULL,
     other_account TEXT    NOT NULL,
@@ -190,7 +191,7 @@ CREATE TABLE sequence_heads (
     blob      BLOB    NOT NULL
 ) WITHOUT ROWID;
 
--- Finds the work of coordinators that died.
+-- Finds heads whose outbox holds work, such as those of crashed coordinators.
 CREATE INDEX sequence_heads_unpublished ON sequence_heads (subject) WHERE published = 0;
 
 -- Bursts. `restricted_to` is the protected account whose followers may see the burst, '' for a public burst. It is a
@@ -218,8 +219,8 @@ CREATE TABLE burst_changes (
     seq     INTEGER NOT NULL
 );
 
--- Mentions of each burst. `version` is the version of the burst whose retraction changed the mention last, 0 while it
--- is unchanged; the higher wins.
+-- Mentions of each burst. `version` is the version of the burst with which the mention was last changed, 0 while it is
+-- unchanged; the higher wins.
 CREATE TABLE mentions (
     subject TEXT    NOT NULL,
     seq     INTEGER NOT NULL,
@@ -242,16 +243,15 @@ CREATE TABLE mention_ids (
     PRIMARY KEY (id, source, account, subject)
 ) WITHOUT ROWID;
 
--- Retractions; the highest rank wins. The key leads from a retraction to its mentions, and from a mention to its
--- retractions: `tweet/N/A/T` (tweet T of the author A, whose name has N letters), `author/A`, or `day/D/A` (what A
--- wrote on day D).
+-- Retractions; the highest rank wins. Keys are `tweet/N/A/T` (tweet T of the author A, whose id has N letters),
+-- `erased/A` and `author/A` (a protection).
 CREATE TABLE retractions (
     retraction_key TEXT    NOT NULL PRIMARY KEY,
     rank           INTEGER NOT NULL,
     blob           BLOB    NOT NULL
 ) WITHOUT ROWID;
 
--- The mentions that a retraction with this key concerns.
+-- Mentions by their lookup keys: `tweet/N/A/T` as above, and `day/D/A` with the day D on which they were accepted.
 CREATE TABLE mentions_by_retraction_key (
     retraction_key TEXT    NOT NULL,
     subject        TEXT    NOT NULL,
@@ -270,8 +270,8 @@ CREATE TABLE author_verdicts (
     at       INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Mentions that wait for an operator's decision, or have one. `event` is NULL after 30 days; the row is deleted
--- after 91 days.
+-- Mentions that wait for an operator's decision, or have one. When others are written, `event` becomes NULL after 30
+-- days, and the row is deleted after 91 days.
 CREATE TABLE held_mentions (
     id       TEXT    NOT NULL,
     source   TEXT    NOT NULL,
@@ -296,7 +296,7 @@ CREATE TABLE plans (
     PRIMARY KEY (subject, seq)
 ) WITHOUT ROWID;
 
--- Bursts with unfinished work that are not deferred. The dispatcher reads all of them each second.
+-- Bursts with unfinished work that are not deferred. The dispatcher lists them each second.
 CREATE TABLE open_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
@@ -306,9 +306,8 @@ CREATE TABLE open_bursts (
 
 CREATE INDEX open_bursts_by_opening ON open_bursts (opened_at);
 
--- Deferred bursts, which have nothing to do before `until`, because their last users have quiet hours or a provider
--- must not be asked yet. An unfinished burst is here or in open_bursts. The dispatcher reads only the due rows of this
--- table.
+-- Deferred bursts, which have nothing to do before `until`. A burst with work left is here or in open_bursts. The
+-- dispatcher reads only the due rows of this table.
 CREATE TABLE deferred_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
@@ -364,10 +363,9 @@ CREATE TABLE devices (
 CREATE INDEX devices_by_platform ON devices (platform, member) WHERE registration IS NOT NULL;
 CREATE INDEX devices_by_time ON devices (at);
 
--- Send log, one row per batch of alerts: `intent` is written before the batch is sent, `outcome` (what failed) after
--- it.
--- `outcome` is NULL while the batch is being sent, and after a crash. A row is deleted eight days after its `at`, when
--- others are written.
+-- Send log, one row per batch of alerts: `intent` is written before the batch is sent, `outcome` (what failed)
+-- afterwards. `outcome` is NULL while the batch is being sent, and after a crash. A row is deleted eight days after its
+-- `at`, when others are written.
 CREATE TABLE send_log (
     subject  TEXT    NOT NULL,
     seq      INTEGER NOT NULL,

@@ -34,8 +34,8 @@ CREATE TABLE consumers (
     PRIMARY KEY (consumer_group, stream, owner)
 ) WITHOUT ROWID;
 
--- Leases of partitions: at any time one consumer of a group reads a partition. `epoch` grows with each change of owner
--- and fences the previous owner.
+-- Leases of partitions: at most one consumer of a group owns a partition. `epoch` grows when a consumer takes the
+-- partition, and fences the previous owner.
 CREATE TABLE partition_leases (
     consumer_group TEXT    NOT NULL,
     partition      TEXT    NOT NULL,

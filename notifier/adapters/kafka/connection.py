@@ -30,9 +30,9 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 APPEND_TIMEOUT = timedelta(seconds=3)
-"""Time limit for an append (for each part of a large one). An append that takes longer fails; its caller retries."""
+"""Time limit for an append (for each part of a large one). An append that takes longer fails."""
 METADATA_MAX_AGE = timedelta(seconds=3)
-"""Maximum age of a client's metadata. Every producer and consumer detects new partitions within this time."""
+"""Maximum age of a client's metadata. Producers and consumers detect new partitions within this time."""
 LEASE = timedelta(seconds=5)
 """Session timeout. The partitions of a consumer that sends no heartbeat for this long go to other members."""
 
@@ -46,10 +46,10 @@ class Access:
     prefix: str = ""
     """Prefix of every topic and group, so that several notifiers share a cluster."""
     instance: str = ""
-    """Static group instance id: a restarted process gets its own partitions back at once.
+    """Static group instance id: a restarted process gets its own partitions back immediately.
 
-    Only one process at a time may use an id. If it is empty, the subscription's owner is used instead. An owner may
-    get a new name with each start.
+    Only one process at a time may use an id. If it is empty, the name of the subscription's owner is used, which may be
+    new with each start.
     """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -134,7 +134,7 @@ TOO_LARGE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
 def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
-    """Return the project's error for a library error: Poison for a record that is too large, otherwise an outage."""
+    """Return the project's error for a library error: Poison for a record that is too large, else LogUnavailable."""
     if isinstance(error, TOO_LARGE_ERRORS):
         return Poison(f"{action}: the record is larger than the log accepts.")
     outage_type = next(

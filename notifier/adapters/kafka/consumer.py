@@ -90,8 +90,8 @@ class KafkaLogConsumer:
     def still_owns_polled_records(self) -> bool:
         if self._topic_was_recreated():
             self._leave_to_rejoin("the topic was deleted and recreated")
-        # Repeat the current commits: that changes nothing, and brokers accept it only from the current owner. Withheld
-        # partitions are left out, because they have no commit yet.
+        # Repeat the current commits: that changes nothing, and brokers reject it if this member has missed a rebalance.
+        # Withheld partitions are left out, because they have no commit yet.
         return self._commit(
             {number: offset for number, offset in self._committed.items() if number not in self._growth.withheld}
         )

@@ -27,9 +27,9 @@ from notifier.ports.event_log import Logged
 MAX_POLL_RECORDS = 1_000
 """Maximum number of records of one poll, over all partitions."""
 MAX_PARTITION_BYTES = 262_144
-"""Bytes fetched from one partition at a time. A poll serves partitions in sequence; larger fetches delay the others."""
+"""Most bytes fetched from a partition at a time. A poll serves partitions in turn; larger fetches delay the others."""
 MAX_POLL_INTERVAL = timedelta(minutes=1)
-"""A member that does not poll for this long, because of a slow batch or store, loses its partitions."""
+"""A member that does not poll for this long loses its partitions."""
 FETCH_WAIT_MS = 250
 QUERY_TIMEOUT_MS = 2_000
 """Timeout of one query for offsets."""
@@ -43,7 +43,7 @@ FENCED_REJOIN_DELAY = 60.0
 STALL_TIMEOUT = 30.0
 """Longest time for which polls may return no records despite a lag."""
 IDLE_CHECK_INTERVAL = 5.0
-"""How often a member without partitions asks the brokers whether some partition has no reader.
+"""Seconds after which a member without partitions asks the brokers again whether some partition has no reader.
 
 Without such partitions the member stays idle: a group may have more members than partitions.
 """
@@ -83,7 +83,7 @@ class KafkaGroupMember:
 class GroupMembership:
     """Membership of one consumer in a group. Not thread-safe.
 
-    Every call is bounded in time and may raise LogUnavailable. A committed offset is that of the next record to read.
+    Calls are bounded in time, and raise LogUnavailable. A committed offset is that of the next record to read.
     """
 
     def __init__(self, member: KafkaGroupMember, listener: AssignmentListener) -> None:
@@ -154,7 +154,7 @@ class GroupMembership:
             self._consumer.seek(TopicPartition(self._topic, partition), offset)
 
     def close(self) -> None:
-        """Leave the group at once if the brokers are reachable; otherwise the membership ends with its lease."""
+        """Leave the group immediately if the brokers are reachable; otherwise the membership ends with its lease."""
         self._listener.close()
         with suppress(KafkaError):
             if member_id := self._consumer.group_metadata().member_id:
@@ -175,7 +175,7 @@ class GroupMembership:
             KafkaConsumer,
             **self._member.access.options(),
             group_id=self._member.group_id,
-            # Static membership: a process that restarts within the lease gets its own partitions back at once.
+            # Static membership: a process that restarts within the lease gets its own partitions back.
             group_instance_id=self._member.instance_id,
             session_timeout_ms=milliseconds(lease),
             heartbeat_interval_ms=milliseconds(lease / 5),

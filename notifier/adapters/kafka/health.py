@@ -26,9 +26,9 @@ MIN_INSYNC_OPTION = "min.insync.replicas"
 class TopicStatus:
     """Replication of a topic: the minimum over its partitions."""
 
-    replicas: int
-    insync: int
-    """Replicas that have all records now."""
+    replica_count: int
+    insync_count: int
+    """Number of replicas that have all records now."""
     min_insync: int
     """Minimum number of in-sync replicas for an append; with fewer the broker refuses it."""
 
@@ -36,8 +36,8 @@ class TopicStatus:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
     version: tuple[int, ...]
-    brokers: int
-    pending: Sequence[str]
+    broker_count: int
+    pending_steps: Sequence[str]
     """Steps that `migrate` would run."""
     topics: Mapping[str, TopicStatus]
     """Status by stream, only for topics that exist."""
@@ -78,9 +78,9 @@ def cluster_status(access: Access) -> ClusterStatus:
     with translated("Reading the state of the brokers failed"), admin_client(access) as admin:
         return ClusterStatus(
             version=version,
-            brokers=len(admin.describe_cluster()["brokers"]),
+            broker_count=len(admin.describe_cluster()["brokers"]),
             topics=dict(_topic_statuses(access, admin)),
-            pending=pending(access),
+            pending_steps=pending(access),
         )
 
 
@@ -112,8 +112,8 @@ def _topic_statuses(access: Access, admin: KafkaAdminClient) -> Iterator[tuple[s
             yield (
                 streams[topic["name"]],
                 TopicStatus(
-                    replicas=min(len(partition["replica_nodes"]) for partition in partitions),
-                    insync=min(len(partition["isr_nodes"]) for partition in partitions),
+                    replica_count=min(len(partition["replica_nodes"]) for partition in partitions),
+                    insync_count=min(len(partition["isr_nodes"]) for partition in partitions),
                     min_insync=_min_insync(admin, topic["name"]),
                 ),
             )

@@ -22,7 +22,7 @@ MAX_FETCH_BYTES = 262_144
 SILENCE_TIMEOUT = 5.0
 """Seconds of empty polls after which a read of existing records fails.
 
-The broker is unavailable then, or the topic was recreated.
+Then the broker may be unavailable, or the topic was recreated.
 """
 
 
@@ -100,7 +100,7 @@ class _UncommittedReader:
                 del end_offsets[topic_partition]
 
     def _seek_to_commits(self, client: KafkaConsumer) -> dict[TopicPartition, int]:
-        """Seek each partition to its commit. Return the end offsets of partitions with uncommitted records."""
+        """Seek each partition to its first uncommitted record. Return the end offsets of partitions that have one."""
         topic_partitions = [
             TopicPartition(self._topic, number) for number in sorted(client.partitions_for_topic(self._topic) or ())
         ]

@@ -1,8 +1,8 @@
 """Decide when consumers may read the partitions added to a topic.
 
-When a topic grows, some keys move to new partitions. A new partition is withheld: nothing reads it until the older
-records of its keys are processed. A group commits all partitions when it starts. So a partition without a commit is
-new, even after rebalances. Its first commit releases it for all members of the group.
+When a topic grows, some keys move to new partitions. A new partition is withheld: its records are not processed before
+the older records of its keys. A group commits all partitions when it starts. So a partition without a commit is new,
+even after rebalances. Its first commit releases it for all members of the group.
 """
 
 from collections.abc import Collection, Mapping
@@ -36,7 +36,7 @@ class WithheldPartition:
     """Number of partitions that existed before this one was added. They have the lower numbers."""
     detected_at: float
     older_ends: Mapping[int, int] | None = None
-    """End offsets of the older partitions; None until no producer sends moved keys there.
+    """End offsets of the older partitions, noted once all producers have switched; None before.
 
     All records before these offsets must be committed before this partition is read.
     """

@@ -38,10 +38,10 @@ class Topic:
     """Definition of a topic in `topics.toml`."""
 
     stream: str
-    partitions: int
+    partition_count: int
     retention: timedelta
-    replicas: int
-    """Number of replicas. With fewer brokers there is one on each broker."""
+    replica_count: int
+    """With fewer brokers there is one replica on each broker."""
     min_insync: int
     """Minimum number of in-sync replicas for an append; with fewer the broker refuses it."""
 
@@ -56,9 +56,9 @@ def load_topics(path: Path = TOPICS_FILE) -> Sequence[Topic]:
     return [
         Topic(
             stream=stream,
-            partitions=settings["partitions"],
+            partition_count=settings["partitions"],
             retention=timedelta(hours=settings["retention_hours"]),
-            replicas=settings["replicas"],
+            replica_count=settings["replicas"],
             min_insync=settings["insync"],
         )
         for stream, settings in tomllib.loads(path.read_text()).items()
@@ -74,8 +74,8 @@ def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[s
 def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
     """Run the pending steps. Return their number, not counting those that a concurrent migration ran.
 
-    Every step can be repeated, so the next migration continues an interrupted one. Raises LogUnavailable if the brokers
-    do not answer, or if a topic would grow again before its last growth is complete.
+    Every step can be repeated, so the next migration continues an interrupted one. Raises LogUnavailable, also if a
+    topic would grow again before its last growth is complete.
     """
     with translated("Creating the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         deadline = monotonic() + RETRY_TIMEOUT
@@ -105,34 +105,34 @@ class _Migration:
     admin: KafkaAdminClient
 
     def steps(self, topics: Sequence[Topic]) -> Iterator[MigrationStep]:
-        brokers = len(self.admin.describe_cluster()["brokers"])
+        broker_count = len(self.admin.describe_cluster()["brokers"])
         names = [self.access.topic(topic.stream) for topic in topics]
         existing = {topic["name"]: topic for topic in self.admin.describe_topics(names) if topic["partitions"]}
         for topic, name in zip(topics, names, strict=True):
             if name not in existing:
-                yield self._create_step(topic, min(topic.replicas, brokers))
+                yield self._create_step(topic, min(topic.replica_count, broker_count))
             else:
                 yield from self._alter_steps(topic, existing[name]["partitions"])
 
-    def _create_step(self, topic: Topic, replicas: int) -> MigrationStep:
+    def _create_step(self, topic: Topic, replica_count: int) -> MigrationStep:
         definition = {
             self.access.topic(topic.stream): {
-                "num_partitions": topic.partitions,
-                "replication_factor": replicas,
-                "configs": _configs(topic, replicas),
+                "num_partitions": topic.partition_count,
+                "replication_factor": replica_count,
+                "configs": _configs(topic, replica_count),
             }
         }
         create = partial(self.admin.create_topics, definition, wait_for_metadata=True)
         return MigrationStep(name=f"create {topic.stream}", run=create)
 
     def _alter_steps(self, topic: Topic, partitions: Sequence[Any]) -> Iterator[MigrationStep]:
-        if len(partitions) < topic.partitions:
+        if len(partitions) < topic.partition_count:
             grow = partial(self._grow, topic, len(partitions))
-            yield MigrationStep(name=f"grow {topic.stream} to {topic.partitions}", run=grow)
+            yield MigrationStep(name=f"grow {topic.stream} to {topic.partition_count}", run=grow)
         resource = ConfigResource(ConfigResourceType.TOPIC, self.access.topic(topic.stream))
         configs = self.admin.describe_configs([resource], config_filter="all")["topic"][resource.name]
-        replicas = min(len(partition["replica_nodes"]) for partition in partitions)
-        for key, value in _configs(topic, replicas).items():
+        replica_count = min(len(partition["replica_nodes"]) for partition in partitions)
+        for key, value in _configs(topic, replica_count).items():
             if key in configs and configs[key]["value"] != value:
                 name = f"set {key} of {topic.stream} to {value}"
                 yield MigrationStep(name=name, run=partial(self._set_config, topic, key, value))
@@ -141,19 +141,19 @@ class _Migration:
         name = self.access.topic(topic.stream)
         self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {key: value})])
 
-    def _grow(self, topic: Topic, partitions: int) -> None:
+    def _grow(self, topic: Topic, current_count: int) -> None:
         # Commit first: a group recognizes new partitions by their missing commits (partition_growth.py).
-        self._commit_existing_partitions(topic.stream, partitions)
-        self.admin.create_partitions({self.access.topic(topic.stream): topic.partitions})
+        self._commit_existing_partitions(topic.stream, current_count)
+        self.admin.create_partitions({self.access.topic(topic.stream): topic.partition_count})
 
-    def _commit_existing_partitions(self, stream: str, partitions: int) -> None:
+    def _commit_existing_partitions(self, stream: str, partition_count: int) -> None:
         """Commit offset 0 for a group without commits.
 
         Such a group has no members, or its members are committing the same offsets. Raises LogUnavailable if some
         existing partitions have no commit yet.
         """
         group, topic = self.access.group(stream, GROUPS[stream]), self.access.topic(stream)
-        topic_partitions = [TopicPartition(topic, number) for number in range(partitions)]
+        topic_partitions = [TopicPartition(topic, number) for number in range(partition_count)]
         offsets = self.admin.list_group_offsets({group: topic_partitions})[group]
         committed = [
             topic_partition
@@ -164,16 +164,16 @@ class _Migration:
             self.admin.alter_group_offsets(
                 group, {topic_partition: OffsetAndMetadata(0, "", -1) for topic_partition in topic_partitions}
             )
-        elif len(committed) < partitions:
+        elif len(committed) < partition_count:
             raise LogUnavailable(
-                f"{stream} is still growing: its consumers do not read all {partitions} partitions yet."
+                f"{stream} is still growing: its consumers do not read all {partition_count} partitions yet."
             )
 
 
-def _configs(topic: Topic, replicas: int) -> dict[str, str]:
+def _configs(topic: Topic, replica_count: int) -> dict[str, str]:
     return {
         "retention.ms": str(topic.retention // timedelta(milliseconds=1)),
-        "min.insync.replicas": str(min(topic.min_insync, replicas)),
+        "min.insync.replicas": str(min(topic.min_insync, replica_count)),
         # Brokers store records uncompressed, so consumers need no compression library.
         "compression.type": "uncompressed",
     }
@@ -197,8 +197,8 @@ def incarnation_of(topic_id: object) -> str:
 def to_logged(stream: str, record: Any) -> Logged:
     """Convert a record of the library, whatever it contains.
 
-    Never raises: the client has already advanced past this record, so an error would lose all records of the same poll.
-    A stage that cannot process the record moves it to the dead letters.
+    Never raises: after an error the consumer would join again, and fail at this record again. A stage that cannot
+    process the record moves it to the dead letters.
     """
     key, value = (record.key or b"").decode(errors="replace"), record.value or b""
     name = f"{stream}/{record.partition}"

@@ -115,7 +115,7 @@ def create_producer(**options: Any) -> KafkaProducer:
     """Construct a producer whose thread waits for new metadata instead of requesting it in a loop.
 
     A partition has no leader while its topic is deleted or its brokers are down. The library's thread then requests new
-    metadata before each poll, and the request ends the poll at once: one processor is busy until there is a leader.
+    metadata before each poll, and the request ends the poll immediately: one processor is busy until there is a leader.
     A pending request need not be repeated.
     """
     producer = create_client(KafkaProducer, **options)
@@ -181,9 +181,11 @@ def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ..
         net.close()
 
 
-async def _handshake(manager: Any, node: object, timeout_ms: int) -> None:
+async def _handshake(manager: Any, node_id: object, timeout_ms: int) -> None:
     """Send one request that needs authentication: brokers report their versions before they authenticate a client."""
-    connection = manager.get_connection(node, timeout_ms=timeout_ms, pop_on_close=False, refresh_metadata_on_err=False)
+    connection = manager.get_connection(
+        node_id, timeout_ms=timeout_ms, pop_on_close=False, refresh_metadata_on_err=False
+    )
     await manager.wait_for(connection.init_future, timeout_ms)
     request = MetadataRequest(topics=MetadataRequest.NO_TOPICS)
     await manager.wait_for(connection.send_request(request), timeout_ms)
@@ -193,7 +195,7 @@ async def _handshake(manager: Any, node: object, timeout_ms: int) -> None:
 
 
 def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id: str) -> None:
-    """Remove a static member at once; `KafkaConsumer.close()` keeps it in the group until its lease expires.
+    """Remove a static member; `KafkaConsumer.close()` keeps it in the group until its lease expires.
 
     Both ids are sent, so that a process that has taken over the instance id is not removed.
     """
@@ -240,7 +242,7 @@ class AssignmentListener(Protocol):
 
 
 class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    """Forwards rebalances to `listener`, and remembers which partitions a rebalance leaves with this member.
+    """Forwards rebalances to `listener`, and remembers which partitions this member keeps in a rebalance.
 
     It is asynchronous because the library does not let a synchronous listener call the consumer.
     """

@@ -84,7 +84,7 @@ def _touch_calls(members: Collection[Member], hour: int) -> Iterator[ScriptCall]
 
 
 def _unpack_bitmap(packed: bytes) -> Bits:
-    """Unpack the bitmap of one shard. Redis returns no bytes behind the last one that was ever written."""
+    """Unpack the bitmap of one shard. Bytes behind the end of the stored value are missing."""
     return from_bytes(packed.ljust(SHARD_BYTES, b"\0"))
 
 

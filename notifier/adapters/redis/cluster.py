@@ -3,8 +3,8 @@
 All keys of a command are in one slot, and the command goes to the node that holds the slot. The cluster client of
 redis-py resends commands that got no answer, one by one for a pipeline. A resent command could take a token of a rate
 limit twice, and a hung node would cost seconds. Here nothing is sent twice. A call that reaches the wrong node or gets
-no answer fails, and the next call reads the slot map again. While a slot migrates, calls to its keys fail. All callers
-tolerate failed calls.
+no answer fails, and the next call reads the slot map again. While a slot migrates, calls to its keys may fail. All
+callers tolerate failed calls.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from notifier.adapters.redis.server_client import (
 
 SLOT_COUNT = 16384
 
-SCRIPTS = {"eval", "evalsha"}
+SCRIPT_COMMANDS = {"eval", "evalsha"}
 
 KEYLESS_COMMAND_SLOTS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
 """Slot used for commands without a key.
 
 Publishers and subscribers use the node of slot 0: messages published on two nodes would lose the publisher's order.
-A cluster forwards each message to all nodes. Therefore a subscriber still receives all messages after slot 0 has moved.
+A cluster forwards each message to all nodes. Therefore a subscriber still receives messages after slot 0 has moved.
 """
 
 QueuedCommand = tuple[str, tuple[Any, ...], dict[str, Any]]
@@ -49,7 +49,7 @@ def slot_of(command: str, args: Sequence[Any]) -> int:
     if command in KEYLESS_COMMAND_SLOTS:
         return KEYLESS_COMMAND_SLOTS[command]
     # EVALSHA digest n key …, EVAL script n key …; all other commands begin with a key. All keys are in one slot.
-    key = args[2] if command in SCRIPTS else args[0]
+    key = args[2] if command in SCRIPT_COMMANDS else args[0]
     return key_slot(key.encode() if isinstance(key, str) else key)
 
 
@@ -207,7 +207,7 @@ class AsyncClusterPipeline(_CommandBuffer):
         self.commands = []
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Send the commands to all nodes concurrently, and return the answers in order."""
+        """Send the commands to their nodes concurrently, and return the answers in order."""
         indexes_by_host = (await self._client.slot_map()).grouped_by_host(self.commands)
         answers: list[Any] = [None] * len(self.commands)
 
@@ -234,7 +234,7 @@ class AsyncClusterClient(_SlotMapCache):
     def __init__(self, address: MultiHostAddress) -> None:
         super().__init__(address)
         self._nodes: dict[Host, AsyncClient] = {}
-        self.shared = None  # the shared connection of AsyncClient reaches one server only
+        self.shared_connection = None  # one connection cannot reach all nodes
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         async def send_to_holder(*args: Any, **kwargs: Any) -> Any:
@@ -271,7 +271,7 @@ class AsyncClusterClient(_SlotMapCache):
                 options["connection_class"] = redis.asyncio.SSLConnection
             self._nodes[host] = AsyncClient.from_pool(
                 RedisConnectionPool(max_connections=MAX_CONNECTIONS, timeout=TIMEOUT, **options)
-            )  # type: ignore[assignment] # a subclass's
+            )  # type: ignore[assignment] # annotated as the base class
         return self._nodes[host]
 
     async def slot_map(self) -> SlotMap:
@@ -284,7 +284,7 @@ class AsyncClusterClient(_SlotMapCache):
                 async with AsyncClient(
                     host=host[0], port=host[1], **(timeout_options_async() | self.address.options)
                 ) as client:
-                    self.cached_slot_map = current = SlotMap(await client.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # as above
+                    self.cached_slot_map = current = SlotMap(await client.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # redis-py's own
             except (RedisError, OSError) as error:
                 errors.append(error)
             else:

@@ -50,24 +50,24 @@ class CasHashes:
         This takes two round trips (one if the rule changes no cell), and two more after each conflict with a concurrent
         change. A cell with garbage counts as empty, and a new value replaces the garbage. Raises CacheUnavailable.
         """
-        answers, remaining = dict[HashCell, T](), cells
+        results, remaining = dict[HashCell, T](), cells
         for _ in range(MAX_ATTEMPTS):
             current = self._read(remaining)
-            results = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
-            answers |= {cell: answer for cell, (_, answer) in results.items()}
-            changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in results.items() if new}
+            outcomes = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
+            results |= {cell: result for cell, (_, result) in outcomes.items()}
+            changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in outcomes.items() if new}
             remaining = self._set_if_unchanged({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not remaining:
-                return answers
-        raise CacheUnavailable("Other processes keep changing the value.")
+                return results
+        raise CacheUnavailable("Other writers keep changing the value.")
 
     def _read(self, cells: Collection[HashCell]) -> Mapping[HashCell, bytes | None]:
-        fields = _by_hash(cells)
-        commands = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in fields.items()]
+        cells_by_hash = _by_hash(cells)
+        commands = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in cells_by_hash.items()]
         answers = run_calls(self._client, commands)
         return {
             cell: stored
-            for group, answer in zip(fields.values(), answers, strict=True)
+            for group, answer in zip(cells_by_hash.values(), answers, strict=True)
             for cell, stored in zip(group, answer, strict=True)
         }
 
@@ -86,14 +86,16 @@ class CasHashes:
         """
         if not changes:
             return []
-        fields = _by_hash(changes)
+        cells_by_hash = _by_hash(changes)
         calls = []
-        for name, group in fields.items():
+        for name, group in cells_by_hash.items():
             arguments: list[Argument] = [argument for cell in group for argument in (cell.field, *changes[cell])]
             calls.append(ScriptCall(self._set_script, name, (self._ttl_ms, *arguments)))
         answers = run_calls(self._client, calls)
         return [
-            HashCell(name, field.decode()) for name, answer in zip(fields, answers, strict=True) for field in answer
+            HashCell(name, field.decode())
+            for name, answer in zip(cells_by_hash, answers, strict=True)
+            for field in answer
         ]
 
 

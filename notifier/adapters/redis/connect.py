@@ -152,7 +152,7 @@ class RedisServer:
     eviction_policy: str
     """Value of `maxmemory-policy`."""
     clock_lead: float
-    """Seconds that the server's clock is ahead of ours, or negative; 0 if the round trip can explain the difference."""
+    """Seconds that the server's clock is ahead (negative: behind); 0 if the round trip explains the difference."""
 
 
 def server_status(url: str) -> RedisServer:

@@ -37,9 +37,9 @@ class KeyKind(StrEnum):
     RECENT_EVENT_ID = "recent-event-id"
     """Set if any source has sent an event with this id."""
     REMEMBERED_VIEWER = "remembered-viewer"
-    """Facts of a VIP that any process may use."""
+    """Facts of a VIP, shared between processes."""
     TOKEN_BUCKET = "token-bucket"
-    """Tokens that are left of a request limit."""
+    """Tokens that are left in a bucket: of a request limit, or of an author's cap."""
     VIEWER_VERSION = "viewer-version"
     """Version of viewers' facts, by scope."""
 
@@ -85,9 +85,10 @@ class GarbageCount:
             self._counter.labels(kind).inc(count)
 
 
-# Checksum in front of every value. It distinguishes the values of this project from garbage.
+# Checksum that distinguishes the values of this project from garbage.
 #
-# The checksum covers the key and the field too, so a value copied to another key or field also counts as garbage.
+# It stands in front of the value. It covers the key and the field too, so a value copied to another key or field also
+# counts as garbage.
 # `lua/checksum.lua` computes the same checksum.
 
 CHECKSUM_LENGTH = 8
@@ -126,7 +127,7 @@ CHECKSUM_FILE = "checksum"
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
-    """A Lua script. It returns an array: the count of garbage found and discarded, then the answer.
+    """A Lua script. It returns an array: the count of garbage found and discarded, then the answer, if there is one.
 
     A call by digest fails without any effect on a server that does not know the script, so it may be repeated with the
     text.

@@ -105,6 +105,6 @@ class RedisLiveReader:
         try:
             return unpack(CHANNELS[reply["channel"].decode()], reply["data"])
         except Poison as error:
-            # Garbage, or a message of another version. The error makes all clients reload from the store.
+            # Garbage, or a message of another version. The error makes the clients of this process reload.
             self._client.garbage.add(KeyKind.LIVE)
             raise CacheUnavailable("A message can't be decoded.") from error

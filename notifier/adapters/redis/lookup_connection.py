@@ -19,9 +19,9 @@ class LookupConnection(Protocol):
         ...
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a server error takes the place of its answer.
+        """Send the commands and return their answers; a ResponseError takes the place of its answer.
 
-        Raises RedisError if no answer arrives in time.
+        Raises RedisError or OSError.
         """
         ...
 
@@ -40,9 +40,9 @@ class ClusterLookupConnection:
 
     @property
     def connection_count(self) -> int:
-        """Number of connections created and slot maps read so far.
+        """Number of connections created and slot maps used so far.
 
-        Slot maps count, too: if a slot moves to a node that is already connected, no connection is new.
+        Slot maps count, too: if a slot moves to a node that is already connected, no connection is created.
         """
         return self._map_count + sum(node.connection_count for node in self._nodes.values())
 

@@ -11,6 +11,7 @@ from notifier.config.setting_field import split_url
 from notifier.domain.errors import BadSetting
 
 Host = tuple[str, int]
+"""Host name and port."""
 
 SENTINEL, CLUSTER = "sentinel", "cluster"
 DEFAULT_PORTS = {SENTINEL: 26379, CLUSTER: 6379}
@@ -25,14 +26,12 @@ class MultiHostAddress:
     """
 
     kind: str
+    """SENTINEL or CLUSTER."""
     hosts: Sequence[Host]
     service: str
     """Name under which the sentinels know the primary; empty for a cluster."""
     options: dict[str, Any]
-    """Options of every connection: user name, password, database, TLS.
-
-    Connections to sentinels use the same user name and password.
-    """
+    """Connection options: user name, password, database, TLS. Connections to sentinels use the same, but database 0."""
 
 
 def multi_host_address(url: str) -> MultiHostAddress | None:

@@ -28,7 +28,7 @@ class PersistentConnection:
         """Number of connections created so far."""
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a server error takes the place of its answer.
+        """Send the commands and return their answers; a ResponseError takes the place of its answer.
 
         Raises RedisError or OSError. Only one task at a time may call this.
         """
@@ -91,18 +91,18 @@ class SharedConnection:
         self._exchange_task: asyncio.Task[None] | None = None
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a server error takes the place of its answer.
+        """Send the commands and return their answers; a ResponseError takes the place of its answer.
 
-        Raises RedisError if no answer arrives in time.
+        Raises RedisError or OSError.
         """
-        answers: PendingAnswers = asyncio.get_running_loop().create_future()
-        self._waiting_requests.append((commands, answers))
+        pending: PendingAnswers = asyncio.get_running_loop().create_future()
+        self._waiting_requests.append((commands, pending))
         if self._exchange_task is None:
             self._exchange_task = asyncio.ensure_future(self._run())
         try:
-            return await answers
+            return await pending
         finally:
-            del answers  # break a reference cycle: the error keeps this frame, and the answers keep the error
+            del pending  # break a reference cycle: the error keeps this frame, and the future keeps the error
 
     async def close(self) -> None:
         await self._connection.close()
@@ -120,10 +120,10 @@ class SharedConnection:
             received = iter(
                 await self._connection.execute([command for commands, _ in waiting for command in commands])
             )
-            for commands, answers in waiting:
-                result = [next(received) for _ in commands]
-                if not answers.done():
-                    answers.set_result(result)
+            for commands, pending in waiting:
+                answers = [next(received) for _ in commands]
+                if not pending.done():
+                    pending.set_result(answers)
         except Exception as error:
             _fail(waiting, error)
         except BaseException:
@@ -134,6 +134,6 @@ class SharedConnection:
 
 
 def _fail(waiting: Sequence[tuple[Sequence[CommandWords], PendingAnswers]], error: Exception) -> None:
-    for _, answers in waiting:
-        if not answers.done():
-            answers.set_exception(error)
+    for _, pending in waiting:
+        if not pending.done():
+            pending.set_exception(error)

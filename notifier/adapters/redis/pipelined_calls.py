@@ -21,7 +21,7 @@ DISCARD_SCRIPT = LuaScript.load("discard_garbage")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command on one key, named as a method of redis-py's pipeline."""
+    """A command on one key or channel, named as a method of redis-py's pipeline."""
 
     name: str
     key: str
@@ -48,7 +48,7 @@ class ScriptCall:
     key: str
     arguments: tuple[Argument, ...] = ()
     send_text: bool = False
-    """Send the script text instead of its digest, because the server has forgotten the script."""
+    """Send the text of the script instead of its digest."""
 
     def queue(self, pipe: Any) -> None:
         if self.send_text:
@@ -69,21 +69,21 @@ class ScriptCall:
 Call = Command | ScriptCall
 
 
-def discard(key: str, garbage: Mapping[str, bytes] | None = None) -> ScriptCall:
+def discard(key: str, garbage_by_field: Mapping[str, bytes] | None = None) -> ScriptCall:
     """Return the call that deletes a key of the wrong type, or a key that still holds this garbage.
 
-    `garbage` is the value of each field; a string has the field ''. A key that was repaired in the meantime is kept.
+    A string has the field ''. A key that was repaired in the meantime is kept.
     """
     digests = [
         argument
-        for field, value in (garbage or {}).items()
+        for field, value in (garbage_by_field or {}).items()
         for argument in (field, sha1(value, usedforsecurity=False).hexdigest())
     ]
     return ScriptCall(DISCARD_SCRIPT, key, (KEY_TYPES[kind_of(key)], *digests), send_text=True)
 
 
 def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
-    """Send the calls in one round trip and return their answers. Raises CacheUnavailable.
+    """Send the calls together and return their answers. Raises CacheUnavailable.
 
     A key of the wrong type is garbage. One more round trip deletes the key and repeats its call: a read finds the key
     absent, and a write creates it again. If one call fails, the others may still have taken effect.
@@ -117,8 +117,8 @@ async def run_calls_async(client: AsyncClient, calls: Sequence[Call]) -> list[An
 
 
 async def _send(client: AsyncClient, batch: Sequence[Call]) -> list[Any]:
-    if client.shared is not None:
-        return await client.shared.execute([call.command_words() for call in batch])
+    if client.shared_connection is not None:
+        return await client.shared_connection.execute([call.command_words() for call in batch])
     async with client.pipeline(transaction=False) as pipe:
         for call in batch:
             call.queue(pipe)
@@ -148,7 +148,7 @@ def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[
 
 
 def _repair_calls(call: Call, response: Any) -> Sequence[Call]:
-    """Return the calls that repeat a failed call, after its cleanup; none if a repeat cannot help."""
+    """Return the calls that clean up after a failed call and repeat it; none if a repeat cannot help."""
     if isinstance(response, NoScriptError) and isinstance(call, ScriptCall):
         return [replace(call, send_text=True)]
     # Redis 6 puts the error code of a script into the middle of the message.

@@ -31,7 +31,7 @@ PART_COUNT = 32
 MAX_LIST_LENGTH = 64
 """Maximum number of bursts in a list. A full list takes 536 bytes.
 
-The fan-out budget of a subject allows at most 30 fan-outs a day, so a full list normally covers two days.
+The fan-out budget of a large subject allows at most 30 fan-outs a day, so its full list normally covers two days.
 """
 
 NONCE = "epoch"
@@ -43,7 +43,7 @@ SINCE = "since"
 AS_OF = "as_of"
 """Field with the time, in milliseconds, of the last comparison: at that time the part missed no burst of the store.
 
-A full server that refuses every write still deletes this field, which invalidates the part until the next comparison.
+A full server still deletes this field, which invalidates the part until the next comparison.
 """
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,10 +59,10 @@ def part_of(subject: Subject) -> int:
 
 
 def by_part(subjects: Iterable[Subject]) -> Mapping[int, list[Subject]]:
-    parts: dict[int, list[Subject]] = defaultdict(list)
+    subjects_by_part: dict[int, list[Subject]] = defaultdict(list)
     for subject in dict.fromkeys(subjects):
-        parts[part_of(subject)].append(subject)
-    return parts
+        subjects_by_part[part_of(subject)].append(subject)
+    return subjects_by_part
 
 
 def to_ms(time: datetime) -> int:
@@ -119,15 +119,15 @@ class RedisPullReader:
         self._clock = clock
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
-        parts, fields_by_part = await self._read(subjects)
+        subjects_by_part, fields_by_part = await self._read(subjects)
         if not fields_by_part or not all(
             is_fresh(fields[AS_OF], self._clock.now()) for fields in fields_by_part.values()
         ):
             return None
         lists = {
             subject: _subject_list(subject, _list_or_since(fields_by_part[part], subject))
-            for part in parts
-            for subject in parts[part]
+            for part, part_subjects in subjects_by_part.items()
+            for subject in part_subjects
         }
         return SubjectLists(
             lists={subject: subject_list for subject, subject_list in lists.items() if subject_list is not None},
@@ -138,29 +138,34 @@ class RedisPullReader:
         self, subjects: Collection[Subject]
     ) -> tuple[Mapping[int, Sequence[Subject]], Mapping[int, Fields] | None]:
         """Return the subjects and the fields of each part. If a part contains garbage, None replaces all fields."""
-        parts = by_part(subjects)
-        names = {part: [AS_OF, SINCE, *map(str, part_subjects)] for part, part_subjects in parts.items()}
+        subjects_by_part = by_part(subjects)
+        names = {part: [AS_OF, SINCE, *map(str, part_subjects)] for part, part_subjects in subjects_by_part.items()}
         commands = [Command("hmget", part_key(part), (part_names,)) for part, part_names in names.items()]
         answers = await run_calls_async(self._client, commands)
         stored = {
-            part: dict(zip(names[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)
+            part: dict(zip(part_names, answer, strict=True))
+            for (part, part_names), answer in zip(names.items(), answers, strict=True)
         }
         unwrapped = {part: unwrap_fields(part_key(part), answer) for part, answer in stored.items()}
         if discards := [discard(part_key(part), garbage) for part, (_, garbage) in unwrapped.items() if garbage]:
             # A part with garbage proves nothing. Delete it, so that the next rebuild fills it again.
             await run_calls_async(self._client, discards)
-            return parts, None
-        return parts, {part: values for part, (values, _) in unwrapped.items()}
+            return subjects_by_part, None
+        return subjects_by_part, {part: values for part, (values, _) in unwrapped.items()}
 
     async def read_newest(self, subjects: Collection[Subject]) -> NewestPositions:
-        parts, fields_by_part = await self._read(subjects)
+        subjects_by_part, fields_by_part = await self._read(subjects)
         if fields_by_part is None:
             return NewestPositions(positions=(), complete_since=None)
         now = self._clock.now()
         if not all(is_fresh(fields[AS_OF], now) for fields in fields_by_part.values()):
             return NewestPositions(positions=(), complete_since=None)
         merged = _merge(
-            {subject: _list_or_since(fields_by_part[part], subject) for part in parts for subject in parts[part]}
+            {
+                subject: _list_or_since(fields_by_part[part], subject)
+                for part, part_subjects in subjects_by_part.items()
+                for subject in part_subjects
+            }
         )
         compared_at_ms = min((float(fields[AS_OF] or 0) for fields in fields_by_part.values()), default=None)
         return merged if compared_at_ms is None else replace(merged, as_of=from_ms(compared_at_ms))
@@ -183,7 +188,10 @@ def _subject_list(subject: Subject, stored: StoredSubjectList | float) -> Subjec
 
 
 def _merge(lists: StoredLists) -> NewestPositions:
-    """Merge the lists into one, which is complete since the latest `since` of all lists."""
+    """Merge the lists, and keep the newest MAX_POSITIONS.
+
+    The result is complete since the latest `since` of the lists, or later if positions are left out.
+    """
     since = max(
         (stored.since if isinstance(stored, StoredSubjectList) else stored for stored in lists.values()), default=0.0
     )

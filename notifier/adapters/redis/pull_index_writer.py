@@ -28,10 +28,10 @@ MAX_UNSENT_BURSTS = 10_000
 """Maximum number of bursts buffered while Redis is unavailable. With more, all are dropped and the index is deleted."""
 
 LISTS_PER_ROUND_TRIP = 500
-"""Maximum number of lists in one round trip. A running script blocks all other clients of the server."""
+"""Number of lists in one round trip. A running script blocks all other clients of the server."""
 
 MAX_LISTS_PER_PART = 20_000
-"""Maximum number of lists in a part after a sweep. A sweep drops old lists until the number is below it.
+"""Number of lists in a part above which a sweep drops old ones.
 
 With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB.
 """
@@ -43,7 +43,7 @@ MIN_SPAN = timedelta(minutes=1)
 """Once a part covers at most this time, a sweep does not shorten it further, even if the part has too many lists."""
 
 PROVISIONAL_FRACTION_MS = 0.5
-"""Fraction of a millisecond that shows that a list's `since` (when it is complete from) is provisional.
+"""Fraction of a millisecond that shows that a list's `since` (the start of its complete time) is provisional.
 
 A rebuild adds the fraction to `since`, because a later page may move `since` back. All other times are whole
 milliseconds. At the end of the rebuild `finalize_pull_index_lists.lua` finds these lists, and sets their final `since`.
@@ -90,9 +90,9 @@ class RedisPullIndex:
     def generation(self) -> str | None:
         with self._lock:
             self._announce_unsent()
-            proofs, discards = self._plant_and_read_proofs()
-            if discards:
-                # Parts with garbage are deleted now. Plant new nonces at once, so that a rebuild can begin without
+            proofs, held_garbage = self._plant_and_read_proofs()
+            if held_garbage:
+                # Parts with garbage are deleted now. Plant new nonces, so that a rebuild can begin without
                 # another call.
                 proofs, _ = self._plant_and_read_proofs()
             nonces = [proof[NONCE] for proof in proofs]
@@ -116,8 +116,8 @@ class RedisPullIndex:
             _require_complete(any(merged) or not merged)
         _require_complete(is_complete)
         self._write_proofs(nonces, to_ms(since), as_of)
-        is_final = [self._finalize_part(part) for part in range(PART_COUNT)]
-        _require_complete(all(is_final))
+        finalized = [self._finalize_part(part) for part in range(PART_COUNT)]
+        _require_complete(all(finalized))
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
         self._write_proofs(self._planted_nonces(), "", as_of)
@@ -253,8 +253,8 @@ def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
 def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     """Yield the newest run of each subject with the time since when it is complete.
 
-    A page holds all bursts that opened after its oldest burst, newest first. The next page may begin with a burst of
-    the same time as that oldest one. A burst whose sequence number is missing in the page is not readable yet.
+    A page holds all readable bursts between its newest and its oldest one. The next page may begin with a burst of the
+    same time as that oldest one. A burst whose sequence number is missing in the page is not readable yet.
     The run after such a gap is complete only since its own first burst.
     """
     newest: dict[Subject, tuple[Run, float]] = {}

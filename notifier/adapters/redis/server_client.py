@@ -1,4 +1,4 @@
-"""Clients of one Redis server: short timeouts, no retries, a blocking connection pool."""
+"""Clients of one Redis server, with short timeouts, a circuit breaker and no retries."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,23 +22,23 @@ from notifier.domain.errors import CacheUnavailable
 TIMEOUT = 0.5
 """Seconds allowed to connect, and the same time again to answer.
 
-A healthy server needs a millisecond, and every caller tolerates a failure.
+A healthy server needs a millisecond, and callers tolerate a failure.
 """
 
 OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a call without an answer.
 
-A hung server costs a client at most one timeout a second, and not one for each call.
+Without it, each call to a hung server would cost a timeout.
 """
 
 OUTAGE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
-"""Errors that mean that the server did not answer. All other errors are answers, and arrive without a timeout."""
+"""Errors that open the circuit: the server does not answer, is loading its data, or refuses the password."""
 
 
 class RedisBreaker:
     """Thread-safe circuit breaker.
 
-    After a call without an answer all calls fail at once for OPEN_SECONDS seconds; then one trial call is let through.
+    After one of OUTAGE_ERRORS all calls fail immediately for OPEN_SECONDS seconds; then one trial call is let through.
     """
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
@@ -79,7 +79,7 @@ class RedisBreaker:
 
 
 MAX_CONNECTIONS = 64
-"""Maximum number of connections of an asynchronous client to one server. Further calls wait for a free connection."""
+"""Maximum number of connections in the pool of an asynchronous client. Further calls wait for a free connection."""
 
 
 class RedisClient(redis.Redis):
@@ -112,12 +112,14 @@ class AsyncClient(redis.asyncio.Redis):
         self.guarded = RedisBreaker().guarded
         self.garbage = GarbageCount()
         timeout = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
-        self.shared: SharedConnection | None = SharedConnection(PersistentConnection(self.connection_pool, timeout))
+        self.shared_connection: SharedConnection | None = SharedConnection(
+            PersistentConnection(self.connection_pool, timeout)
+        )
         """Connection whose round trips concurrent calls share. Clients of a cluster (AsyncClusterClient) have none."""
 
     async def aclose(self, *args: Any, **kwargs: Any) -> None:
-        if self.shared is not None:
-            await self.shared.close()
+        if self.shared_connection is not None:
+            await self.shared_connection.close()
         await super().aclose(*args, **kwargs)
 
 

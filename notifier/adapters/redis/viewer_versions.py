@@ -133,8 +133,8 @@ class RedisViewerVersionReader:
                 _with_checksum(pack(viewer)),
                 REMEMBERED_VIEWER_TTL // _MILLISECOND,
             )
-            if self._client.shared is not None:
-                [answer] = await self._client.shared.execute([("set", key, value, "px", ttl)])
+            if self._client.shared_connection is not None:
+                [answer] = await self._client.shared_connection.execute([("set", key, value, "px", ttl)])
                 if isinstance(answer, Exception):
                     raise answer
             else:
@@ -175,9 +175,9 @@ class RedisViewerVersionReader:
 
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
         with self._client.guarded():
-            if self._client.shared is not None:
+            if self._client.shared_connection is not None:
                 return _checked_answers(
-                    self._client, await self._client.shared.execute([("eval", *call) for call in calls])
+                    self._client, await self._client.shared_connection.execute([("eval", *call) for call in calls])
                 )
             async with self._client.pipeline(transaction=False) as pipe:
                 for call in calls:
@@ -298,7 +298,7 @@ def _read_stream(
 def _position(entry: Sequence[Any]) -> BurstStreamPosition:
     """Return the entry's id and a checksum of its content.
 
-    The id alone is not enough: a stream wiped within the same millisecond starts with the same id.
+    The id alone is not enough: a stream that was wiped may give it again within the same millisecond.
     """
     id, flat_fields = entry
     return BurstStreamPosition(f"{id.decode('latin-1')}/{crc32(b''.join(flat_fields)):x}")

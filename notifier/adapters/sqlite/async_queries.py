@@ -19,7 +19,7 @@ from notifier.event_loop_mailbox import Mailbox, RunningLoopMailbox
 # Threads that run queries from one queue. A helper starts when all other threads are stalled.
 
 MAX_UNDELIVERED_AGE = timedelta(milliseconds=5)
-"""Age of a result from which it is delivered before its thread starts another query, which may hang."""
+"""A thread delivers results older than this before it starts another query, which may hang."""
 
 
 class PendingQuery:
@@ -34,7 +34,7 @@ class PendingQuery:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        if self.future.done():  # the deadline has passed while the query was queued
+        if self.future.done():  # the caller stopped waiting while the query was queued
             return
         try:
             self._result = self._query()
@@ -61,15 +61,17 @@ class QueryThreads:
     The threads hold no reference to the reader. When the reader is garbage collected, they end.
     """
 
-    def __init__(self, workers: int, helpers: int, helpers_start_after: timedelta, results_per_wakeup: int) -> None:
+    def __init__(
+        self, worker_count: int, max_helpers: int, helpers_start_after: timedelta, results_per_wakeup: int
+    ) -> None:
         """Create without starting a thread.
 
         `results_per_wakeup` is the number of results that a thread delivers together, while queries are queued.
         """
         self._queue: SimpleQueue[PendingQuery | None] = SimpleQueue()
         """None marks the end of the queue."""
-        self._worker_count = workers
-        self._max_threads = workers + helpers
+        self._worker_count = worker_count
+        self._max_threads = worker_count + max_helpers
         self._stall_seconds = helpers_start_after.total_seconds()
         self._results_per_wakeup = results_per_wakeup
         self._lock = threading.Lock()
@@ -178,7 +180,7 @@ MAX_HELPER_THREADS = 3
 HELPERS_START_AFTER = timedelta(milliseconds=200)
 """Duration of a query after which its thread counts as stalled.
 
-Reads take well under a millisecond; the longest without disk access take about ten. On a busy machine any thread may
+Most reads take well under a millisecond, the longest without disk access about 10 ms. On a busy machine any thread may
 stall for 50 ms, and helpers that aren't needed slow down all threads.
 """
 
@@ -204,14 +206,14 @@ class SqliteReader:
     def __init__(
         self,
         *,
-        threads: int = READER_THREADS,
-        helpers: int = MAX_HELPER_THREADS,
+        thread_count: int = READER_THREADS,
+        max_helpers: int = MAX_HELPER_THREADS,
         deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
         helpers_start_after: timedelta = HELPERS_START_AFTER,
         results_per_wakeup: int = RESULTS_PER_WAKEUP,
     ) -> None:
-        self._threads = QueryThreads(threads, helpers, helpers_start_after, results_per_wakeup)
+        self._threads = QueryThreads(thread_count, max_helpers, helpers_start_after, results_per_wakeup)
         finalize(self, self._threads.close)
         self._limit = InFlightLimit(max_calls=max_in_flight, deadline=deadline)
         self._loop_mailbox = RunningLoopMailbox()
@@ -243,9 +245,17 @@ class SqliteWriter(SqliteReader):
     """Runs writes in separate threads: a write that waits for a locked file delays no read."""
 
     def __init__(
-        self, *, threads: int = WRITER_THREADS, deadline: timedelta = QUERY_DEADLINE, max_in_flight: int = MAX_IN_FLIGHT
+        self,
+        *,
+        thread_count: int = WRITER_THREADS,
+        deadline: timedelta = QUERY_DEADLINE,
+        max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
-        # Deliver each result at once: the next write may wait for the file until after the deadline of this one.
+        # Deliver each result immediately: the next write may wait for the file until after the deadline of this one.
         super().__init__(
-            threads=threads, helpers=0, deadline=deadline, max_in_flight=max_in_flight, results_per_wakeup=1
+            thread_count=thread_count,
+            max_helpers=0,
+            deadline=deadline,
+            max_in_flight=max_in_flight,
+            results_per_wakeup=1,
         )

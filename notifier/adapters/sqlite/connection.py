@@ -115,14 +115,13 @@ class Database:
     def write(self) -> Iterator[sqlite3.Connection]:
         """Run a write transaction. It commits at the end of the block, and rolls back if an error leaves the block."""
         turn = self._process_state().write_turn
-        # Threads of one process queue on this lock: it wakes the next thread at once, while SQLite's busy handler
-        # sleeps.
+        # Threads queue on this lock: it wakes the next thread immediately, while SQLite's busy handler sleeps.
         if not turn.acquire(timeout=self._lock_timeout_seconds):
             raise self._unavailable_error(f"{self.path.name} is locked by another thread.")
         try:
             with self._translate_errors():
                 connection = self._connection()
-                # Take the write lock at once: a transaction that begins as a read could be refused halfway.
+                # Take the write lock first: a transaction that begins as a read could be refused halfway.
                 _execute_when_unlocked(connection, "BEGIN IMMEDIATE", time.monotonic() + self._lock_timeout_seconds)
                 with self._drop_connection_on_caller_error(), _transaction(connection):
                     yield connection

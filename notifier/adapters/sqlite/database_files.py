@@ -12,7 +12,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey
 
 INBOX_FILE_COUNT = 8
-"""Number of inbox files. Bulk delivery is spread over them, so that several workers write at once."""
+"""Number of inbox files. Bulk delivery is spread over them, so that several workers can write concurrently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,7 @@ class Files:
     """Files of inbox rows and audience snapshots.
 
     A snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or rows and their
-    snapshot, but never the snapshot alone. What it undid is written again. The pull path reads neither
-    rows nor snapshots.
+    snapshot, but never the snapshot alone.
     """
 
     @classmethod

@@ -54,7 +54,7 @@ class SqliteMigration:
 def migrate(db: Database, kind: str, folder: Path = MIGRATIONS_FOLDER) -> int:
     """Apply the missing steps of `folder`/`kind` to a file, and return their number.
 
-    Each step checks in its own transaction whether it is applied, so that two processes may start at once. Raises
+    Each step checks in its own transaction whether it is applied, so two processes may migrate concurrently. Raises
     SchemaNewer or SchemaChanged before anything is changed.
     """
     migrations = _read_migrations(folder / kind)

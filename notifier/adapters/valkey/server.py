@@ -112,7 +112,7 @@ maxmemory-policy volatile-lru
 class ValkeyServer:
     """Supervisor that starts, watches, restarts and stops one server.
 
-    The server stores nothing on disk, and restarts empty at the same address. On Linux it dies with this process, even
+    The server stores no data on disk, and restarts empty at the same address. On Linux it dies with this process, even
     if this process is killed. On other systems the server then stays as an orphan, and the next start in the same
     folder stops it. The password in the folder identifies the orphan.
     """
@@ -197,7 +197,7 @@ class ValkeyServer:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C must only reach this process, which stops the server last
+                start_new_session=True,  # Ctrl-C must not reach the server: this process stops it last
             )
         # Pass the configuration through a pipe: all users of the machine could read a password in the arguments.
         self._send_config(self._process)

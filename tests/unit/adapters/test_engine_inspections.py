@@ -31,7 +31,10 @@ ENTRIES = [
 ]
 HEALTHY = CassandraStatus(nodes=[NODE, NODE, NODE], replication=THREE_COPIES, migrations=ENTRIES)
 BROKERS = kafka.ClusterStatus(
-    version=(4, 3), brokers=3, pending=[], topics={"mentions": kafka.TopicStatus(replicas=3, insync=3, min_insync=2)}
+    version=(4, 3),
+    broker_count=3,
+    pending_steps=[],
+    topics={"mentions": kafka.TopicStatus(replica_count=3, insync_count=3, min_insync=2)},
 )
 SERVER = redis.RedisServer(name="valkey", version="9.1.2", eviction_policy="noeviction", clock_lead=0.0)
 
@@ -147,10 +150,19 @@ def test_single_copy_remedy_states_the_possible_loss() -> None:
     [
         (BROKERS, {}),
         (replace(BROKERS, version=(3, 9)), {"kafka version": "fail"}),
-        (replace(BROKERS, pending=["make mentions"], topics={}), {"kafka topics": "fail"}),
-        (replace(BROKERS, topics={"m": kafka.TopicStatus(replicas=1, insync=1, min_insync=1)}), {"kafka m": "warn"}),
-        (replace(BROKERS, topics={"m": kafka.TopicStatus(replicas=3, insync=2, min_insync=2)}), {"kafka m": "warn"}),
-        (replace(BROKERS, topics={"m": kafka.TopicStatus(replicas=3, insync=1, min_insync=2)}), {"kafka m": "fail"}),
+        (replace(BROKERS, pending_steps=["make mentions"], topics={}), {"kafka topics": "fail"}),
+        (
+            replace(BROKERS, topics={"m": kafka.TopicStatus(replica_count=1, insync_count=1, min_insync=1)}),
+            {"kafka m": "warn"},
+        ),
+        (
+            replace(BROKERS, topics={"m": kafka.TopicStatus(replica_count=3, insync_count=2, min_insync=2)}),
+            {"kafka m": "warn"},
+        ),
+        (
+            replace(BROKERS, topics={"m": kafka.TopicStatus(replica_count=3, insync_count=1, min_insync=2)}),
+            {"kafka m": "fail"},
+        ),
     ],
 )
 def test_kafka_problems_are_reported(brokers: kafka.ClusterStatus, expected: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
--- Checksum in front of every value, as in keys_and_checksums.py. This file precedes every script that reads or writes values.
+-- Checksum in front of a value, as in keys_and_checksums.py. LuaScript.load puts this file in front of a script.
 
 local garbage = 0
 

@@ -1,4 +1,5 @@
--- Removes the placeholder of one change from scopes of viewers' facts. Removing the last one deletes the key.
+-- Removes the placeholder of one change from scopes of viewers' facts. A key without other placeholders is deleted,
+-- with its version, if it has one.
 --
 -- KEYS     version keys of the scopes
 -- ARGV[1]  name of the change

@@ -9,13 +9,14 @@
 -- Returns the count of garbage, and 0 if data was lost since the nonce of a rebuild was planted, otherwise 1.
 --
 -- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
--- that opened at or after `since`. A rebuild sends its pages newest first, and `since` is the end of the page, with a
--- fraction of a millisecond. A page with older bursts of the subject, or finalize_pull_index_lists.lua at the end, moves it further back.
--- opened_at rises with seq. A burst may be reopened at a later time, never at an earlier one, so the later value wins.
+-- that opened at or after `since`. A rebuild sends its pages newest first. Usually `since` is the end of the page, with
+-- a fraction of a millisecond. A page with older bursts of the subject moves it further back, or
+-- finalize_pull_index_lists.lua at the end.
+-- opened_at rises with seq. A burst may be restamped to a later time, never to an earlier one, so the later value wins.
 
 local max_length = tonumber(ARGV[1])
 local part_since = tonumber(get('since') or nil)
-local NOTHING = math.huge
+local UNKNOWN = math.huge -- `since` of a list that proves nothing
 
 local function read(subject)
   local before = garbage
@@ -53,7 +54,7 @@ local function merge(a, b)
     -- Drop the low list. Because of the gap, the high list may only claim bursts newer than the low list.
     -- Round up, so that the end of a rebuild cannot move it further back (math.huge cannot be rounded).
     for _, opened in ipairs(low.openings) do high.since = math.max(high.since, opened + 1) end
-    if high.since ~= NOTHING then high.since = math.ceil(high.since) end
+    if high.since ~= UNKNOWN then high.since = math.ceil(high.since) end
     return high
   end
   for i, opened in ipairs(high.openings) do
@@ -70,7 +71,7 @@ local function rebuild(subject, incoming, since)
   incoming.since = since
   if not list then return write(subject, incoming) end
   -- An announcement created the list, and nothing proved that it had all earlier bursts. The incoming bursts prove it.
-  if list.since == NOTHING then list.since = list.openings[1] end
+  if list.since == UNKNOWN then list.since = list.openings[1] end
   -- The bursts between the older page and the list are not readable yet, so the list is complete only from its start.
   if list.first > last(incoming) + 1 then list.since = math.floor(math.max(list.since, list.openings[1])) end
   write(subject, merge(list, incoming))
@@ -82,7 +83,7 @@ local function announce(subject, incoming)
   if not list then
     -- The burst is older than the part's `since`: the subject's list was swept, and the announcement is a late repeat.
     if part_since and opened < part_since then return end
-    incoming.since = not part_since and NOTHING or incoming.first == 1 and 0 or part_since
+    incoming.since = not part_since and UNKNOWN or incoming.first == 1 and 0 or part_since
     return write(subject, incoming)
   end
   if incoming.first > last(list) + 1 then
@@ -91,7 +92,7 @@ local function announce(subject, incoming)
     part_since = nil
   end
   -- An announced burst cannot complete a list whose `since` is unknown.
-  incoming.since = list.since == NOTHING and NOTHING or incoming.first == 1 and 0 or opened
+  incoming.since = list.since == UNKNOWN and UNKNOWN or incoming.first == 1 and 0 or opened
   write(subject, merge(list, incoming))
 end
 

@@ -1,4 +1,4 @@
--- Access to the fields of one part of the pull index. Precedes every script on a part; checksum.lua precedes it.
+-- Access to the fields of one part of the pull index. Precedes the scripts of the pull index; checksum.lua precedes it.
 --
 -- A part with garbage in one field proves nothing: the list in that field is lost, and without a list the part would
 -- claim that its subject has no bursts. So the whole part is deleted, as if it had been wiped.

@@ -6,14 +6,14 @@
 -- Returns an array: the count of garbage, which is replaced.
 
 local header = checksum('', '')
-local bits = 8 * #header
+local header_bits = 8 * #header
 local stored = redis.call('GETRANGE', KEYS[1], 0, #header - 1)
 if stored ~= header then
   if stored ~= '' then garbage = 1 end
   redis.call('SET', KEYS[1], header)
 end
 for first = 1, #ARGV[1], 4 do
-  redis.call('SETBIT', KEYS[1], bits + struct.unpack('<I4', ARGV[1], first), 1)
+  redis.call('SETBIT', KEYS[1], header_bits + struct.unpack('<I4', ARGV[1], first), 1)
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return {garbage}

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the part
 -- ARGV[1]  the nonce planted before the bursts were read from the store, as stored in the part (with checksum)
--- ARGV[2]  the new `since`: after a rebuild, the time in milliseconds since when the lists are complete; '' keeps it
+-- ARGV[2]  the new `since`: the time in milliseconds since when the lists are complete; '' keeps the old one
 -- ARGV[3]  the new `as_of`: the time in milliseconds at which the bursts were readable in the store
 -- Returns the count of garbage, and 1, or 0 if the part was wiped, had a gap or garbage, or was never complete.
 

@@ -16,7 +16,7 @@ from notifier.ports.event_log import Logged, Record
 # Partition leases of a consumer group, in log.db. Partitions are shared evenly among the live consumers.
 
 LEASE_TERM = timedelta(seconds=5)
-"""Term of a lease. The partitions of a consumer that hasn't polled for this long go to other consumers."""
+"""Term of a lease. The partitions of a consumer that hasn't renewed its leases go to other consumers."""
 
 _LEASE_MS = LEASE_TERM // timedelta(milliseconds=1)
 
@@ -85,7 +85,7 @@ def release_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapp
 
 
 def _share_size(c: sqlite3.Connection, member: GroupMember, now: int, until: int) -> int:
-    """Return the number of partitions in the consumer's share.
+    """Renew the entry of the consumer in its group, and return the number of partitions in its share.
 
     If the partitions can't be shared evenly, the first consumers by name have one more.
     """
@@ -109,10 +109,10 @@ RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
 """Milliseconds between two renewals while other consumers own partitions of this one's share."""
 
 FIRST_PAUSE, SLOW_GROWTH_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two looks at the file: the first pause after new records, the pause above which pauses grow slowly,
+"""Seconds between two checks of the file: the first pause after new records, the pause above which pauses grow slowly,
 and the longest pause, which is reached after half a second.
 
-Each look wakes a thread, which takes 0.15 ms on a busy machine. With constant pauses of 5 ms, three consumers of a
+Each check wakes a thread, which takes 0.15 ms on a busy machine. With constant pauses of 5 ms, three consumers of a
 process used a tenth of a core.
 """
 

@@ -1,4 +1,4 @@
--- Records of these partitions after the group's commit. Offsets have no gaps.
+-- Number of records of these partitions after the group's commit. Offsets have no gaps.
 SELECT coalesce(sum(next_offsets.next_offset - 1 - coalesce(committed_offsets.offset, -1)), 0)
 FROM next_offsets
 LEFT JOIN committed_offsets

@@ -1,4 +1,4 @@
--- Writes a member's own follow row. The higher sequence wins, and of two rows with one sequence the later visible_from.
+-- Writes a member's own follow row. The higher sequence wins; on a tie the later visible_from.
 INSERT INTO follows (block, slot, subject, visible_from, sequence)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (block, slot, subject) DO UPDATE

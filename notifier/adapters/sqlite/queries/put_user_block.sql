@@ -1,4 +1,4 @@
--- Writes one side of a user block. The higher sequence wins, and of two rows with one sequence the later end.
+-- Writes one side of a user block. The higher sequence wins; on a tie the later end.
 INSERT INTO user_blocks (member, other_account, direction, until, sequence)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (member, direction, other_account) DO UPDATE

@@ -1,6 +1,5 @@
--- Members of a shard that must not be alerted of a burst, by all conditions that may have changed since the audience
--- snapshot. Each branch reads one range of an index. The branch over subject_preferences reads all preferences that
--- were ever set for the subject.
+-- Members of a shard that must not be alerted of a burst, by conditions that may have changed since the audience
+-- snapshot. Block rows of follows and account preferences are read separately. Each branch reads one range of an index.
 SELECT member FROM marks
 WHERE subject = :subject AND seq = :seq AND member BETWEEN :first AND :last
 UNION ALL
@@ -33,4 +32,4 @@ WHERE deleted = 1 AND member BETWEEN :first AND :last
 UNION ALL
 -- Unfollowed the protected author.
 SELECT block * 1024 + slot FROM follows
-WHERE subject = :author AND block / 128 = :shard AND visible_from = :left AND slot < 1024
+WHERE subject = :author AND block / 128 = :shard AND visible_from = :unfollowed AND slot < 1024

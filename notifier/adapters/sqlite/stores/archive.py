@@ -1,4 +1,4 @@
-"""Reads the whole store page by page.
+"""Reads bursts, their progress, audience snapshots and inbox rows page by page.
 
 Long reads would delay checkpoints of the write-ahead log.
 """

@@ -12,13 +12,13 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
-MAX_KEPT_CHANGES = 50_000
-"""Number of changes that are kept. A reader that is further behind reads everything again. Usually it must do that
-anyway, because more than MAX_CHANGED_BURSTS bursts have changed."""
+MIN_KEPT_CHANGES = 50_000
+"""Minimum number of changes that are kept. A reader that is further behind reads everything again. Usually it must do
+that anyway, because more than MAX_CHANGED_BURSTS bursts have changed."""
 ROWS_PER_PRUNE = 1_000
 """Old rows are deleted in groups of this size, in 0.3 ms. Most transactions don't touch the table's oldest page."""
 ROWS_BETWEEN_PRUNES = 64
-"""Rows that a process writes between two attempts to delete old rows."""
+"""Rows that a BurstChangeWriter writes between two attempts to delete old rows."""
 LAPSE_KEY = ("", 0)
 """Subject and seq of the row of a lapse. No burst has the number 0."""
 
@@ -42,7 +42,7 @@ class BurstChangeWriter:
         self._rows_since_prune = ROWS_BETWEEN_PRUNES
 
     def put(self, c: sqlite3.Connection, bursts: Iterable[BurstKey]) -> None:
-        """Record changes. Call it in the transaction that writes the bursts, so that both become readable at once."""
+        """Record changes. Call it in the transaction that writes the bursts, so that both become readable together."""
         self._put(c, [(str(key.subject), key.seq) for key in bursts])
 
     def put_lapse(self, c: sqlite3.Connection) -> None:
@@ -53,7 +53,7 @@ class BurstChangeWriter:
         self._rows_since_prune += len(rows)
         if self._rows_since_prune >= ROWS_BETWEEN_PRUNES:
             self._rows_since_prune = 0
-            c.execute(_DELETE_OLD_CHANGES, {"kept_rows": MAX_KEPT_CHANGES, "rows_per_prune": ROWS_PER_PRUNE})
+            c.execute(_DELETE_OLD_CHANGES, {"kept_rows": MIN_KEPT_CHANGES, "rows_per_prune": ROWS_PER_PRUNE})
 
 
 class SqliteBurstChanges:

@@ -33,7 +33,7 @@ _SELECT_OF_MEMBERS = """
         AND registration IS NOT NULL AND at > ?
     ORDER BY platform, device
 """
-_SELECT_OF_MEMBER_RANGE = """
+_SELECT_OF_MEMBER_SPAN = """
     SELECT member, registration, at FROM devices
     WHERE platform = ? AND member BETWEEN ? AND ? AND registration IS NOT NULL AND at > ?
     ORDER BY member, device
@@ -76,9 +76,7 @@ class SqliteDevices:
     def iter_devices(self, platform: Platform, shard: int, members: Bits) -> Iterator[Device]:
         for first, last in member_spans(members, shard):
             with self._db.read() as c:
-                rows = c.execute(
-                    _SELECT_OF_MEMBER_RANGE, (str(platform), first, last, self._expired_until())
-                ).fetchall()
+                rows = c.execute(_SELECT_OF_MEMBER_SPAN, (str(platform), first, last, self._expired_until())).fetchall()
             yield from _devices(row for row in rows if contains(members, row[0]))
 
     def members_with_device(self, shard: int) -> Bits:

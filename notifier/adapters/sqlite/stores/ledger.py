@@ -71,24 +71,24 @@ class SqliteLedger:
 
 
 def _progress_of(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, BurstProgress]:
-    parameter = keys_as_json(keys)
+    keys_json = keys_as_json(keys)
     entries: dict[BurstKey, list[LedgerEntry]] = defaultdict(list)
     claims: dict[BurstKey, list[Claim]] = defaultdict(list)
-    for entry in _entries(c, keys, parameter):
+    for entry in _entries(c, keys, keys_json):
         entries[entry.slice.burst].append(entry)
-    for claim in _claims(c, keys, parameter):
+    for claim in _claims(c, keys, keys_json):
         claims[claim.slice.burst].append(claim)
-    plans = [unpack(Plan, blob) for (blob,) in c.execute(_SELECT_PLANS, (parameter,))]
+    plans = [unpack(Plan, blob) for (blob,) in c.execute(_SELECT_PLANS, (keys_json,))]
     return {plan.burst: burst_progress(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
 
 
 def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[LedgerEntry]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, fact, number, at, people, rows, alert_count, note in c.execute(
+    for subject, seq, slice_name, fact, number, at, people, rows, alert_count, note in c.execute(
         _SELECT_ENTRIES, (keys_json,)
     ):
         yield LedgerEntry(
-            slice=_parse_slice(bursts[subject, seq], text),
+            slice=_parse_slice(bursts[subject, seq], slice_name),
             fact=Fact(fact),
             number=number,
             at=from_ms(at),
@@ -101,9 +101,9 @@ def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) ->
 
 def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[Claim]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, attempt, owner, at, until, checkpoint in c.execute(_SELECT_CLAIMS, (keys_json,)):
+    for subject, seq, slice_name, attempt, owner, at, until, checkpoint in c.execute(_SELECT_CLAIMS, (keys_json,)):
         yield Claim(
-            slice=_parse_slice(bursts[subject, seq], text),
+            slice=_parse_slice(bursts[subject, seq], slice_name),
             attempt=attempt,
             owner=owner,
             claimed_at=from_ms(at),
@@ -112,14 +112,14 @@ def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> 
         )
 
 
-def _parse_slice(burst: BurstKey, text: str) -> Slice:
-    return Slice(burst, *_parse_slice_shape(text[text.rindex("#") :].partition("/")[2]))
+def _parse_slice(burst: BurstKey, slice_name: str) -> Slice:
+    return Slice(burst, *_parse_slice_shape(slice_name[slice_name.rindex("#") :].partition("/")[2]))
 
 
 @lru_cache(maxsize=4096)  # all bursts of a celebrity are sliced in the same few ways
-def _parse_slice_shape(text: str) -> tuple[Step, Tier, int, int]:
+def _parse_slice_shape(shape: str) -> tuple[Step, Tier, int, int]:
     """Parse the step, tier and shards of a slice, such as `rows/p1/0-63`."""
-    step, tier, shards = text.split("/")
+    step, tier, shards = shape.split("/")
     first, last = shards.split("-")
     return Step(step), Tier(tier), int(first), int(last)
 

@@ -37,7 +37,7 @@ from notifier.ports.viewer_facts import Pair
 # Account preferences in core.db: a row per field. The rows of a shard are adjacent.
 
 _WRITE_FIELD = load_statement("put_account_preference")
-_SELECT_FIELDS_OF_MEMBER_RANGE = (
+_SELECT_FIELDS_OF_MEMBER_SPAN = (
     "SELECT member, field, value, at FROM account_preferences WHERE member BETWEEN ? AND ? ORDER BY member, field"
 )
 
@@ -80,11 +80,11 @@ def account_fields_of(c: sqlite3.Connection, shard: int) -> Iterator[tuple[Membe
 
 
 def _fields_of_shard(c: sqlite3.Connection, shard: int) -> Iterable[StoredField]:
-    return c.execute(_SELECT_FIELDS_OF_MEMBER_RANGE, (shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS - 1))
+    return c.execute(_SELECT_FIELDS_OF_MEMBER_SPAN, (shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS - 1))
 
 
 def member_account_preferences(c: sqlite3.Connection, member: Member) -> AccountPreferences:
-    return _account_preferences_of(c.execute(_SELECT_FIELDS_OF_MEMBER_RANGE, (member, member))).get(
+    return _account_preferences_of(c.execute(_SELECT_FIELDS_OF_MEMBER_SPAN, (member, member))).get(
         member, DEFAULT_ACCOUNT_PREFERENCES
     )
 
@@ -239,12 +239,13 @@ class SqliteUserBlocks:
         for batch in batches(blocks, USER_BLOCKS_PER_TRANSACTION):
             with self._db.write() as c:
                 c.executemany(
-                    _WRITE_USER_BLOCK, [_user_block_parameters(side) for block in batch for side in block.sides]
+                    _WRITE_USER_BLOCK,
+                    [_user_block_parameters(side) for user_block in batch for side in user_block.sides],
                 )
 
 
 def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
-    """Return the accounts that the member blocks, and the accounts that block the member.
+    """Return when the user blocks between the member and other accounts end, in both directions.
 
     If at least `max_blockers` accounts block the member, the result has the first of those by name, and those that the
     member follows.

@@ -53,7 +53,9 @@ class SqliteRetractions:
 
     def read_mentions(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         with self._db.read() as c:
-            rows = {location: c.execute(_SELECT_MENTION, _mention_key(location)).fetchone() for location in locations}
+            rows = {
+                location: c.execute(_SELECT_MENTION, _key_of_location(location)).fetchone() for location in locations
+            }
         return {location: unpack(Mention, row[0]) for location, row in rows.items() if row}
 
     def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
@@ -91,20 +93,20 @@ class SqliteRetractions:
 def change_parameters(changed: SequencedMention, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
     """Return the parameters of CHANGE_MENTION, with the version of the mention's burst."""
     version = versions[BurstKey(changed.mention.subject, changed.seq)]
-    return {**_named_parameters(_location_of(changed)), "blob": pack(changed.mention), "version": version}
+    return {**_named_parameters(_key_of_mention(changed)), "blob": pack(changed.mention), "version": version}
 
 
 def lookup_key_rows(sequenced: SequencedMention) -> list[tuple[str, str, int, str, str]]:
     """Return a row for each lookup key of the mention."""
-    return [(key, *_location_of(sequenced)) for key in mention_lookup_keys(sequenced.mention)]
+    return [(key, *_key_of_mention(sequenced)) for key in mention_lookup_keys(sequenced.mention)]
 
 
-def _location_of(sequenced: SequencedMention) -> tuple[str, int, str, str]:
+def _key_of_mention(sequenced: SequencedMention) -> tuple[str, int, str, str]:
     mention = sequenced.mention
     return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
 
 
-def _mention_key(location: MentionLocation) -> tuple[str, int, str, str]:
+def _key_of_location(location: MentionLocation) -> tuple[str, int, str, str]:
     return str(location.burst.subject), location.burst.seq, location.event.source, location.event.id
 
 

@@ -28,9 +28,9 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import PushSuppression
 
 BATCH_KEPT_FOR = SNAPSHOT_KEPT_FOR + timedelta(days=1)
-"""How long a batch is kept: a day longer than its burst can be delivered."""
+"""How long a batch is kept: a day longer than the audience snapshots of its burst."""
 MAX_EXPIRED_PER_BATCH = 2
-"""Maximum number of expired batches that are deleted for each batch written. As each expires once, two keep up."""
+"""Maximum number of expired batches that are deleted for each batch written. Each expires once, so two keep up."""
 
 _WHERE_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND number = ?"
 _INSERT_BATCH = """
@@ -90,7 +90,7 @@ def _key(log_key: SendLogKey, batch: SendBatch) -> BatchKey:
 
 # Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.
 
-_SELECT_NEVER_ALERTED = load_statement("read_push_suppression")
+_SELECT_SUPPRESSED = load_statement("read_push_suppression")
 _SELECT_LATE_BLOCK_FOLLOWS = load_statement("read_block_follows_after_burst")
 _SELECT_EARLY_FOLLOWS = load_statement("read_follows_before_burst")
 # A shard has 128 blocks of 1,024 members. Slot 1,024 is a row of the whole block.
@@ -110,7 +110,7 @@ class SqlitePushSuppressions:
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
         shard_parameters = [_parameters(burst, shard) for shard in shards]
         with self._db.read() as c:
-            suppressed = chain.from_iterable(_never_alerted(c, parameters) for parameters in shard_parameters)
+            suppressed = chain.from_iterable(_suppressed_members(c, parameters) for parameters in shard_parameters)
             by_account_preference = suppressions_by_member(
                 chain.from_iterable(account_fields_of(c, shard) for shard in shards),
                 _own_volumes(c, shard_parameters),
@@ -131,23 +131,20 @@ def _parameters(burst: Burst, shard: int) -> Parameters:
         "owner": burst.key.subject.owner,
         "never": to_ms(NEVER),
         "author": None if author is None else str(Subject(Kind.MENTION, author)),
-        "left": to_ms(UNFOLLOWED),
+        "unfollowed": to_ms(UNFOLLOWED),
         "shard": shard,
         "first": shard * SHARD_MEMBERS,
         "last": (shard + 1) * SHARD_MEMBERS - 1,
     }
 
 
-def _never_alerted(c: sqlite3.Connection, parameters: Parameters) -> Iterator[Member]:
-    yield from (Member(member) for (member,) in c.execute(_SELECT_NEVER_ALERTED, parameters))
+def _suppressed_members(c: sqlite3.Connection, parameters: Parameters) -> Iterator[Member]:
+    yield from (Member(member) for (member,) in c.execute(_SELECT_SUPPRESSED, parameters))
     yield from _late_block_followers(c, parameters)
 
 
 def _late_block_followers(c: sqlite3.Connection, parameters: Parameters) -> Collection[Member]:
-    """Return the members who follow by the row of their whole block, and since a time after the opening.
-
-    Members whose own rows say that they followed before are left out.
-    """
+    """Return members whose block row says that they followed after the opening, unless their own row says before."""
     members = {
         member for row in c.execute(_SELECT_LATE_BLOCK_FOLLOWS, parameters) for member in _members_of_block(*row)
     }

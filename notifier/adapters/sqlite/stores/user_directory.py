@@ -77,7 +77,7 @@ class SqliteDirectory:
             # Insert in the order of the table, so that each of its pages is changed once.
             c.executemany(_INSERT_NUMBER, [(user, assigned[user], DEFAULT_ACCOUNT) for user in sorted(assigned)])
             if c.total_changes - changes_before < len(assigned):
-                # Another process has numbered some of the users. Our numbers for them stay unused.
+                # A concurrent call has numbered some of the users. Our numbers for them stay unused.
                 stored = _members(c, users)
                 assigned = {user: member for user, member in assigned.items() if stored[user] == member}
             else:

@@ -89,11 +89,11 @@ class SqlitePeople:
             follows = _follows(c, member)
             own_preferences = subject_preferences_of(c, member)
             account_preferences = member_account_preferences(c, member)
-            blocks = user_blocks_of(c, member, follows, self._max_blockers)
+            block_ends = user_blocks_of(c, member, follows, self._max_blockers)
             return Viewer(
                 user=user,
-                follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), blocks),
-                blocked=blocked_accounts(blocks),
+                follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), block_ends),
+                blocked=blocked_accounts(block_ends),
                 volume=own_volumes(own_preferences),
                 marks=_marks(c, member),
                 account_preferences=account_preferences,
