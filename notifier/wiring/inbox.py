@@ -49,9 +49,9 @@ def build_inbox(
 ) -> Inbox:
     """Build the inbox with its caches. Build one per process.
 
-    Concurrent requests for the same data share one load. `new_shared_loads` creates the objects that see to this. If
-    `max_lookup_wait` is set, concurrent requests also share their version checks. A request waits at most that long for
-    a shared check if the user's last known page can answer it. It is then answered with that page.
+    `new_shared_loads` creates the objects through which concurrent requests for the same data share one load. If
+    `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
+    at most that long for a shared check.
 
     `renderer_id` identifies the software and the secret that render pages; `cache_megabytes` limits the caches.
     """
