@@ -23,9 +23,9 @@ from notifier.topics import PROCESSING_LANES
 LOGGER = logging.getLogger("notifier.lanes")
 
 TALLY_READ_INTERVAL = timedelta(seconds=1)
-"""Age up to which `check` uses the last tally. A stop or resume by another process is noticed so much later."""
+"""Age up to which `check` uses the last tally. A stop or resume by another process is noticed up to this much later."""
 SUCCESSES_WRITE_INTERVAL = timedelta(seconds=10)
-"""Minimum interval between writes of a lane's successes. While the tally has no dead letters, nothing is written."""
+"""Minimum interval between writes of successes alone. While the tally has no dead letters, they are not written."""
 MAX_COMPARE_AND_SETS = 16
 """Most compare-and-sets of one change. One fails only if another process of the lane has just changed the tally. Few
 processes share a lane."""
@@ -54,9 +54,9 @@ class LaneGuard:
     """When successes were last added to the stored tally."""
 
     def check(self) -> LaneStop | None:
-        """Return the stop of the lane; None if it is not stopped. The store is read at most once a second.
+        """Return the stop of the lane, as last read; None if it is not stopped.
 
-        Raises StoreUnavailable before the first successful read.
+        Raises StoreUnavailable if no read has succeeded yet.
         """
         now = self.clock.now()
         if self.tally is not None and not is_due(self.read_at, TALLY_READ_INTERVAL, now):
@@ -154,7 +154,7 @@ class LaneGuard:
 
 @dataclass(slots=True, kw_only=True)
 class LaneGuards:
-    """The guards of all lanes that a process works on."""
+    """The guards of the lanes that one consumer loop or worker works on."""
 
     limit: DeadLetterLimit
     tallies: DeadLetterTallies

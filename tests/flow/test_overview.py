@@ -28,7 +28,7 @@ def test_idle_system_has_no_burst_and_no_delay() -> None:
     stage = Stage()
     stage.dispatch()
     snapshot = build_overview(stage.system()).read()
-    assert (snapshot.shown_burst, snapshot.unfinished_bursts, snapshot.throttles) == (None, 0, [])
+    assert (snapshot.shown_burst, snapshot.unfinished_burst_count, snapshot.throttles) == (None, 0, [])
     assert snapshot.seconds_behind(Pool.P1) == 0.0
 
 

@@ -158,7 +158,7 @@ class DeviceRegistry:
     ) -> None:
         """Append the updates to the log, and write their rows and those of removals appended earlier.
 
-        `is_known_holder` says that the member had the device before, so its bitmap needs no change.
+        `is_known_holder` says that the member had the device before, so the bitmap probably needs no change.
         """
         # Append first. After a crash before the rows are written, the device indexer reads the record and writes them.
         # In the opposite order, the rows would be written, but no indexer would update the bitmap.

@@ -1,8 +1,8 @@
 """Graph indexer: writes rows and bitmaps of follows and preferences, and rows of user blocks.
 
-Each subject's bitmaps, and each shard's account-wide bitmaps, have one writer: the reader of their log partition. Rows
-are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token:
-the late writes of a replaced reader lose.
+Each subject's bitmaps, and each shard's bitmaps of account preferences, have one writer: the reader of their log
+partition. Rows are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a
+fencing token: the late writes of a replaced reader lose.
 """
 
 from collections import defaultdict

@@ -49,7 +49,7 @@ class ModerationFacts:
 
         NOT_WANTED stops only the fan-out to followers: the account itself still gets the mention. `released` says that
         an operator has released the mention. `take_author_token` takes a token of the author's cap, and returns False
-        if none is left. It is not called for a refused mention.
+        if none is left. It is called only if nothing else refuses the mention.
         """
         account = self.accounts.get(mentioned)
         if (refusal := _account_refusal(event, account)) is not None:

@@ -50,7 +50,7 @@ class TierStatus:
     people: int
     """Recipients of the ended slices."""
     eta_seconds: float | None
-    """Estimated seconds until all slices have ended; None while no slice has ended or the tier is parked."""
+    """Estimated seconds until all slices have ended; None if that cannot be estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +92,7 @@ class EventStatusLookup:
 
         A sequenced event is found in the store as long as its outcomes are kept. Before it is sequenced, it is found in
         the cache of recent events, or in the log if the cache is down or was emptied. Raises NotFound for an unknown
-        event. Raises Unavailable if the log cannot be searched: it has too many records, or another search takes too
-        long.
+        event. Raises Unavailable if the log cannot be searched, for example because it has too many records.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:
@@ -148,7 +147,7 @@ class EventStatusLookup:
         return None if searched == MAX_SEARCHED_RECORDS else False
 
     def _account_statuses(self, source: str | None, id: str) -> Sequence[AccountStatus]:
-        """Return the status of each account that the event names.
+        """Return the status of each account that has an outcome or a held mention.
 
         Outcomes are read before held mentions, which stay stored after their release. So a mention that is released
         between the two reads is still reported.

@@ -68,14 +68,14 @@ class BurstOverview:
 
     burst: Burst
     followers: int
-    shards: int
+    shard_count: int
     tiers: Sequence[TierProgress]
     totals: RecipientTotals
     counted_shards: int
     """Shards whose audience snapshot is included in `totals`. The other snapshots are not taken or not counted yet."""
     is_finished: bool
     deferred_until: datetime | None
-    """When the first deferred slice resumes: quiet hours end, or a provider may accept alerts again."""
+    """When the first deferred slice resumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +95,9 @@ class CacheState:
 class OverviewSnapshot:
     at: datetime
     mentions_per_second: float
-    unfinished_bursts: int
+    unfinished_burst_count: int
     """Number of unfinished bursts, without the deferred ones."""
-    deferred_bursts: int
-    """Number of deferred bursts. They wait for the end of quiet hours, or for a provider."""
+    deferred_burst_count: int
     bursts: Sequence[Burst]
     """The newest bursts."""
     shown_burst: BurstOverview | None
@@ -169,8 +168,8 @@ class Overview:
         return OverviewSnapshot(
             at=now,
             mentions_per_second=self._mention_rate(listed, now),
-            unfinished_bursts=len(unfinished_bursts),
-            deferred_bursts=self._count_deferred(now),
+            unfinished_burst_count=len(unfinished_bursts),
+            deferred_burst_count=self._count_deferred(now),
             bursts=listed[:MAX_SHOWN_BURSTS],
             shown_burst=self._burst_overview(shown, progress_by_burst.get(shown.key), throttles, now)
             if shown
@@ -204,7 +203,7 @@ class Overview:
         return BurstOverview(
             burst=burst,
             followers=progress.plan.followers,
-            shards=progress.plan.shard_count,
+            shard_count=progress.plan.shard_count,
             tiers=tier_progress(progress, throttle_ids=throttle_ids, now=now),
             totals=recipient_totals(progress, self.snapshot_counts.values(), throttle_ids=throttle_ids, now=now),
             counted_shards=len(self.snapshot_counts),

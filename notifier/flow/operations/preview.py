@@ -44,7 +44,7 @@ class AccountPreview:
     followers: int = 0
     burst: Burst | None = None
     joins: bool = False
-    """Whether the mention would join an open burst. It would then only change the burst's text."""
+    """Whether the mention would join an open burst, and cause no fan-out of its own."""
     tiers: Mapping[Tier, TierForecast] | None = None
     """Forecast of each tier; None if there would be no fan-out."""
     dormant: int = 0
@@ -52,7 +52,7 @@ class AccountPreview:
     dormant_alerted: int = 0
     """Dormant followers who would get an alert."""
     suppressed: Mapping[str, int] | None = None
-    """Followers who would get nothing, by suppression rule."""
+    """Number of suppressed followers, by the set that would suppress them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Preview:
 
         For each account whose followers are counted, `on_start` gets the number of shards, and returns the callback for
         the progress. The author's cap is not checked, because a check would take a token. Whether the event is a
-        duplicate is not checked either. Raises Unavailable, also if a bitmap is unreadable.
+        duplicate is not checked either. Raises Unavailable for an unreadable bitmap, too.
         """
         facts = self.moderation([event])
         with self.count_lock or nullcontext():

@@ -1,8 +1,8 @@
-"""Retraction settlement: stores retractions, then updates every burst that contains their mentions.
+"""Retraction settlement: stores retractions, then updates the bursts that contain their mentions.
 
 Calls go one way: gateway, retractor and coordinator call the settlement, and the settlement calls the publisher.
 
-- The gateway settles a retraction that it has just appended to the log, so that the next read no longer shows it.
+- The gateway settles a retraction that it has just appended, up to a limit, so that the next read no longer shows it.
 - The retractor reads the same retraction from the log and settles what the gateway did not.
 - The coordinator settles the mentions that it has just written, if a retraction arrived meanwhile.
 
@@ -163,8 +163,8 @@ class RetractionSettlement:
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)
         affected_authors = [name for name in burst.mentioners if name in leaving_authors or shown_tweet_leaves]
         mentions = [mention for author in affected_authors for mention in self._mentions_by(author, burst)]
-        needs_new_name = shown_tweet_leaves or leaving_authors.issuperset(burst.mentioners)
-        if not mentions and needs_new_name and burst.count > len(leaving):
+        needs_new_mentioner = shown_tweet_leaves or leaving_authors.issuperset(burst.mentioners)
+        if not mentions and needs_new_mentioner and burst.count > len(leaving):
             mentions = list(islice(self._staying(burst, self.retractions.mentions_of_burst(burst.key)), 1))
         return {mention.author: mention for mention in sorted(mentions, key=attrgetter("accepted_at"), reverse=True)}
 
