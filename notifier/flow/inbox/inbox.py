@@ -37,7 +37,7 @@ from notifier.ports.viewer_facts import People
 
 class AnswerObserver(Protocol):
     def observe(self, opened: OpenedInbox) -> None:
-        """Receive each answer before the client does. Must return at once and must not raise."""
+        """Receive an answer before the client does. Must return at once and must not raise."""
         ...
 
 

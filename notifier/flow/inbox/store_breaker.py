@@ -1,6 +1,6 @@
 """Circuit breaker and read deadline for the inbox's use of the store.
 
-While the store fails, users with a cached page get that page again, marked partial, without waiting.
+While the breaker is open, nearly all users with a cached page get it again at once, marked partial.
 """
 
 import asyncio

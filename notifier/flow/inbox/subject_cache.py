@@ -164,7 +164,7 @@ class SubjectCache:
                 return loaded
 
     async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        """Return the bursts. Those that are not cached are read in one load, which concurrent callers share."""
+        """Return the bursts, from the cache or the store. Raises StoreUnavailable."""
         bursts = {key: burst for key in keys if (burst := self._known_state(key))}
         missing = [key for key in keys if key not in bursts]
         self.burst_stats.hits.inc(len(bursts))

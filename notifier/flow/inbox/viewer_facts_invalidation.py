@@ -51,7 +51,7 @@ class PendingChange:
     """Unique name of the change, which Redis holds as placeholder."""
 
     def begin(self) -> bool:
-        """Set the placeholder of each scope. Return whether Redis did so."""
+        """Set the placeholder of each scope. Return whether Redis has confirmed it."""
         try:
             self.versions.begin(self.scopes, self.name)
         except CacheUnavailable:
@@ -59,7 +59,7 @@ class PendingChange:
         return True
 
     def finish(self) -> bool:
-        """Remove the placeholders. Return whether Redis did so."""
+        """Remove the placeholders. Return whether Redis has confirmed it."""
         try:
             self.versions.finish(self.scopes, self.name)
         except CacheUnavailable:

@@ -2,7 +2,7 @@
 
 New bursts come from the bus at once. The store is also read once a second, for bursts whose message the bus lost. The
 growth of a burst comes from the bus alone, so all clients load their page again if bus messages may have been missed.
-Each user's marks are read again every 10 s.
+Each user's viewer facts are read again every 10 s.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ MAX_STREAMS_PER_USER = 10
 MAX_FACTS_AGE = timedelta(seconds=10)
 """Age at which a listener's viewer facts are read again, because other processes may have changed them."""
 SWEEP_INTERVAL_SECONDS = 1.0
-"""Seconds between reads of the store. A burst whose bus message was lost arrives up to this much later."""
+"""Pause between two rounds of each background task. A burst whose bus message was lost arrives about so much later."""
 BUS_CONNECT_TIMEOUT_SECONDS = 0.5
 """Longest time that the first stream waits for the bus. If the bus connects later, clients load their page
 again."""
@@ -184,8 +184,8 @@ class LiveHub:
 
         `bursts` are the bursts whose marks were set; none if the inbox was marked as seen.
 
-        The streams of this process get the marks at once, and those of other processes through the bus. While the bus
-        is down, other processes get the marks when they next read the user's facts.
+        The streams of other processes get the marks through the bus. While the bus is down, they get them when their
+        process next reads the user's facts.
         """
         message = MarksChanged(user=user, bursts=tuple(bursts), by=self.name)
         self.apply_marks(message)
@@ -194,8 +194,8 @@ class LiveHub:
     def apply_marks(self, message: MarksChanged) -> None:
         """Read the user's facts again, and send the bursts of the message with their marks.
 
-        They are sent even if their marks are those that were read before. If two devices set opposite marks at the same
-        moment, one of them still shows the mark that lost.
+        They are sent even if their marks are those that were read before. After two devices have set opposite marks at
+        the same moment, one of them would otherwise go on showing the mark that lost.
         """
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO
@@ -267,10 +267,7 @@ class LiveHub:
         self.metrics.streams.set(self.stream_counts.total())
 
     async def _start_tasks(self) -> None:
-        """Read the recent bursts, and start the background tasks.
-
-        The recent bursts are only buffered: the client of the first stream has just loaded a page that has them.
-        """
+        """Read the recent bursts into the buffer, and start the background tasks."""
         with suppress(Unavailable):
             await self.sweep()
         if self.is_closed:

@@ -125,7 +125,7 @@ class ListenerRegistry:
                     raise
 
     def _is_outdated(self, digest: Digest, view: InboxView) -> bool:
-        """Return whether a burst of the digest was retracted while the digest was read.
+        """Return whether a retraction may have changed the digest while it was read.
 
         A burst that only grew does not count: its new mentions are on the next page that the client loads.
         """

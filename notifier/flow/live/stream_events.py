@@ -90,7 +90,7 @@ def event_for(burst: Burst, before: Burst | None, view: InboxView, since: dateti
         return StreamEvent.HIDDEN if _may_be_on_page(view, burst, before) else None
     if before is None:
         return StreamEvent.ROW if burst.opened_at > since else StreamEvent.GROUP
-    # ROW if the viewer could not see the burst before, for example because all its authors were blocked.
+    # ROW if the viewer could not see the burst before, for example because all its mentioners were blocked.
     return StreamEvent.GROUP if is_visible(before, view.viewer, now=view.now) else StreamEvent.ROW
 
 
@@ -311,7 +311,7 @@ class Listener:
         self._update_unread(burst, view)
 
     def deliver_in_digest(self, burst: Burst, before: Burst | None, now: datetime) -> None:
-        """Reset the streams if the burst changes a digest that their clients have already."""
+        """Reset the streams if the burst may change a digest that their clients have already."""
         view = self.view(now)
         if changes_digest(burst, before, view) and digest_due_for(burst, view) <= self.digests_sent_until:
             self.reset()
