@@ -153,10 +153,10 @@ class Dispatcher:
         self._refresh(now)
         self.rates.refresh(now)
         self.backlog.set_throttles(self.rates.throttles_by_pool())
-        queued = self._carry_out(self._decide(now), now)
+        queued_count = self._carry_out(self._decide(now), now)
         if self._start_if_due("report", REPORT_INTERVAL, now):
             self._report_backlog()
-        return queued
+        return queued_count
 
     def _forget(self) -> None:
         self.backlog.clear()

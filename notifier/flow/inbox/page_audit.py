@@ -140,7 +140,7 @@ def differences(
 
 
 def _list_differences(
-    opened: OpenedInbox, page: Page, listed: Sequence[Entry], retracted: Collection[BurstKey]
+    opened: OpenedInbox, page: Page, listed: Sequence[Entry], retracted_keys: Collection[BurstKey]
 ) -> Iterator[str]:
     view, after, end = opened.view, opened.after, page.next
     expected = [
@@ -154,7 +154,7 @@ def _list_differences(
     moved = {key for key, opened_at in shown_times.items() if listed_times.get(key, opened_at) != opened_at}
     skipped = (
         moved
-        | {*retracted}
+        | {*retracted_keys}
         | {entry.key for entry in (*shown_entries, *expected) if not _was_certainly_visible(view, entry)}
     )
     shown = [(item.entry.key, item.unread) for item in page.items if item.entry.key not in skipped]

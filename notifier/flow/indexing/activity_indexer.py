@@ -181,6 +181,6 @@ class RollUp:
     def _put_changed(
         self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], token: FencingToken
     ) -> None:
-        """Write only changed bitmaps. So a round without activity writes hardly anything."""
+        """Write only the bitmaps that changed."""
         changed = {s: bits for s, bits in after.items() if not is_equal(before.get(s, no_members()), bits)}
         self.sets.put([ShardBitmap(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], token)

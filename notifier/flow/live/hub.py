@@ -67,7 +67,7 @@ class BackgroundTasks:
         return self.startup_task is not None and self.startup_task.done() and not _failed(self.startup_task)
 
     def stop(self) -> None:
-        """Cancel all tasks. The next `ensure_started` begins another startup."""
+        """Cancel the background tasks. The next `ensure_started` begins another startup."""
         self.startup_task = None
         for task in self.tasks:
             task.cancel()
@@ -164,7 +164,7 @@ class LiveHub:
         except BaseException:
             self.close_stream(listener, stream)
             raise
-        stream.marks = listener.marks
+        stream.marks_fingerprint = listener.marks_fingerprint
         self.inbox.observe(OpenedInbox(view=listener.view(now), after=None, page=None, badge=None))
         return listener, stream
 

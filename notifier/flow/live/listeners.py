@@ -86,7 +86,10 @@ class ListenerRegistry:
         if last_position is None or complete_since is None or last_position.as_of < complete_since:
             stream.reset()
             return
-        if (last_position.visibility, last_position.marks) != (listener.visibility, listener.marks):
+        if (last_position.visibility_fingerprint, last_position.marks_fingerprint) != (
+            listener.visibility_fingerprint,
+            listener.marks_fingerprint,
+        ):
             stream.reset()
             return
         subjects, digest_due_at = {*view.subjects}, next_digest_due(view, last_position.as_of)
@@ -186,9 +189,10 @@ class ListenerRegistry:
                 stream.wake.set()
 
     def _set_viewer(self, listener: Listener, viewer: Viewer) -> None:
-        previous_visibility = listener.visibility
-        listener.visibility, listener.marks = visibility_fingerprint(viewer), marks_fingerprint(viewer)
-        if listener.viewer is not None and previous_visibility != listener.visibility:
+        previous_fingerprint = listener.visibility_fingerprint
+        listener.visibility_fingerprint = visibility_fingerprint(viewer)
+        listener.marks_fingerprint = marks_fingerprint(viewer)
+        if listener.viewer is not None and previous_fingerprint != listener.visibility_fingerprint:
             for stream in listener.streams:
                 stream.reset()
         self._remove_from_subjects(listener)

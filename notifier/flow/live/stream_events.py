@@ -49,10 +49,9 @@ class StreamPosition:
     """Content of an event id: the time up to which everything was sent, and fingerprints of the viewer's facts."""
 
     as_of: datetime
-    visibility: bytes
-    """Result of `visibility_fingerprint`."""
-    marks: bytes
-    """Result of `marks_fingerprint`, for the marks as the client has them."""
+    visibility_fingerprint: bytes
+    marks_fingerprint: bytes
+    """Fingerprint of the marks as the client has them."""
 
     @classmethod
     def of_view(cls, view: InboxView) -> Self:
@@ -63,8 +62,8 @@ class StreamPosition:
         """
         return cls(
             as_of=view.now - CERTAINLY_VISIBLE_AGE,
-            visibility=visibility_fingerprint(view.viewer),
-            marks=marks_fingerprint(view.viewer),
+            visibility_fingerprint=visibility_fingerprint(view.viewer),
+            marks_fingerprint=marks_fingerprint(view.viewer),
         )
 
 
@@ -185,7 +184,7 @@ class Stream:
     written_at: datetime
     as_of: datetime = LONG_AGO
     """Time up to which everything was sent to the client."""
-    marks: bytes = b""
+    marks_fingerprint: bytes = b""
     """Fingerprint of the user's marks, as last sent to the client."""
     queued: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
     """Queued bursts that are new, have grown or are hidden, each with its event."""
@@ -276,10 +275,8 @@ class Listener:
     user: UserId
     member: Member
     viewer: Viewer | None = None
-    visibility: bytes = b""
-    """Result of `visibility_fingerprint` for the viewer."""
-    marks: bytes = b""
-    """Result of `marks_fingerprint` for the viewer."""
+    visibility_fingerprint: bytes = b""
+    marks_fingerprint: bytes = b""
     unsent_marks: set[BurstKey] = field(default_factory=set)
     """Bursts whose marks were changed by a request and that the streams have not queued yet."""
     unread: set[BurstKey] | None = None

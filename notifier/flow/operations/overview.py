@@ -43,7 +43,7 @@ from notifier.ports.ledger import DeferredBursts, Ledger
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.push import CircuitReport
 
-MAX_BURST_AGE = timedelta(hours=1)
+MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
 """Most bursts that a read lists, the newest ones. The mention rate is computed from their growth."""
 MAX_WATCHED_BURSTS = 32
@@ -150,7 +150,7 @@ class Overview:
         now = self.clock.now()
         listed = [
             b
-            for b in self.recent_bursts.opened_since(now - MAX_BURST_AGE, None, MAX_LISTED_BURSTS)
+            for b in self.recent_bursts.opened_since(now - MAX_LISTED_AGE, None, MAX_LISTED_BURSTS)
             if b.key.subject.kind is Kind.MENTION
         ]
         unfinished_bursts = self.ledger.unfinished_bursts()

@@ -2,7 +2,7 @@
 
 Calls go one way: gateway, retractor and coordinator call the settlement, and the settlement calls the publisher.
 
-- The gateway settles a retraction that it has just appended, up to a limit, so that the next read no longer shows it.
+- The gateway settles a retraction that it has just appended, up to a limit, so that the content disappears at once.
 - The retractor reads the same retraction from the log and settles what the gateway did not.
 - The coordinator settles the mentions that it has just written, if a retraction arrived meanwhile.
 
@@ -59,8 +59,8 @@ class RetractionSettlement:
     def settle(self, retractions: Collection[Retraction], limit: int | None = None) -> None:
         """Store the retractions, and settle the bursts of at most `limit` of their mentions; without a limit, of all.
 
-        If a retraction concerns all mentions of an author, those of the latest day come first. No later read shows the
-        retracted content of a settled mention. Raises like `settle_keys`.
+        If a retraction concerns all mentions of an author, those of the latest day come first. Later pages, unless
+        partial, do not show the retracted content of a settled mention. Raises like `settle_keys`.
         """
         for _ in self.settle_in_batches(retractions, limit):
             pass
