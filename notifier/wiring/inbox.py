@@ -56,7 +56,7 @@ def build_inbox(
     `renderer_id` identifies the software and the secret that render pages; `cache_megabytes` limits the caches.
     """
     viewer_bytes = int(cache_megabytes * MEGABYTE * VIEWER_MEMORY_SHARE)
-    subjects = SubjectCache(
+    subject_cache = SubjectCache(
         timeline=ports.timeline,
         pull=ports.pull,
         clock=ports.clock,
@@ -73,7 +73,7 @@ def build_inbox(
         remembered_stats=CacheCounters(metrics.inbox_cache, "redis"),
     )
     follower = ChangeFollower(
-        changes=ports.burst_changes, subjects=subjects, viewers=viewers, clock=ports.clock, metrics=metrics
+        changes=ports.burst_changes, subject_cache=subject_cache, viewers=viewers, clock=ports.clock, metrics=metrics
     )
     version_check = VersionCheck(versions=ports.versions, follower=follower, metrics=metrics)
     people = build_versioned_people(ports)
@@ -91,7 +91,7 @@ def build_inbox(
     return Inbox(
         people=people,
         facts=facts,
-        subjects=subjects,
+        subject_cache=subject_cache,
         viewers=viewers,
         deadline=deadline,
         breaker=StoreBreaker(),

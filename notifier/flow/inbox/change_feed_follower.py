@@ -21,7 +21,7 @@ class ChangeFollower:
     """Reads the feed before cached data is used, not on a timer. One instance per event loop."""
 
     changes: BurstChanges
-    subjects: SubjectCache
+    subject_cache: SubjectCache
     viewers: ViewerCache
     clock: Clock
     metrics: Metrics
@@ -50,12 +50,12 @@ class ChangeFollower:
             if changes.viewers_lapsed:
                 self.viewers.distrust(self.clock.now())
             for burst in changes.bursts:
-                self.subjects.apply(burst)
+                self.subject_cache.apply(burst)
             self.position = changes.position
         self.read_at = now
 
     async def _begin(self) -> None:
         # Take the position first: everything cached from here on is then read after the position was taken.
         self.position = await self.changes.begin()
-        self.subjects.begin()
+        self.subject_cache.begin()
         self.viewers.distrust(self.clock.now())

@@ -187,7 +187,7 @@ class VersionCheck:
             self.position = lookup.position
         else:
             for burst in lookup.published:
-                self.follower.subjects.apply_published(burst)
+                self.follower.subject_cache.apply_published(burst)
             # The bursts of the stream are applied. Set the position now, because reading the feed may fail.
             self.position = lookup.position
             await self.follower.keep_up()

@@ -134,10 +134,10 @@ class LiveHub:
     """Set once the bus has connected since the hub started."""
     last_closed_at: datetime = LONG_AGO
     """When the last stream was closed."""
-    tasks: BackgroundTasks = field(init=False)
+    background_tasks: BackgroundTasks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tasks = BackgroundTasks(startup=self._start_tasks)
+        self.background_tasks = BackgroundTasks(startup=self._start_tasks)
         self.registry = ListenerRegistry(inbox=self.inbox, clock=self.clock)
         self.metrics.streams.set(0)  # a killed process may have left a value
 
@@ -148,7 +148,7 @@ class LiveHub:
         """
         self._reserve_stream(user)
         try:
-            await self.tasks.ensure_started()
+            await self.background_tasks.ensure_started()
             listener = await self.registry.get_or_add(user)
         except BaseException:
             self._release_stream(user)
@@ -189,7 +189,7 @@ class LiveHub:
         """
         message = MarksChanged(user=user, bursts=tuple(bursts), by=self.name)
         self.apply_marks(message)
-        self.tasks.start(self._publish(message))
+        self.background_tasks.start(self._publish(message))
 
     def apply_marks(self, message: MarksChanged) -> None:
         """Read the user's facts again, and send the bursts of the message with their marks.
@@ -200,7 +200,7 @@ class LiveHub:
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO
             listener.unsent_marks |= {*message.bursts}
-            self.tasks.start(self._run_step(partial(self._refresh_or_end, listener)))
+            self.background_tasks.start(self._run_step(partial(self._refresh_or_end, listener)))
 
     def reset_listeners(self) -> None:
         """Reset all listeners, because messages of the bus may have been missed.
@@ -242,7 +242,11 @@ class LiveHub:
                 stream.wake.set()
                 if stream.is_writing:
                     stream.cut_off()
-        if not self.stream_counts and self.tasks.has_started() and now - self.last_closed_at >= IDLE_STOP_AFTER:
+        if (
+            not self.stream_counts
+            and self.background_tasks.has_started()
+            and now - self.last_closed_at >= IDLE_STOP_AFTER
+        ):
             self._stop_tasks()
 
     def close(self) -> None:
@@ -252,7 +256,7 @@ class LiveHub:
             stream.end()
             if stream.is_writing:
                 stream.cut_off()
-        self.tasks.stop()
+        self.background_tasks.stop()
 
     def _streams(self) -> list[Stream]:
         return [stream for listener in self.registry.listeners.values() for stream in listener.streams]
@@ -272,9 +276,9 @@ class LiveHub:
             await self.sweep()
         if self.is_closed:
             return
-        self.tasks.start(self._listen())
+        self.background_tasks.start(self._listen())
         for step in (self.sweep, self.refresh_outdated, self.registry.send_due_digests, self.check_streams):
-            self.tasks.start(self._repeat_step(step))
+            self.background_tasks.start(self._repeat_step(step))
         with suppress(TimeoutError):
             async with asyncio.timeout(BUS_CONNECT_TIMEOUT_SECONDS):
                 await self.bus_connected.wait()
@@ -284,7 +288,7 @@ class LiveHub:
 
         The buffer is emptied, because it would lack the bursts that are published until the next start.
         """
-        self.tasks.stop()
+        self.background_tasks.stop()
         self.registry.buffer = RecentBurstBuffer(max_bursts=self.registry.buffer.max_bursts)
         self.swept_at, self.caught_up_at, self.is_disconnected = None, LONG_AGO, True
         self.bus_connected.clear()
