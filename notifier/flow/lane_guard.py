@@ -48,7 +48,7 @@ class LaneGuard:
     tally: DeadLetterTally | None = None
     """The last tally that was read or written; None before the first read."""
     successes: int = 0
-    """Handled records that are not in the stored tally yet."""
+    """Number of handled records that the stored tally lacks."""
     read_at: datetime | None = None
     successes_added_at: datetime | None = None
     """When successes were last added to the stored tally."""

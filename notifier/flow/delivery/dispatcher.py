@@ -34,7 +34,7 @@ from notifier.ports.disposable_state import BacklogReport, Backpressure
 from notifier.ports.event_log import DeadLetterTallies
 from notifier.ports.ledger import DeferredBursts, Ledger
 
-# Credits of the pools, and limits and allowances of throttled tiers.
+# Credits of the pools, and limits and allowances of the tiers.
 
 LIMITS_READ_INTERVAL = timedelta(seconds=1)
 """Interval between reads of throttles, backpressure and stopped pools."""
@@ -46,7 +46,7 @@ MAX_SAVING_TIME = timedelta(seconds=1)
 
 @dataclass(slots=True)
 class PoolRates:
-    """Credits of the pools, and limits and allowances of throttled tiers. The dispatcher has one instance."""
+    """One instance per dispatcher."""
 
     throttles: Throttles
     backpressure: Backpressure

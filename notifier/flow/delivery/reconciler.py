@@ -74,9 +74,9 @@ class Reconciler:
     """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """Run one round. If a duty fails, the others still run, but an outage ends the round.
+        """Run one round. If a duty fails, the others still run.
 
-        After DiskFull the remaining duties run first.
+        An unavailable store or log ends the round. After DiskFull, the remaining duties run first.
         """
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._run_duty("index", self._update_index)

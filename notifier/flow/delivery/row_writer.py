@@ -36,7 +36,7 @@ class RowWriter:
     metrics: Metrics
     rule: TierRule = by_activity
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
-    """Tiers that get alerts."""
+    """Tiers whose members get alerts without having asked for them."""
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         is_on_time = self.clock.now() < burst.opened_at + slice_.pool_timing.expires_after

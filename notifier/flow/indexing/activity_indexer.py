@@ -127,13 +127,17 @@ class RollUp:
         return (range(first, min(first + SHARDS_PER_BATCH, end)) for first in range(0, end, SHARDS_PER_BATCH))
 
     def _process_shards(
-        self, shards: Sequence[int], hours: Collection[int], token: FencingToken, earliest_expiry: Mapping[SetKind, int]
+        self,
+        shards: Sequence[int],
+        recent_hours: Collection[int],
+        token: FencingToken,
+        earliest_expiry: Mapping[SetKind, int],
     ) -> None:
         """Write the new activity of the shards to the entries and the bitmaps.
 
         `earliest_expiry` has the kinds of sets to rebuild, each with the earliest expiry hour of valid entries.
         """
-        active = {(hour, shard): bits for hour in hours for shard, bits in self.hours.read(hour, shards).items()}
+        active = {(hour, shard): bits for hour in recent_hours for shard, bits in self.hours.read(hour, shards).items()}
         hashes = {key: hash(bits.tobytes()) for key, bits in active.items()}
         unprocessed = {key: bits for key, bits in active.items() if self.hash_by_hour_and_shard.get(key) != hashes[key]}
         # Write the entries first: after a crash the bitmaps lack the newest members, and the next leader rebuilds them.

@@ -33,11 +33,11 @@ class StreamEvent(StrEnum):
     ROW = "row"
     """A burst that is new to the viewer."""
     GROUP = "group"
-    """A burst that is already on the viewer's page has grown."""
+    """A burst that is already on the viewer's page has changed."""
     MARKED = "marked"
     """A burst was marked on one of the viewer's devices, as read, unread, or visible again."""
     HIDDEN = "hidden"
-    """The burst is no longer visible: it was retracted, or the viewer hid it on any device."""
+    """The burst is no longer visible, for example because it was retracted, or the viewer hid it."""
     COUNT = "count"
     """The badge has changed."""
     RESET = "reset"
@@ -175,7 +175,7 @@ class RecentBurstBuffer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """One open stream, with the events to send. A burst is queued once, however often it grows."""
+    """One open stream, with the events to send. A burst is queued once, however often it changes."""
 
     since: datetime
     """Bursts that opened later are new to the client."""
@@ -187,7 +187,7 @@ class Stream:
     marks_fingerprint: bytes = b""
     """Fingerprint of the user's marks, as last sent to the client."""
     queued: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
-    """Queued bursts that are new, have grown or are hidden, each with its event."""
+    """Queued bursts that are new, have changed or are hidden, each with its event."""
     marked: dict[BurstKey, Entry] = field(default_factory=dict)
     """Queued bursts whose marks changed."""
     needs_reset: bool = False
@@ -206,7 +206,7 @@ class Stream:
     def put(self, event: StreamEvent, entry: Entry) -> None:
         """Queue an event.
 
-        If the burst of a queued ROW grows, the event stays a ROW, since the client has no row yet that a GROUP could
+        If the burst of a queued ROW changes, the event stays a ROW, since the client has no row yet that a GROUP could
         change. If the burst is retracted before the queue is sent, only HIDDEN is sent.
         """
         queued_event, _ = self.queued.pop(entry.key, (event, entry))
