@@ -264,7 +264,7 @@ class Dispatcher:
     def _without_repeats_for_full_pools(self, slices: Sequence[Slice]) -> Sequence[Slice]:
         """Leave out slices that were queued before, if the queue of their pool is full.
 
-        A full queue shows that the workers are stalled. The earlier task of the slice is probably still in it.
+        A full queue suggests that the workers are stalled, and that the earlier task of the slice is still in it.
         """
         repeated_slices = {
             slice_ for slice_ in slices if self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched

@@ -131,7 +131,7 @@ class SliceWorker:
             return self._record_failure(slice_, lease, cause)
 
     def _record_result(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
-        # The effects are durable already. After a crash before the entry is written, the next worker repeats the slice.
+        # The effects are durable already. After a crash before the entry is written, the next worker runs the slice.
         if entry.fact is Fact.DEFERRED:
             return self._defer(entry, lease)
         self.ledger.record([entry])

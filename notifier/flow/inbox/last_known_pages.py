@@ -26,7 +26,7 @@ MAX_ITEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class LastKnownPages:
-    """Complete first pages that this process made, with the marks that it has set since."""
+    """Complete first pages that this process made, with the marks set through this process since."""
 
     _pages: OrderedDict[UserId, Page] = field(default_factory=OrderedDict)
 

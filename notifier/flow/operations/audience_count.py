@@ -44,9 +44,9 @@ class AudienceCounts:
     shard_count: int
     """Number of shards with at least one follower."""
     tiers: Mapping[Tier, int]
-    """Followers of each tier."""
+    """Number of followers by tier."""
     push_enabled: Mapping[Tier, int]
-    """Users of each tier who have a device and have not switched alerts off."""
+    """Number of users who have a device and have not switched alerts off, by tier."""
     suppressed: Mapping[str, int]
     """Number of suppressed followers, by the set that suppresses them."""
     first_only: int
