@@ -38,7 +38,7 @@ class StoreBreaker:
         return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
-        """Return whether this caller may read the store. While the breaker is open, it lets one caller a second try."""
+        """Return whether this caller may read the store. An open breaker lets one caller try per second."""
         self.state, allowed = allow(self.state, BREAKER_SETTINGS, now)
         return allowed
 

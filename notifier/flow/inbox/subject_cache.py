@@ -78,7 +78,7 @@ class SubjectCache:
     size: int = 0
     """Bytes of all cached lists and bursts."""
     change_times: ChangeTimes = field(default_factory=ChangeTimes)
-    """Times of the latest changes of all subjects, cached or not."""
+    """Times of the subjects' latest changes, whether the subjects are cached or not."""
     subject_stats: CacheCounters = field(init=False)
     burst_stats: CacheCounters = field(init=False)
 

@@ -179,7 +179,7 @@ class EventStatusLookup:
 
 
 def note_of(burst: Burst) -> str | None:
-    """Return the note for a burst that is retracted, restricted or pull-only; None for any other burst."""
+    """Return the note for a burst that is retracted, narrowed or pull-only; None for any other burst."""
     if burst.is_retracted:
         return RETRACTED_NOTE
     if burst.is_narrowed:
