@@ -27,8 +27,8 @@ TALLY_READ_INTERVAL = timedelta(seconds=1)
 SUCCESSES_WRITE_INTERVAL = timedelta(seconds=10)
 """Minimum interval between writes of successes alone. While the tally has no dead letters, they are not written."""
 MAX_COMPARE_AND_SETS = 16
-"""Most compare-and-sets of one change. One fails if another process has changed the tally meanwhile. Few processes share
-a lane."""
+"""Most compare-and-sets of one change. One fails if another process has changed the tally. Few processes share a
+lane."""
 
 
 @dataclass(slots=True, kw_only=True)
