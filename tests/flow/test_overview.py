@@ -47,7 +47,7 @@ def test_burst_goes_from_planned_to_done_and_balances() -> None:
     assert last.is_finished
     assert last.totals.is_balanced
     assert last.totals.delivered == sum(filling.people for filling in last.tiers) > 0
-    assert (last.totals.in_flight, last.counted_shards) == (0, last.shards)
+    assert (last.totals.in_flight, last.counted_shards) == (0, last.shard_count)
     assert all(filling.seconds is not None for filling in last.tiers)
 
 
