@@ -96,7 +96,7 @@ class EventStatusLookup:
         """
         accounts = self._account_statuses(source, id)
         if not accounts:
-            if self._was_accepted_recently(source, id) or self._is_waiting(source, id):
+            if self._was_accepted_recently(source, id) or self._is_in_log(source, id):
                 return EventReport(id=id, status=EventStatus.ACCEPTED, accounts=())
             # Read the store again: the event may have been sequenced after the first read, and have left the log before
             # the search.
@@ -114,7 +114,7 @@ class EventStatusLookup:
         except CacheUnavailable:  # fails open: the log has the event too, and is slower
             return False
 
-    def _is_waiting(self, source: str | None, id: str) -> bool:
+    def _is_in_log(self, source: str | None, id: str) -> bool:
         with self.search_lock or nullcontext():
             return self._search_streams(source, id)
 
@@ -126,15 +126,15 @@ class EventStatusLookup:
         """
         is_complete = True
         for stream in topics.MENTION_STREAMS:
-            is_waiting = self._is_waiting_in(stream, source, id)
-            if is_waiting:
+            is_in_stream = self._is_in_stream(stream, source, id)
+            if is_in_stream:
                 return True
-            is_complete = is_complete and is_waiting is not None
+            is_complete = is_complete and is_in_stream is not None
         if not is_complete:
             raise Unavailable(f"Too many records are waiting to be sequenced; the status of {id} is unknown.")
         return False
 
-    def _is_waiting_in(self, stream: str, source: str | None, id: str) -> bool | None:
+    def _is_in_stream(self, stream: str, source: str | None, id: str) -> bool | None:
         """Return whether the event waits in the stream; None if it may be among records that were not searched."""
         # Unpack only records that contain the packed id. It begins with the length of the id, so few other records
         # contain it.
