@@ -45,8 +45,8 @@ class _Position(msgspec.Struct, array_like=True):
 
 class _StreamPosition(msgspec.Struct, array_like=True):
     as_of: datetime
-    visibility: bytes
-    marks: bytes
+    visibility_fingerprint: bytes
+    marks_fingerprint: bytes
 
 
 class _Seen(msgspec.Struct, array_like=True):
@@ -114,13 +114,18 @@ class OpaqueIds:
 
     def event_id(self, viewer: UserId, position: StreamPosition) -> str:
         """Return the id of an event of the viewer's stream, or of a page from which a stream can resume."""
-        return self._encrypt("moment", viewer, _StreamPosition(position.as_of, position.visibility, position.marks))
+        packed = _StreamPosition(position.as_of, position.visibility_fingerprint, position.marks_fingerprint)
+        return self._encrypt("moment", viewer, packed)
 
     def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
         """Decode an event id. None means that the id is invalid: it is unknown what the client shows."""
         event = self._decrypt("moment", viewer, event_id, _StreamPosition)
-        return (
-            None if event is None else StreamPosition(as_of=event.as_of, visibility=event.visibility, marks=event.marks)
+        if event is None:
+            return None
+        return StreamPosition(
+            as_of=event.as_of,
+            visibility_fingerprint=event.visibility_fingerprint,
+            marks_fingerprint=event.marks_fingerprint,
         )
 
     def _encrypt(self, purpose: str, viewer: UserId, value: object) -> str:

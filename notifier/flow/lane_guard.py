@@ -23,12 +23,12 @@ from notifier.topics import PROCESSING_LANES
 LOGGER = logging.getLogger("notifier.lanes")
 
 TALLY_READ_INTERVAL = timedelta(seconds=1)
-"""Age up to which `check` uses the last tally. A stop or resume by another process is noticed so much later."""
+"""Age up to which `check` uses the last tally. A stop or resume by another process is noticed up to this much later."""
 SUCCESSES_WRITE_INTERVAL = timedelta(seconds=10)
-"""Minimum interval between writes of a lane's successes. While the tally has no dead letters, nothing is written."""
+"""Minimum interval between writes of successes alone. While the tally has no dead letters, they are not written."""
 MAX_COMPARE_AND_SETS = 16
-"""Most compare-and-sets of one change. One fails only if another process of the lane has just changed the tally. Few
-processes share a lane."""
+"""Most compare-and-sets of one change. One fails if another process has changed the tally. Few processes share a
+lane."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,15 +48,15 @@ class LaneGuard:
     tally: DeadLetterTally | None = None
     """The last tally that was read or written; None before the first read."""
     successes: int = 0
-    """Handled records that are not in the stored tally yet."""
+    """Number of handled records that the stored tally lacks."""
     read_at: datetime | None = None
     successes_added_at: datetime | None = None
     """When successes were last added to the stored tally."""
 
     def check(self) -> LaneStop | None:
-        """Return the stop of the lane; None if it is not stopped. The store is read at most once a second.
+        """Return the stop of the lane, as last read; None if it is not stopped.
 
-        Raises StoreUnavailable before the first successful read.
+        Raises StoreUnavailable if no read has succeeded yet.
         """
         now = self.clock.now()
         if self.tally is not None and not is_due(self.read_at, TALLY_READ_INTERVAL, now):
@@ -141,7 +141,7 @@ class LaneGuard:
         return tally
 
     def _log_stop(self, stop: LaneStop) -> None:
-        """Log the stop. The lane is checked every second, so the caller calls this only for a new stop."""
+        """Log a new stop."""
         LOGGER.error(
             "lane %s is stopped by its dead-letter limit: %s; stopped at %s: %s",
             self.lane,
@@ -154,7 +154,7 @@ class LaneGuard:
 
 @dataclass(slots=True, kw_only=True)
 class LaneGuards:
-    """The guards of all lanes that a process works on."""
+    """The guards of the lanes that one consumer loop or worker works on."""
 
     limit: DeadLetterLimit
     tallies: DeadLetterTallies

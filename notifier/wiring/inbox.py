@@ -49,14 +49,14 @@ def build_inbox(
 ) -> Inbox:
     """Build the inbox with its caches. Build one per process.
 
-    Concurrent requests for the same data share one load. `new_shared_loads` creates the objects that see to this. If
-    `max_lookup_wait` is set, concurrent requests also share their version checks. A request waits at most that long for
-    a shared check if the user's last known page can answer it. It is then answered with that page.
+    `new_shared_loads` creates the objects through which concurrent requests for the same data share one load. If
+    `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
+    at most that long for a shared check.
 
     `renderer_id` identifies the software and the secret that render pages; `cache_megabytes` limits the caches.
     """
     viewer_bytes = int(cache_megabytes * MEGABYTE * VIEWER_MEMORY_SHARE)
-    subjects = SubjectCache(
+    subject_cache = SubjectCache(
         timeline=ports.timeline,
         pull=ports.pull,
         clock=ports.clock,
@@ -73,7 +73,7 @@ def build_inbox(
         remembered_stats=CacheCounters(metrics.inbox_cache, "redis"),
     )
     follower = ChangeFollower(
-        changes=ports.burst_changes, subjects=subjects, viewers=viewers, clock=ports.clock, metrics=metrics
+        changes=ports.burst_changes, subject_cache=subject_cache, viewers=viewers, clock=ports.clock, metrics=metrics
     )
     version_check = VersionCheck(versions=ports.versions, follower=follower, metrics=metrics)
     people = build_versioned_people(ports)
@@ -91,7 +91,7 @@ def build_inbox(
     return Inbox(
         people=people,
         facts=facts,
-        subjects=subjects,
+        subject_cache=subject_cache,
         viewers=viewers,
         deadline=deadline,
         breaker=StoreBreaker(),

@@ -1,6 +1,6 @@
 """Builders of the indexers, which keep the bitmaps of followers, accounts, devices and activity.
 
-The `owns_records` callback of an indexer returns whether the process still owns the partition of the records.
+The `owns_records` callback of an indexer returns whether the process still owns the partitions of its records.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from notifier.wiring.system import System, build_leadership
 
 
 def build_graph_indexer(system: System, owns_records: Callable[[], bool]) -> GraphIndexer:
-    """Build the indexer of follows, user blocks and subject preferences."""
+    """Build the indexer of follows, user blocks and preferences."""
     ports = system.ports
     bitmaps = Bitmaps(
         follows=ports.follows,

@@ -10,7 +10,7 @@ from notifier.wiring.system import System
 
 
 def build_coordinator(system: System) -> Coordinator:
-    """Build the coordinator, which gives each mention its burst."""
+    """Build the coordinator, which assigns mentions to bursts."""
     ports = system.ports
     return Coordinator(
         bursts=ports.bursts,

@@ -15,11 +15,7 @@ from notifier.ports.all_ports import Ports
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Ports, settings and shared parts of one process.
-
-    Each stage has a function in this package that builds it. So a role builds only the stages that it runs. Each call
-    returns a new stage.
-    """
+    """Ports, settings and shared parts of one process, from which the functions of this package build stages."""
 
     ports: Ports
     settings: Settings

@@ -157,7 +157,7 @@ def test_ctrl_c_exits_cleanly(half_done: Path) -> None:
 
 def test_json_has_the_facts_of_the_text(half_done: Path) -> None:
     current = read_half_done(half_done)
-    assert view_json(current)["open_bursts"] == current.snapshot.unfinished_bursts > 0
+    assert view_json(current)["open_bursts"] == current.snapshot.unfinished_burst_count > 0
     assert without_control_characters("a\x1b[0m") == "a\ufffd[0m"
 
 
@@ -165,7 +165,7 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones(
     half_done: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     current = read_half_done(half_done)
-    with_deferred = replace(current, snapshot=replace(current.snapshot, deferred_bursts=1_200))
+    with_deferred = replace(current, snapshot=replace(current.snapshot, deferred_burst_count=1_200))
     print_plain(with_deferred)
     assert "unfinished, 1,200 deferred" in capsys.readouterr().out
     assert (view_json(current)["deferred_bursts"], view_json(with_deferred)["deferred_bursts"]) == (0, 1_200)

@@ -22,7 +22,7 @@ def test_count_equals_the_snapshots_and_includes_suppressed_users() -> None:
         tier: sum(count(snapshot.tiers[tier]) for snapshot in snapshots) for tier in TIERS
     }
     assert audience.tiers[Tier.DORMANT] == sum(snapshot.dormant for snapshot in snapshots)
-    assert audience.with_device[Tier.P0] + audience.with_device[Tier.P1] == 3
+    assert audience.push_enabled[Tier.P0] + audience.push_enabled[Tier.P1] == 3
     assert audience.first_only == 1
     of_lyra = AudienceCounter(sets=stage.state.sets).count(LYRA, Lane.STANDARD)
     assert (of_lyra.followers, of_lyra.suppressed, of_lyra.tiers[Tier.DORMANT]) == (3, {"muted": 1}, 0)
@@ -30,7 +30,7 @@ def test_count_equals_the_snapshots_and_includes_suppressed_users() -> None:
 
 def test_count_without_followers_is_zero() -> None:
     audience = AudienceCounter(sets=Stage().state.sets).count(Subject(Kind.MENTION, UserId("kim")), Lane.STANDARD)
-    assert (audience.followers, audience.planned_followers, audience.shards, audience.suppressed) == (0, 0, 0, {})
+    assert (audience.followers, audience.planned_followers, audience.shard_count, audience.suppressed) == (0, 0, 0, {})
 
 
 def test_unreadable_bitmap_error_names_the_repair_command() -> None:

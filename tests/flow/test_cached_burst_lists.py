@@ -65,7 +65,7 @@ def test_page_is_current_when_another_viewers_list_shows_a_retraction_first() ->
     world = make_world(mentions=3)
     world.bursts.write([burst_of(BurstKey(OF_LYRA, seq), world.clock) for seq in (4, 5)], [])
     for inbox in world.inboxes:
-        inbox.subjects.run_length = inbox.subjects.max_positions = 2
+        inbox.subject_cache.run_length = inbox.subject_cache.max_positions = 2
     newest, older = BurstKey(OF_NOVA, 3), [str(SECOND), str(FIRST)]
     grown = replace(world.bursts.by_key[newest], version=2, count=2)
     world.bursts.write([grown], [])
@@ -81,7 +81,7 @@ def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
     world = make_world(mentions=60)
     world.pull.generation()
     world.pull.rebuild([[*world.bursts.by_key.values()]], SINCE, world.clock.now())
-    subjects, moved = world.inboxes[0].subjects, BurstKey(OF_NOVA, 29)
+    subjects, moved = world.inboxes[0].subject_cache, BurstKey(OF_NOVA, 29)
     subjects.recent_changes.clear()  # recently announced bursts need no read
 
     async def move(name: str, args: tuple[Any, ...]) -> None:
@@ -98,7 +98,7 @@ def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
 
 def test_retraction_is_shown_when_its_list_was_too_slow_to_be_cached() -> None:
     world = make_world()
-    subjects = world.inboxes[0].subjects
+    subjects = world.inboxes[0].subject_cache
     subjects.max_recent_changes = 1
 
     async def change(name: str, args: tuple[Any, ...]) -> None:
@@ -133,14 +133,16 @@ class OutdatedIndex:
 
 def test_cache_size_equals_the_sum_of_its_entries() -> None:
     world = make_world()
-    subjects = world.inboxes[0].subjects
+    subjects = world.inboxes[0].subject_cache
     subjects.pull = OutdatedIndex(world)  # type: ignore[assignment] # only the methods that are called
     assert world.open(0) == ([str(FIRST)], 1)
     assert subjects.size == measured(subjects)
 
 
 def measured(subjects: SubjectCache) -> int:
-    return sum(listed.size for listed in subjects.subjects.values()) + sum(map(burst_size, subjects.bursts.values()))
+    return sum(listed.size for listed in subjects.cached_lists.values()) + sum(
+        map(burst_size, subjects.bursts.values())
+    )
 
 
 def followers(world: World, number: int) -> Sequence[UserId]:
@@ -153,7 +155,7 @@ def followers(world: World, number: int) -> Sequence[UserId]:
 
 def concurrent(inbox: Inbox) -> Inbox:
     """Share loads between concurrent opens, as an API process does."""
-    subjects = inbox.subjects
+    subjects = inbox.subject_cache
     subjects.burst_loads, subjects.list_loads, subjects.extension_loads = Singleflight(), Singleflight(), Singleflight()
     return inbox
 
@@ -162,13 +164,13 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
     world = make_world(mentions=150)
     users, reads = followers(world, 50), Counter[str]()
     inbox = concurrent(world.inboxes[0])
-    inbox.subjects.run_length = 64  # fewer than a badge counts
+    inbox.subject_cache.run_length = 64  # fewer than a badge counts
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
         reads[name if name != "older_than" else f"older_than {args[1]}"] += 1
         await asyncio.sleep(0.001)
 
-    inbox.subjects.timeline = Reading(inbox.subjects.timeline, slowly)  # type: ignore[assignment] # has the same methods
+    inbox.subject_cache.timeline = Reading(inbox.subject_cache.timeline, slowly)  # type: ignore[assignment] # has the same methods
 
     async def run() -> Sequence[int]:
         openings = await asyncio.gather(*(inbox.open(user) for user in users))
@@ -182,7 +184,7 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
 
 def test_viewers_during_and_after_a_load_read_a_burst_once() -> None:
     world = make_world()
-    subjects, reads = concurrent(world.inboxes[0]).subjects, Counter[str]()
+    subjects, reads = concurrent(world.inboxes[0]).subject_cache, Counter[str]()
     subjects.recent_changes.clear()  # recently announced bursts need no read
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
@@ -219,7 +221,7 @@ def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
             waiting.clear()
             await release.wait()
 
-    inbox.subjects.timeline = Reading(inbox.subjects.timeline, wait)  # type: ignore[assignment] # has the same methods
+    inbox.subject_cache.timeline = Reading(inbox.subject_cache.timeline, wait)  # type: ignore[assignment] # has the same methods
 
     async def run() -> Sequence[str]:
         first = asyncio.create_task(inbox.open(early))
@@ -227,7 +229,7 @@ def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
         world.publish(burst_of(SECOND, world.clock))
         second = asyncio.create_task(inbox.open(late))
         await turns(50)
-        inbox.subjects.begin()
+        inbox.subject_cache.begin()
         release.set()
         await first
         return [str(item.entry.key) for item in (await second).page.items]

@@ -49,7 +49,7 @@ def test_older_bursts_counted_by_badge_are_read_once(processes: Processes) -> No
         processes.stage.pass_time(minutes=2)
         processes.stage.mention("nova", of=f"older-{number}")
     processes.stage.state.pull.wipe()
-    subjects = processes.inboxes[0].subjects
+    subjects = processes.inboxes[0].subject_cache
     subjects.begin()
     subjects.run_length = 2
     assert processes.open(0).badge == Badge(count=4, more=False)
@@ -106,10 +106,10 @@ def test_late_announcement_does_not_restore_a_retracted_burst(processes: Process
         stage.mention("orion", of=tweet)
         processes.open(0)
     if caches == "small":
-        processes.inboxes[0].subjects.bursts.clear()
+        processes.inboxes[0].subject_cache.bursts.clear()
     stage.state.bus.publish([opened])
     assert str(FIRST) not in processes.shown(0)
-    processes.inboxes[1].subjects.begin()
+    processes.inboxes[1].subject_cache.begin()
     assert str(FIRST) not in processes.shown(1)
 
 
@@ -160,9 +160,9 @@ def test_facts_are_reloaded_after_five_minutes(processes: Processes) -> None:
 def test_known_viewer_gets_partial_page_while_store_is_unavailable(processes: Processes) -> None:
     processes.stage.state.versions.away = True
     inbox = processes.inboxes[0]
-    inbox.subjects.timeline = cast(Timeline, Unavailable())
+    inbox.subject_cache.timeline = cast(Timeline, Unavailable())
     inbox.viewers.distrust(processes.stage.state.clock.now())
-    inbox.subjects.begin()
+    inbox.subject_cache.begin()
     page = run_sync(inbox.open(KIM)).page
     assert page.partial
     assert [str(item.entry.key) for item in page.items] == [str(FIRST)]
@@ -177,8 +177,8 @@ def test_concurrent_opens_load_a_burst_once() -> None:
 
     async def herd() -> Sequence[int]:
         inbox = replace(processes.inboxes[0])
-        inbox.subjects.burst_loads, inbox.subjects.list_loads = Singleflight(), Singleflight()
-        inbox.subjects.timeline = cast(Timeline, Slow(inbox.subjects.timeline))
+        inbox.subject_cache.burst_loads, inbox.subject_cache.list_loads = Singleflight(), Singleflight()
+        inbox.subject_cache.timeline = cast(Timeline, Slow(inbox.subject_cache.timeline))
         inbox = replace(
             inbox,
             facts=replace(inbox.facts, lookups=SharedVersionLookups(lookups=inbox.facts.lookups, max_wait=PATIENT)),

@@ -252,7 +252,7 @@ def test_overview_counts_deferred_bursts_separately() -> None:
     stage = stage_with_deferred_bursts()
     overview = build_overview(stage.system())
     snapshot = overview.read()
-    assert (snapshot.unfinished_bursts, snapshot.deferred_bursts) == (0, 3)
+    assert (snapshot.unfinished_burst_count, snapshot.deferred_burst_count) == (0, 3)
     assert snapshot.shown_burst is not None
     assert snapshot.shown_burst.deferred_until is not None
     assert overview.watched_bursts == frozenset()

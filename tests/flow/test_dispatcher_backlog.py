@@ -189,6 +189,32 @@ def test_unreadable_plan_does_not_block_others() -> None:
     assert system.metrics.dead_letters.labels("dispatcher")._value.get() == 1
 
 
+def test_burst_that_becomes_unreadable_in_flight_is_read_only_once_more() -> None:
+    stage = Stage()
+    stage.mention("lyra")
+    bad = stage.bursts(LYRA)[0]
+
+    @dataclass
+    class Breaking(Counted):
+        is_broken: bool = False
+
+        def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
+            if self.is_broken and bad in bursts:
+                raise Poison("It can't be decoded.")
+            return super().read(bursts)
+
+    ledger = Breaking(stage.state.ledger)
+    system = stage.system(ledger=ledger)
+    dispatcher = build_dispatcher(system)
+    assert dispatcher() > 0
+    ledger.is_broken = True
+    for _ in range(5):
+        stage.pass_time(seconds=1)
+        dispatcher()
+    assert bad not in dispatcher.backlog.progress
+    assert system.metrics.dead_letters.labels("dispatcher")._value.get() == 1
+
+
 def test_stuck_queue_is_filled_to_a_bound() -> None:
     stage = Stage()
     for _ in range(40):

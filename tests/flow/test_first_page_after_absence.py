@@ -79,7 +79,7 @@ def test_cold_start_first_page_costs_three_calls(stage: Stage, *, warm: bool) ->
         build_reconciler(stage.system())()
         processes.open(0, UserId("ada"))
     inbox, before = processes.inboxes[0], processes.count("inbox_store_calls")
-    inbox.subjects.timeline = cast(Timeline, timeline := Counting(stage.state.timeline))
+    inbox.subject_cache.timeline = cast(Timeline, timeline := Counting(stage.state.timeline))
     opening = processes.open(0)
     assert not opening.page.partial
     assert len(opening.page.items) == 20
@@ -95,7 +95,7 @@ def test_cold_start_first_page_reads_few_bursts_when_all_are_unread(stage: Stage
     for n in range(FOLLOWED):
         stage.state.people.follow(lee, Subject(Kind.MENTION, UserId(f"star{n}")), SINCE)
     processes = Processes(stage)
-    processes.inboxes[0].subjects.timeline = cast(Timeline, timeline := Counting(stage.state.timeline))
+    processes.inboxes[0].subject_cache.timeline = cast(Timeline, timeline := Counting(stage.state.timeline))
     opening = processes.open(0, lee)
     assert opening.badge is not None
     assert (opening.badge.count, opening.badge.more) == (100, True)

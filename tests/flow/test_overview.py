@@ -28,7 +28,7 @@ def test_idle_system_has_no_burst_and_no_delay() -> None:
     stage = Stage()
     stage.dispatch()
     snapshot = build_overview(stage.system()).read()
-    assert (snapshot.shown_burst, snapshot.unfinished_bursts, snapshot.throttles) == (None, 0, [])
+    assert (snapshot.shown_burst, snapshot.unfinished_burst_count, snapshot.throttles) == (None, 0, [])
     assert snapshot.seconds_behind(Pool.P1) == 0.0
 
 
@@ -47,7 +47,7 @@ def test_burst_goes_from_planned_to_done_and_balances() -> None:
     assert last.is_finished
     assert last.totals.is_balanced
     assert last.totals.delivered == sum(filling.people for filling in last.tiers) > 0
-    assert (last.totals.in_flight, last.counted_shards) == (0, last.shards)
+    assert (last.totals.in_flight, last.counted_shards) == (0, last.shard_count)
     assert all(filling.seconds is not None for filling in last.tiers)
 
 

@@ -23,7 +23,7 @@ def processes() -> Processes:
 
 def test_page_is_current_after_its_subject_was_evicted(processes: Processes) -> None:
     """The page stays cached, but its process no longer follows changes of its subjects."""
-    processes.inboxes[0].subjects.max_bytes = 1
+    processes.inboxes[0].subject_cache.max_bytes = 1
     processes.open(0, UserId("lee"))
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == []
@@ -34,7 +34,7 @@ def test_page_is_current_when_the_cache_is_too_small() -> None:
     stage.mention("nova")
     stage.pass_time(minutes=1)
     processes = Processes(stage)
-    processes.inboxes[0].subjects.max_bytes = 1
+    processes.inboxes[0].subject_cache.max_bytes = 1
     assert processes.shown(0) == [str(FIRST)]
     stage.say(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == []
@@ -54,10 +54,10 @@ def test_page_is_current_after_a_late_message_of_an_older_state(processes: Proce
 def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Processes) -> None:
     """The feed had more changes than a process catches up with, while a request read the burst."""
     state, inbox = processes.stage.state, processes.inboxes[0]
-    inbox.subjects.bursts.clear()
+    inbox.subject_cache.bursts.clear()
     inbox.viewers.distrust(state.clock.now())
     reading = inbox.open(KIM)
-    inbox.subjects.timeline = cast(Timeline, Suspended(inbox.subjects.timeline, "bursts"))
+    inbox.subject_cache.timeline = cast(Timeline, Suspended(inbox.subject_cache.timeline, "bursts"))
     run_steps(reading, 2)  # the burst has been read, and the response is on its way
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     state.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MAX_CHANGED_BURSTS + 1)]
@@ -66,5 +66,5 @@ def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Pro
     build_reconciler(processes.stage.system())()  # the next list comes from the index, which has no bodies
     processes.open(0, UserId("ada"))
     run_to_end(reading)
-    inbox.subjects.timeline = state.timeline
+    inbox.subject_cache.timeline = state.timeline
     assert processes.shown(0) == []

@@ -206,7 +206,7 @@ class LiveBackend:
         self.hub.close()
         for stream in self.streams:
             await stream.disconnect()
-        await asyncio.gather(*self.hub.tasks.tasks, return_exceptions=True)
+        await asyncio.gather(*self.hub.background_tasks.tasks, return_exceptions=True)
 
 
 def run_live(scenario: Callable[[LiveBackend], Awaitable[T]]) -> T:

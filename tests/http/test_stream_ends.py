@@ -176,6 +176,6 @@ def test_stream_that_opens_during_shutdown_is_ended() -> None:
         stream = await coming
         await stream.wait_closed()
         assert stream.ended
-        assert not live.hub.tasks.tasks
+        assert not live.hub.background_tasks.tasks
 
     run_live(scenario)

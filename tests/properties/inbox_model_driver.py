@@ -190,7 +190,7 @@ class World:
         """Replace a process by one with empty caches, and possibly a small cache limit."""
         self.inboxes[process] = inbox_of(self.reads, Metrics())
         if cache_bytes is not None:
-            self.inboxes[process].subjects.max_bytes = cache_bytes
+            self.inboxes[process].subject_cache.max_bytes = cache_bytes
 
     def restart_writer(self) -> None:
         """Replace the writer; the messages that Redis did not accept are lost."""

@@ -293,7 +293,7 @@ class ShallowInboxMachine(InboxMachine):
     def __init__(self) -> None:
         super().__init__()
         for inbox in self.world.inboxes:
-            inbox.subjects.run_length, inbox.subjects.max_positions = 1, 3
+            inbox.subject_cache.run_length, inbox.subject_cache.max_positions = 1, 3
 
 
 SETTINGS = settings(

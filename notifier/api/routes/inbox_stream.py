@@ -114,7 +114,7 @@ class InboxEventSource:
             return b""
         previous_id = self._event_id() if len(updates) > 1 else ""
         self.stream.as_of = max(self.stream.as_of, self.container.hub.as_of())
-        self.stream.marks = self.listener.marks
+        self.stream.marks_fingerprint = self.listener.marks_fingerprint
         last_id = self._event_id()
         *earlier, last = updates
         return b"".join([*(self._frame(update, previous_id) for update in earlier), self._frame(last, last_id)])
@@ -132,7 +132,11 @@ class InboxEventSource:
         return self.container.opaque_ids.id(self.listener.user, burst)
 
     def _event_id(self) -> str:
-        position = StreamPosition(as_of=self.stream.as_of, visibility=self.listener.visibility, marks=self.stream.marks)
+        position = StreamPosition(
+            as_of=self.stream.as_of,
+            visibility_fingerprint=self.listener.visibility_fingerprint,
+            marks_fingerprint=self.stream.marks_fingerprint,
+        )
         return self.container.opaque_ids.event_id(self.listener.user, position)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:

@@ -110,8 +110,8 @@ class Renderer:
                 tag=rendered.tag,
                 items=rendered.items,
                 next=rendered.next,
-                sight=position.visibility,
-                marks=position.marks,
+                sight=position.visibility_fingerprint,
+                marks=position.marks_fingerprint,
             )
         )
 
@@ -128,7 +128,9 @@ class Renderer:
             ids={},
             next=shared.next,
             stream_position=StreamPosition(
-                as_of=page.view.now - CERTAINLY_VISIBLE_AGE, visibility=shared.sight, marks=shared.marks
+                as_of=page.view.now - CERTAINLY_VISIBLE_AGE,
+                visibility_fingerprint=shared.sight,
+                marks_fingerprint=shared.marks,
             ),
             can_resume=True,
             opaque_ids=self.opaque_ids,

@@ -174,9 +174,9 @@ def audience_json(counts: AudienceCounts) -> Mapping[str, object]:
         "lane": str(counts.lane),
         "followers": counts.followers,
         "planned_followers": counts.planned_followers,
-        "shards": counts.shards,
+        "shards": counts.shard_count,
         "tiers": [
-            {"tier": str(tier), "people": people, "with_device": counts.with_device[tier]}
+            {"tier": str(tier), "people": people, "with_device": counts.push_enabled[tier]}
             for tier, people in counts.tiers.items()
         ],
         "suppressed": dict(counts.suppressed),
@@ -219,14 +219,14 @@ def _print_freshness(freshness: AudienceFreshness) -> None:
 def _print_counts(counts: AudienceCounts) -> None:
     print_sentence(
         f"@{counts.subject.owner} is in the {counts.lane} lane, with {counts.followers:,} followers"
-        f" (shards: {counts.shards:,})."
+        f" (shards: {counts.shard_count:,})."
     )
     if counts.planned_followers != counts.followers:
         print_sentence(f"The stored count, from which bursts are planned, is {counts.planned_followers:,}.")
     if not counts.followers:
         return
     click.echo()
-    rows = [(str(tier), people, counts.with_device[tier]) for tier, people in counts.tiers.items()]
+    rows = [(str(tier), people, counts.push_enabled[tier]) for tier, people in counts.tiers.items()]
     rows += [(rule, people, 0) for rule, people in counts.suppressed.items()]
     print_table(
         ("", "users", "with device", "of all"),

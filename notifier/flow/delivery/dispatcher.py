@@ -1,7 +1,7 @@
 """Dispatcher: fills each pool's queue from the ledger and re-queues lost slices.
 
-A lease lets one process dispatch at a time. A new leader reads the state of the unfinished bursts from the ledger, in
-its first rounds.
+One process leads, by a lease. A new leader reads the state of the unfinished bursts from the ledger, in its first
+rounds.
 """
 
 import logging
@@ -34,19 +34,19 @@ from notifier.ports.disposable_state import BacklogReport, Backpressure
 from notifier.ports.event_log import DeadLetterTallies
 from notifier.ports.ledger import DeferredBursts, Ledger
 
-# Credits of the pools, and limits and allowances of throttled tiers.
+# Credits of the pools, and limits and allowances of the tiers.
 
 LIMITS_READ_INTERVAL = timedelta(seconds=1)
 """Interval between reads of throttles, backpressure and stopped pools."""
 NO_CREDIT = Credit(slices=0, shards=0)
-"""Credit of a pool that its dead-letter limit has stopped. Its slices are not parked, since a stop has no end time."""
+"""Credit of a pool that its dead-letter limit has stopped. The stop parks no slices, since it has no end time."""
 MAX_SAVING_TIME = timedelta(seconds=1)
 """A throttled tier's allowance holds at most what the tier's rate allows in this time."""
 
 
 @dataclass(slots=True)
 class PoolRates:
-    """Credits of the pools, and limits and allowances of throttled tiers. The dispatcher has one instance."""
+    """One instance per dispatcher."""
 
     throttles: Throttles
     backpressure: Backpressure
@@ -58,7 +58,7 @@ class PoolRates:
     backpressure_level: float = 0.0
     """Share of P2's credit that backpressure withholds, from 0 to 1."""
     allowances: dict[Tier, float] = field(default_factory=dict)
-    """Number of expected recipients whose slices may be queued now, by throttled tier. It grows at the tier's rate."""
+    """Expected deliveries that may be queued now, by throttled tier. They grow at the tier's rate."""
     read_at: datetime | None = None
     allowances_at: datetime | None = None
     """Time up to which the growth is included in `allowances`."""
@@ -134,13 +134,13 @@ class Dispatcher:
     """Progress of the unfinished bursts. Those in flight are read again, because workers write entries of them to the
     ledger."""
     unread_bursts: deque[BurstKey] = field(default_factory=deque)
-    """Bursts to read: those of the last list of all unfinished bursts, and deferred bursts that have woken."""
+    """Bursts to read if they are not in memory: all unfinished bursts as last listed, and deferred ones that woke."""
     unreadable_bursts: set[BurstKey] = field(default_factory=set)
     """Bursts whose ledger entries can't be decoded. They are not read again until this process loses its lease."""
     wake_times: set[datetime] = field(default_factory=set)
     """Wake-up times of bursts deferred by this process. There are few, because most are quarter hours."""
-    done_at: dict[str, datetime] = field(default_factory=dict)
-    """When each periodic duty was last done."""
+    started_at: dict[str, datetime] = field(default_factory=dict)
+    """When each periodic duty was last started."""
 
     def __call__(self) -> int:
         """Run one round; return how many slices were queued."""
@@ -153,17 +153,17 @@ class Dispatcher:
         self._refresh(now)
         self.rates.refresh(now)
         self.backlog.set_throttles(self.rates.throttles_by_pool())
-        queued = self._carry_out(self._decide(now), now)
+        queued_count = self._carry_out(self._decide(now), now)
         if self._start_if_due("report", REPORT_INTERVAL, now):
             self._report_backlog()
-        return queued
+        return queued_count
 
     def _forget(self) -> None:
         self.backlog.clear()
         self.unread_bursts.clear()
         self.unreadable_bursts.clear()
         self.wake_times.clear()
-        self.done_at.clear()
+        self.started_at.clear()
 
     def _decide(self, now: datetime) -> DispatchDecision:
         credits = self.rates.credits()
@@ -226,13 +226,14 @@ class Dispatcher:
             LOGGER.error("can't dispatch %s: %s", keys[0], cause)
             self.metrics.dead_letters.labels("dispatcher").inc()
             self.unreadable_bursts.update(keys)
+            self.backlog.drop(keys)
             return ()
 
     def _start_if_due(self, duty: str, interval: timedelta, now: datetime) -> bool:
-        """Return whether the duty is due. If it is, record that it was done now."""
-        due_now = is_due(self.done_at.get(duty), interval, now)
+        """Return whether the duty is due. If it is, record that it starts now."""
+        due_now = is_due(self.started_at.get(duty), interval, now)
         if due_now:
-            self.done_at[duty] = now
+            self.started_at[duty] = now
         return due_now
 
     def _report_backlog(self) -> None:
@@ -253,17 +254,17 @@ class Dispatcher:
         if not parked and not dispatched:
             return 0
         # Record before queueing. A crash between the two leaves a slice that no worker claims; it is queued again after
-        # its deadline. In the opposite order, a slice could be in the queue without an entry in the ledger.
+        # `requeue_after`. In the opposite order, a slice could be in the queue without an entry in the ledger.
         are_new = self.ledger.record(parked + dispatched)
         self.backlog.apply_entries(parked + dispatched, now)
-        # If the entry of a slice exists already, another leader has queued the slice.
+        # An entry that exists already is of another leader, or of a failed round. Do not queue its slice again.
         to_enqueue = [entry.slice for entry, is_new in zip(dispatched, are_new[len(parked) :], strict=True) if is_new]
         return self._enqueue(to_enqueue, now)
 
     def _without_repeats_for_full_pools(self, slices: Sequence[Slice]) -> Sequence[Slice]:
         """Leave out slices that were queued before, if the queue of their pool is full.
 
-        The queue is full because the workers are stalled. So the earlier task of the slice is still in it.
+        A full queue suggests that the workers are stalled, and that the earlier task of the slice is still in it.
         """
         repeated_slices = {
             slice_ for slice_ in slices if self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched
@@ -275,7 +276,7 @@ class Dispatcher:
     def _is_full(self, pool: Pool) -> bool:
         try:
             return self.queue.depth(pool) >= POOL_CREDITS[pool].slices
-        except QueueUnavailable:  # fails open: the enqueue call fails, too, and a later round queues the slice
+        except QueueUnavailable:  # fails open: if the enqueue call fails, too, a later round queues the slice
             return False
 
     def _enqueue(self, slices: Sequence[Slice], now: datetime) -> int:
@@ -295,7 +296,7 @@ class Dispatcher:
         return len(slices)
 
     def _charge_tier(self, slice_: Slice, now: datetime) -> None:
-        """Subtract the slice's expected recipients from the allowance of its tier, if the tier is throttled."""
+        """Subtract the slice's expected deliveries from the allowance of its tier, if the tier is throttled."""
         progress = self.backlog.progress[slice_.burst]
         if slice_.step is Step.ROWS and slice_.tier in self.rates.allowances and not is_expired(progress, slice_, now):
             self.rates.allowances[slice_.tier] -= expected_deliveries(progress, slice_)

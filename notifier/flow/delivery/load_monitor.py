@@ -1,4 +1,4 @@
-"""Load monitor: measures ledger, queues and store, and sets the backpressure."""
+"""Load monitor: measures backlog, queues and store, and sets the backpressure."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class LoadMonitor:
     def _read_load(self, began_at: datetime) -> Readings:
         now, backlog = self.clock.now(), self.backlog_report.read()
         return Readings(
-            # The round began with taking the lease, a small durable write, so its duration is the store's latency.
+            # Since `began_at` the round has only taken the lease, a small durable write.
             store_latency=now - began_at,
             queued=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
             backlog_ages={

@@ -1,6 +1,6 @@
 """Reconciler: completes interrupted publishing, repairs the pull index, and verifies totals.
 
-Lost slices need no reconciler: the dispatcher re-queues every slice with an expired claim.
+Lost slices need no reconciler: the dispatcher re-queues them.
 """
 
 import logging
@@ -47,7 +47,7 @@ A burst becomes readable within a second of its opening time, or gets a new open
 a stalled machine.
 """
 HELD_COUNT_INTERVAL = timedelta(minutes=1)
-"""Interval for counting held mentions. Counting many takes long, and moderators need no newer number."""
+"""Interval for counting held mentions. Counting many takes long, and operators need no newer number."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,15 +69,14 @@ class Reconciler:
     generation: str | None = None
     """Generation of the pull index at the end of this process's rebuild. If it changes, the index is rebuilt again."""
     compared_at: datetime | None = None
-    """Start of the last comparison. Every burst that was readable in the store at that time is in the index."""
+    """Start of the last comparison or rebuild. Bursts that became readable later may be missing in the index."""
     held_counted_at: datetime | None = None
     """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """Run one round. An unavailable store or log ends the round at once.
+        """Run one round. If a duty fails, the others still run.
 
-        After another failure of a duty, the remaining duties still run. If a duty found the store full, DiskFull is
-        raised after the last duty.
+        An unavailable store or log ends the round. After DiskFull, the remaining duties run first.
         """
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._run_duty("index", self._update_index)
@@ -113,8 +112,8 @@ class Reconciler:
     def _update_index(self) -> None:
         """Announce bursts that the index may lack, because a publisher crashed or could not write to Redis.
 
-        These are the bursts since the last comparison. In the first round, and after Redis lost the index, these are
-        all bursts of the last REBUILD_WINDOW.
+        These are the bursts since the last comparison. After a start of this process, or after Redis lost the index,
+        these are all bursts of the last REBUILD_WINDOW.
         """
         generation = self.pull.generation()
         # Take the time before reading the store: the comparison may miss bursts that become readable after it.

@@ -21,14 +21,13 @@ SHARDS_PER_WRITE = 64
 """Most shards per write. A large P1 or P2 slice takes one write of about 160 ms.
 
 SQLite splits a write into transactions, each of a few shards of one database file. The more shards a write has, the
-more are in each transaction, and the less a shard costs. The worker renews its claim between the transactions, so it
-does not lose the claim while the store is slow.
+more are in each transaction, and the less a shard costs. The worker renews its claim between the transactions.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWriter:
-    """Writes the rows of one slice. Idempotent: every worker and every retry writes the same bytes."""
+    """Writes the rows of one slice. Idempotent: a retry writes the same rows."""
 
     sets: SelfRepairingSets
     audience_snapshots: AudienceSnapshots
@@ -37,19 +36,19 @@ class RowWriter:
     metrics: Metrics
     rule: TierRule = by_activity
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
-    """Tiers that get alerts."""
+    """Tiers whose members get alerts without having asked for them."""
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         is_on_time = self.clock.now() < burst.opened_at + slice_.pool_timing.expires_after
-        people = rows = alert_count = 0
+        people = row_count = alert_count = 0
         for snapshots in self.read_snapshots(burst, slice_.shards, slice_.tier, lease):
             people += sum(count(snapshot.members) for snapshot in snapshots)
             alert_count += sum(snapshot.alert_count for snapshot in snapshots)
             if is_on_time:
-                rows += self._write(burst, slice_, snapshots, lease)
-                # Advance the checkpoint after the write: a crash before this line only repeats the write. A worker that
-                # finds the slice expired writes no rows, and leaves the checkpoint. For a next worker whose clock is
-                # behind, the slice is not expired. Its checkpoint must not skip shards without rows.
+                row_count += self._write(burst, slice_, snapshots, lease)
+                # Advance the checkpoint after the write: a crash before this line only repeats the write. If the slice
+                # has expired, the checkpoint stays: the next worker's clock may be behind, and it must not skip shards
+                # that have no rows.
                 lease.advance(max(lease.claim.checkpoint, snapshots[-1].shard + 1))
         now = self.clock.now()
         if is_on_time:
@@ -57,14 +56,14 @@ class RowWriter:
             self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
         # The snapshots of an expired slice are taken, too: the totals of the burst count their members as pulled.
         fact = Fact.DONE if is_on_time else Fact.PULLED
-        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, alert_count=alert_count)
+        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=row_count, alert_count=alert_count)
 
     def read_snapshots(
         self, burst: Burst, shards: Sequence[int], tier: Tier, lease: SliceLease
     ) -> Iterator[Sequence[TierSnapshot]]:
         """Yield the tier's part of each shard's audience snapshot, up to SHARDS_PER_WRITE shards at a time.
 
-        A missing snapshot is taken from the live sets and stored. The first one stored stays for good.
+        A missing snapshot is taken from the live sets and stored. The first one stored wins.
         """
         for start in range(0, len(shards), SHARDS_PER_WRITE):
             group = shards[start : start + SHARDS_PER_WRITE]
@@ -83,8 +82,8 @@ class RowWriter:
                 for shard, sets in zip(shards, sets_by_shard, strict=True)
             ]
         except RuleFailed:
-            # There is no fallback to the built-in rule: the slice is retried, and finally becomes a dead letter with
-            # this cause. Its followers see the burst by the pull path.
+            # There is no fallback to the built-in rule. If the retries fail, too, the slice becomes a dead letter with
+            # this cause, and its followers see the burst by the pull path.
             self.metrics.tier_rule_failures.inc()
             raise
 

@@ -30,24 +30,24 @@ class HandBack(Exception):
 
 @dataclass(slots=True)
 class SliceLease:
-    """A worker's claim on its slice. The slice handler calls it to renew the claim, or to hand the slice back."""
+    """A worker's claim on its slice. The slice handler renews it while it works."""
 
     claim: Claim
     claims: Claims
     clock: Clock
     on_progress: Callable[[], None] | None = None
-    """Called at each check of the claim, as a sign of progress."""
+    """Called when the handler renews the claim, as a sign of progress."""
     is_stopping: Callable[[], bool] | None = None
     """Returns whether the process is stopping and must hand back the slice."""
 
     def advance(self, shard: int) -> None:
-        """Record that all shards below this one are done."""
+        """Move the checkpoint to the shard. The next renewal or release stores it."""
         self.claim = replace(self.claim, checkpoint=shard)
 
     def renew_or_hand_back(self) -> None:
-        """Renew the claim if due, or end the attempt. Call this between effects. Raises ClaimLost or HandBack.
+        """Renew the claim if due. Raises HandBack if the slice must be handed back. Call this between effects.
 
-        After an exception the next worker repeats the effects since the checkpoint.
+        After an exception the next worker repeats the effects since the stored checkpoint.
         """
         stopping = self.is_stopping is not None and self.is_stopping()
         if stopping or self.clock.now() >= self.claim.claimed_at + self.claim.slice.time_share:
@@ -55,7 +55,7 @@ class SliceLease:
         self.renew_if_due()
 
     def renew(self, *, may_hand_back: bool) -> None:
-        """Renew the claim if due. Raises ClaimLost; HandBack only with `may_hand_back`."""
+        """Call `renew_or_hand_back` if `may_hand_back` is set, otherwise `renew_if_due`."""
         if may_hand_back:
             self.renew_or_hand_back()
         else:
@@ -99,9 +99,9 @@ class SliceWorker:
     is_stopping: Callable[[], bool] | None = None
 
     def __call__(self, slice_: Slice) -> SliceResult:
-        outcome = self._attempt(slice_)
-        self.metrics.slices.labels(slice_.pool, type(outcome).__name__.lower()).inc()
-        return outcome
+        result = self._attempt(slice_)
+        self.metrics.slices.labels(slice_.pool, type(result).__name__.lower()).inc()
+        return result
 
     def _attempt(self, slice_: Slice) -> SliceResult:
         if self.guards.guard_for(slice_.pool).check() is not None:
@@ -131,7 +131,7 @@ class SliceWorker:
             return self._record_failure(slice_, lease, cause)
 
     def _record_result(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
-        # The rows are durable already. After a crash before the entry is written, the same rows are written again.
+        # The effects are durable already. After a crash before the entry is written, the next worker runs the slice.
         if entry.fact is Fact.DEFERRED:
             return self._defer(entry, lease)
         self.ledger.record([entry])
@@ -158,15 +158,12 @@ class SliceWorker:
         return self.ledger.read([slice_.burst])[slice_.burst].slice_states
 
     def _record_failure(self, slice_: Slice, lease: SliceLease, cause: Exception) -> SliceResult:
-        """Record a failure of the slice itself, and retry it. Dead-letter the slice after MAX_ATTEMPTS failures.
-
-        The slice may be claimed again at once; after Poison, only when this claim has expired.
-        """
+        """Record a failure of the slice itself, and retry it. Dead-letter the slice after MAX_ATTEMPTS failures."""
         now = self.clock.now()
-        attempt = self._slice_states(slice_)[slice_].failures + 1
+        failures = self._slice_states(slice_)[slice_].failures + 1
         reason = f"{type(cause).__name__}: {cause}"
-        self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=attempt, at=now, note=reason)])
-        if attempt < MAX_ATTEMPTS:
+        self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=failures, at=now, note=reason)])
+        if failures < MAX_ATTEMPTS:
             if not isinstance(cause, Poison):  # leave time to repair the record until the claim expires
                 self.claims.release(lease.claim, now)
             return Retry(reason=reason)

@@ -105,15 +105,17 @@ class DeviceRegistry:
             self._append_and_write([removal])
         return removal is not None
 
-    def remove_rejected(self, rejected: Mapping[Device, datetime | None]) -> int:
+    def remove_rejected(self, rejected_since: Mapping[Device, datetime | None]) -> int:
         """Remove devices that their provider rejected. Return how many were removed.
 
-        `rejected` has each device as it was when the alert was sent, and the time since which the provider rejects it,
-        if known. Devices that were registered after that time stay.
+        `rejected_since` has the devices as they were when the alert was sent, each with the time since which the
+        provider rejects it, if known. Devices that were registered after that time stay.
         """
         now = self.clock.now()
         removals = [
-            removal for device, at in rejected.items() if (removal := removal_by_provider(device, at, now)) is not None
+            removal
+            for device, at in rejected_since.items()
+            if (removal := removal_by_provider(device, at, now)) is not None
         ]
         ownerships = self.devices.read_current([removal.id for removal in removals])
         current_removals = [
@@ -124,16 +126,16 @@ class DeviceRegistry:
         self._append_and_write(current_removals)
         return len(current_removals)
 
-    def remove_registered(self, until: Mapping[Member, datetime | None]) -> int:
+    def remove_registered(self, until_by_member: Mapping[Member, datetime | None]) -> int:
         """Remove the devices that each member registered up to the given time; None removes all its devices.
 
         Return how many were removed.
         """
         removals = [
             removal_of(device)
-            for devices in self.devices.by_member(until).values()
+            for devices in self.devices.by_member(until_by_member).values()
             for device in devices
-            if _is_registered_by(device, until[device.member])
+            if _was_registered_until(device, until_by_member[device.member])
         ]
         self._append_and_write(removals)
         return len(removals)
@@ -158,7 +160,7 @@ class DeviceRegistry:
     ) -> None:
         """Append the updates to the log, and write their rows and those of removals appended earlier.
 
-        `is_known_holder` says that the member had the device before, so its bitmap needs no change.
+        `is_known_holder` says that the member had the device before, so the bitmap probably needs no change.
         """
         # Append first. After a crash before the rows are written, the device indexer reads the record and writes them.
         # In the opposite order, the rows would be written, but no indexer would update the bitmap.
@@ -183,5 +185,5 @@ def log_record(device_record: DeviceRecord) -> Record:
     return Record(stream=topics.DEVICES, key=shard_key(shard), value=pack_device_record(device_record))
 
 
-def _is_registered_by(device: Device, until: datetime | None) -> bool:
+def _was_registered_until(device: Device, until: datetime | None) -> bool:
     return until is None or device.registered_at <= until

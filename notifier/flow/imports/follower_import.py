@@ -50,7 +50,7 @@ class FollowerImport:
         return (partial(self._write, chunk) for chunk in cut_follow_rows(keys))
 
     def _resolve(self, ids: Ids) -> MemberArray:
-        """Return the members of the ids. An id range takes at most two look-ups. Unknown ids get a member number."""
+        """Return the members of the ids. Unknown ids get a member number."""
         resolved = ResolvedIds(ids)
         for id_range in self.id_ranges:
             resolved.resolve_range(id_range)
@@ -85,10 +85,7 @@ class FollowerImport:
         )
 
     def _write_block_rows(self, chunk: FollowRowChunk, users: Mapping[Member, UserId]) -> None:
-        """Store the block rows. If a block has a row from an earlier import, that row stays as it is.
-
-        Followers that the earlier row lacks get member rows.
-        """
+        """Store the block rows. A block's existing row stays, and followers that it lacks get member rows."""
         rows = [
             BlockFollows(
                 subject=_mention_subject(users[followed]), block=block, visible_from=self.visible_from, members=members

@@ -75,7 +75,7 @@ class Import(Generic[S]):
             advance(len(rows))
 
     def write(self, advance: Advance = lambda _: None) -> None:
-        """Do the work of all keys: write rows, and request bitmaps from their indexer."""
+        """Do the work of the remaining keys."""
         for keys, position in self.key_sort.remaining_chunks():
             for step in self.kind.steps(keys):
                 self._attempt(step)
@@ -108,10 +108,7 @@ class AccountImport:
     """Whether to store consecutive ids as one directory entry. No other process may number any of them meanwhile."""
 
     def read(self, rows: ImportBatch[AccountRow]) -> ImportKeys:
-        """Write each account's member number, flags and directory entry.
-
-        Return the keys of the shards whose VIP flags the rows set or clear.
-        """
+        """Write the accounts; return the keys of the shards whose VIP flags the rows set or clear."""
         members = self._assign_numbers(dict.fromkeys(row.user for row in rows.rows))
         self.flags.write(flag for row in rows.rows for flag in row.flag_rows(members[row.user]))
         users = [row.user for row in rows.rows if not row.flags.keys().isdisjoint(DIRECTORY_FLAGS)]
@@ -183,7 +180,7 @@ class PreferenceImport:
         return rebuild_keys(chain(subject_shards, account_wide_shards))
 
     def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
-        """Return the changes. Those to or from DIGEST get the `visible_from` of a change made now by the user."""
+        """Return the changes, those that concern a digest as `subject_change_as_if_made_now` returns them."""
         account_preferences = self.account_preferences.read_current(
             {change.member for change in changes if change.volume}
         )
@@ -210,7 +207,7 @@ class PreferenceImport:
     def _account_changes_as_if_now(
         self, changes: Sequence[AccountPreferencesChange]
     ) -> Sequence[AccountPreferencesChange]:
-        """Return the changes. Those of account-wide volumes get the `visible_from` of a change made now by the user."""
+        """Return the changes as `account_change_as_if_made_now` returns them."""
         before = self.account_preferences.read_current({change.member for change in changes if change.volume})
         now = self.clock.now()
         return [

@@ -1,4 +1,4 @@
-"""Follow the store's change feed, which bounds the age of everything that the inbox caches."""
+"""Follow the store's change feed, and apply its changes to the inbox caches."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,8 +10,8 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import BurstChanges, FeedPosition
 
 READ_INTERVAL = timedelta(milliseconds=500)
-"""Maximum age of the last read of the feed when cached data is used. A change that never reached Redis is noticed after
-this time at the latest."""
+"""Maximum age of the last read of the feed when cached data is used. A change that never reached Redis is noticed up to
+about this much later."""
 MAX_IDLE_TIME = timedelta(minutes=2)
 """Time without a read after which the caches start over, which costs less than reading all missed changes."""
 
@@ -21,7 +21,7 @@ class ChangeFollower:
     """Reads the feed before cached data is used, not on a timer. One instance per event loop."""
 
     changes: BurstChanges
-    subjects: SubjectCache
+    subject_cache: SubjectCache
     viewers: ViewerCache
     clock: Clock
     metrics: Metrics
@@ -36,7 +36,10 @@ class ChangeFollower:
             await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Apply every change whose write returned before this call. Raises StoreUnavailable."""
+        """Apply the changes whose writes returned before this call, or start the caches over.
+
+        Raises StoreUnavailable.
+        """
         now = self.clock.now()
         self.metrics.inbox_feed_reads.inc()
         is_idle = self.read_at is None or not self.read_at <= now < self.read_at + MAX_IDLE_TIME
@@ -47,12 +50,12 @@ class ChangeFollower:
             if changes.viewers_lapsed:
                 self.viewers.distrust(self.clock.now())
             for burst in changes.bursts:
-                self.subjects.apply(burst)
+                self.subject_cache.apply(burst)
             self.position = changes.position
         self.read_at = now
 
     async def _begin(self) -> None:
         # Take the position first: everything cached from here on is then read after the position was taken.
         self.position = await self.changes.begin()
-        self.subjects.begin()
+        self.subject_cache.begin()
         self.viewers.distrust(self.clock.now())

@@ -87,7 +87,7 @@ class DigestWalk:
 async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
     """Return the viewer's own digests with these keys, including hidden digests. Raises StoreUnavailable.
 
-    Days with few bursts share a read, and no day takes more than one read.
+    Days with few bursts share a read.
     """
     days, digests = sorted({*_due_days(view, keys)}, reverse=True), list[Digest | None]()
     while days:

@@ -37,7 +37,7 @@ from notifier.ports.viewer_facts import People
 
 class AnswerObserver(Protocol):
     def observe(self, opened: OpenedInbox) -> None:
-        """Receive each answer before the client does. Must return at once and must not raise."""
+        """Receive an answer before the client does. Must return at once and must not raise."""
         ...
 
 
@@ -181,7 +181,7 @@ class Inbox:
 
     people: People
     facts: ViewerFacts
-    subjects: SubjectCache
+    subject_cache: SubjectCache
     viewers: ViewerCache
     deadline: ReadDeadline
     breaker: StoreBreaker
@@ -264,13 +264,13 @@ class Inbox:
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
         digest_keys = {key for key in keys if key.subject.kind is Kind.DIGEST}
-        entries: dict[BurstKey, Entry] = dict(await self.subjects.read_bursts([*{*keys} - digest_keys]))
-        return entries | await read_digests(self.subjects.timeline, view, digest_keys)
+        entries: dict[BurstKey, Entry] = dict(await self.subject_cache.read_bursts([*{*keys} - digest_keys]))
+        return entries | await read_digests(self.subject_cache.timeline, view, digest_keys)
 
     async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
         """Return at most `limit` bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
-        rows = await self.subjects.timeline.rows(view.member, view.subjects, after, limit)
-        return (await self.subjects.read_bursts([row.burst for row in rows])).values()
+        rows = await self.subject_cache.timeline.rows(view.member, view.subjects, after, limit)
+        return (await self.subject_cache.read_bursts([row.burst for row in rows])).values()
 
     async def _open_with_breaker(
         self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
@@ -320,7 +320,7 @@ class Inbox:
         return InboxAnswer(
             page=page,
             badge=_badge(unread),
-            subject_cache_revision=self.subjects.revision,
+            subject_cache_revision=self.subject_cache.revision,
             current_at=view.now,
             valid_until=view.now,
         )
@@ -336,11 +336,11 @@ class Inbox:
     def _cached_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer | None:
         """Return the cached or remembered first page, if an evaluation now would show the same page."""
         answer = cached.first_pages.get(limit) or self._adopted_page(cached, limit, began_at)
-        now, subjects = self.clock.now(), self.subjects
+        now, subject_cache = self.clock.now(), self.subject_cache
         if (
             answer is None
             or not cached.versions
-            or not answer.is_current(now, subjects.revision, subjects.change_times)
+            or not answer.is_current(now, subject_cache.revision, subject_cache.change_times)
         ):
             self.viewers.page_stats.misses.inc()
             return None
@@ -353,9 +353,9 @@ class Inbox:
         if page is None or page.limit != limit or page.renderer_id != self.renderer_id:
             return None
         view = InboxView(viewer=cached.viewer, member=cached.member, now=began_at)
-        if not self.subjects.change_times.are_unchanged_since(view.subjects, page.current_at):
+        if not self.subject_cache.change_times.are_unchanged_since(view.subjects, page.current_at):
             return None
-        answer = adopt_page(page, view, self.subjects.revision)
+        answer = adopt_page(page, view, self.subject_cache.revision)
         cached.put_first_page(limit, answer)
         self.viewers.update_size(cached)
         return answer
@@ -376,9 +376,9 @@ class Inbox:
 
     async def _first_page(self, cached: CachedViewer, limit: int, began_at: datetime) -> InboxAnswer:
         view = self._view(cached)
-        revision = self.subjects.revision  # taken before any read, so that later changes invalidate the page
+        revision = self.subject_cache.revision  # taken before any read, so that later changes invalidate the page
         subjects = [*view.subjects, *view.digest_subjects]
-        lists = await self.subjects.read(subjects)
+        lists = await self.subject_cache.read(subjects)
         evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, lists)
         page, visible = await evaluation.page(listing)
         unread = None if page.partial else await self._unread_or_none(view, listing, visible)
@@ -425,7 +425,9 @@ class Inbox:
         if cached is None or (last_page := _last_page(cached, now)) is None:
             return None
         # Digests are left out: their bursts may have been retracted since, and only the store knows.
-        entries = [self.subjects.newest_state(item.entry) for item in last_page.items if isinstance(item.entry, Burst)]
+        entries = [
+            self.subject_cache.newest_state(item.entry) for item in last_page.items if isinstance(item.entry, Burst)
+        ]
         page = partial_page(InboxView(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
         return InboxAnswer(page=page, badge=None, subject_cache_revision=0, current_at=now, valid_until=now)
 
@@ -437,15 +439,15 @@ class Inbox:
     ) -> Listing:
         subjects = view.subjects
         if lists is None:
-            lists = await self.subjects.read(subjects)
+            lists = await self.subject_cache.read(subjects)
         walk = CachedWalk(
-            cache=self.subjects,
+            cache=self.subject_cache,
             lists=lists[: len(subjects)],
             subjects=subjects,
             authors=view.viewer.readable_authors,
             after=after,
         )
-        return Listing(walk=walk, digests=DigestWalk(timeline=self.subjects.timeline, view=view, after=after))
+        return Listing(walk=walk, digests=DigestWalk(timeline=self.subject_cache.timeline, view=view, after=after))
 
     def _evaluation(self, view: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
         return Evaluation(view=view, after=after, limit=limit, source=self)

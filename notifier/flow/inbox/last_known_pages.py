@@ -26,7 +26,7 @@ MAX_ITEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class LastKnownPages:
-    """Complete first pages that this process made, with the marks that their viewers have set since."""
+    """Complete first pages that this process made, with the marks set through this process since."""
 
     _pages: OrderedDict[UserId, Page] = field(default_factory=OrderedDict)
 
@@ -129,7 +129,7 @@ def page_to_remember(
 ) -> RememberedPage | None:
     """Return the page to store in Redis; None if other processes could not prove it current.
 
-    That is so for a partial page, and for a viewer with digests: no cache knows the contents of a digest.
+    For example, a viewer with digests gets None, because no cache knows the contents of a digest.
     """
     page, badge = answer.page, answer.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]

@@ -1,7 +1,7 @@
 """Audit: recompute an answered list and badge from stored bursts, and report differences.
 
-It reads the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. It shares only the rules
-with the inbox: the predicate, and which bursts a digest has.
+It reads the bursts by itself, without the pull index, the inbox rows or the inbox's own walk. It shares the rules with
+the inbox: the predicate, and which bursts a digest has.
 """
 
 import logging
@@ -140,7 +140,7 @@ def differences(
 
 
 def _list_differences(
-    opened: OpenedInbox, page: Page, listed: Sequence[Entry], retracted: Collection[BurstKey]
+    opened: OpenedInbox, page: Page, listed: Sequence[Entry], retracted_keys: Collection[BurstKey]
 ) -> Iterator[str]:
     view, after, end = opened.view, opened.after, page.next
     expected = [
@@ -153,7 +153,9 @@ def _list_differences(
     )
     moved = {key for key, opened_at in shown_times.items() if listed_times.get(key, opened_at) != opened_at}
     skipped = (
-        moved | {*retracted} | {entry.key for entry in (*shown_entries, *expected) if not _is_settled(view, entry)}
+        moved
+        | {*retracted_keys}
+        | {entry.key for entry in (*shown_entries, *expected) if not _was_certainly_visible(view, entry)}
     )
     shown = [(item.entry.key, item.unread) for item in page.items if item.entry.key not in skipped]
     recomputed = [(entry.key, is_unread(entry, view.viewer)) for entry in expected if entry.key not in skipped]
@@ -166,17 +168,17 @@ def _badge_differences(
 ) -> Iterator[str]:
     """Compare the badge with the lowest and the highest possible count.
 
-    The answer may or may not have counted an entry that is not settled, or was retracted.
+    The answer may or may not have counted an entry that had not certainly become visible, or was retracted.
     """
     counted = [entry for entry in listed if is_unread(entry, view.viewer)]
-    lowest, highest = sum(_is_settled(view, entry) for entry in counted), len(counted)
+    lowest, highest = sum(_was_certainly_visible(view, entry) for entry in counted), len(counted)
     highest += sum(is_unread(entry, view.viewer) for entry in retracted)
     answered = BADGE_LIMIT + 1 if badge.more else badge.count
     if not min(lowest, BADGE_LIMIT + 1) <= answered <= min(highest, BADGE_LIMIT + 1):
         yield f"the badge is {answered}, expected {lowest} to {highest}"
 
 
-def _is_settled(view: InboxView, entry: Entry) -> bool:
+def _was_certainly_visible(view: InboxView, entry: Entry) -> bool:
     """Return whether an entry that is visible now was certainly visible when the answer was made.
 
     An entry that was younger than CERTAINLY_VISIBLE_AGE may have become visible later. So may a burst with a blocked
@@ -207,7 +209,8 @@ def _has_reached(opened: OpenedInbox, last: InboxPosition, entries: Sequence[Ent
     seen_at = view.viewer.marks.seen_at
     if opened.badge is None or (seen_at is not None and last.opened_at <= seen_at):
         return True
-    return sum(_is_settled(view, entry) and is_unread(entry, view.viewer) for entry in entries) > BADGE_LIMIT
+    unread = [entry for entry in entries if is_unread(entry, view.viewer)]
+    return sum(_was_certainly_visible(view, entry) for entry in unread) > BADGE_LIMIT
 
 
 def _format_entries(listed: Sequence[tuple[BurstKey, bool]]) -> str:

@@ -20,7 +20,7 @@ class BurstRuns(Protocol):
 
     has_ended: bool
     after: InboxPosition | None
-    """Position that the walk has reached. Every burst from its start down to here was returned."""
+    """Position that the walk has reached. The next run continues after it."""
 
     async def step(self) -> Sequence[Burst]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
@@ -44,7 +44,7 @@ class Listing:
 
     @property
     def after(self) -> InboxPosition | None:
-        """Return the position down to which every entry was returned; None before the first and after the last."""
+        """Return the position that both walks have reached; None before the first run and after the last."""
         positions = [walk.after for walk in (self.walk, self.digests) if not walk.has_ended]
         return None if None in positions else max((after for after in positions if after), default=None)
 

@@ -38,7 +38,7 @@ class PreferenceEditor:
     log: RecordLog
 
     async def subject_preferences(self, user: UserId) -> Mapping[Subject, SubjectPreference]:
-        """Return all subject preferences that the user has set.
+        """Return the user's subject preferences.
 
         Raises NotFound for a user that does not exist, and StoreUnavailable.
         """

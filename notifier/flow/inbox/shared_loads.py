@@ -13,7 +13,7 @@ Load = Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]
 
 class SharedLoads(Protocol[K, V]):
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
-        """Return the values of the keys. `load` is called only for keys that no other caller is loading."""
+        """Return the values of the keys. Concurrent callers may share the load of a key."""
         ...
 
     def abandon(self) -> None:

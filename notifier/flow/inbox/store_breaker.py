@@ -1,6 +1,6 @@
 """Circuit breaker and read deadline for the inbox's use of the store.
 
-While the store fails, users with a cached page get that page again, marked partial, without waiting.
+While the breaker is open, nearly all users with a cached page get it again at once, marked partial.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class StoreBreaker:
         return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
-        """Return whether this caller may read the store. While the breaker is open, it lets one caller a second try."""
+        """Return whether this caller may read the store. An open breaker lets one caller try per second."""
         self.state, allowed = allow(self.state, BREAKER_SETTINGS, now)
         return allowed
 

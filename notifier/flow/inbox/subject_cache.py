@@ -64,7 +64,7 @@ class SubjectCache:
     """Maximum changes in `recent_changes`. If more arrive during a load, its result is not cached."""
     revision: int = 0
     """Increases with each change that arrives, even of a burst that is not cached, and with each call of `begin`."""
-    subjects: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
+    cached_lists: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
     """Latest change of each burst within RECENT_CHANGE_TTL. It corrects a load that read an older state."""
@@ -78,7 +78,7 @@ class SubjectCache:
     size: int = 0
     """Bytes of all cached lists and bursts."""
     change_times: ChangeTimes = field(default_factory=ChangeTimes)
-    """Times of the latest changes of all subjects, cached or not."""
+    """Times of the subjects' latest changes, whether the subjects are cached or not."""
     subject_stats: CacheCounters = field(init=False)
     burst_stats: CacheCounters = field(init=False)
 
@@ -92,9 +92,9 @@ class SubjectCache:
         self.burst_loads.abandon()
         self.list_loads.abandon()
         self.extension_loads.abandon()
-        for subject_list in self.subjects.values():
+        for subject_list in self.cached_lists.values():
             subject_list.is_followed = False
-        self.subjects.clear()
+        self.cached_lists.clear()
         self.bursts.clear()
         self.recent_changes.clear()
         self.size = 0
@@ -130,7 +130,7 @@ class SubjectCache:
         self.recent_changes.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
-        if subject_list := self.subjects.get(key.subject):
+        if subject_list := self.cached_lists.get(key.subject):
             self.size -= subject_list.size
             subject_list.apply(change)
             self.size += subject_list.size
@@ -139,14 +139,14 @@ class SubjectCache:
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
         """Return the list of each subject. Missing lists are loaded together. Raises StoreUnavailable."""
-        missing = [subject for subject in subjects if subject not in self.subjects]
+        missing = [subject for subject in subjects if subject not in self.cached_lists]
         loaded = await self._load_missing(missing) if missing else {}
         self.subject_stats.misses.inc(len(missing))
         self.subject_stats.hits.inc(len(subjects) - len(missing))
         lists = list[SubjectPositions]()
         for subject in subjects:
-            if subject_list := self.subjects.get(subject):
-                self.subjects.move_to_end(subject)
+            if subject_list := self.cached_lists.get(subject):
+                self.cached_lists.move_to_end(subject)
                 lists.append(subject_list)
             else:
                 lists.append(loaded[subject] if subject in loaded else await self._load_evicted(subject))
@@ -164,7 +164,7 @@ class SubjectCache:
                 return loaded
 
     async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        """Return the bursts. Those that are not cached are read in one load, which concurrent callers share."""
+        """Return the bursts, from the cache or the store. Raises StoreUnavailable."""
         bursts = {key: burst for key in keys if (burst := self._known_state(key))}
         missing = [key for key in keys if key not in bursts]
         self.burst_stats.hits.inc(len(bursts))
@@ -189,7 +189,7 @@ class SubjectCache:
         """Call `SubjectPositions.correct`, and count the memory of a cached list again."""
         size_before = subject_list.size
         changed = subject_list.correct(key, burst)
-        if changed and self.subjects.get(subject_list.subject) is subject_list:
+        if changed and self.cached_lists.get(subject_list.subject) is subject_list:
             self.size += subject_list.size - size_before
         return changed
 
@@ -306,7 +306,7 @@ class SubjectCache:
         """
         complete_lists = [
             subject_list
-            for subject_list in map(self.subjects.get, subjects)
+            for subject_list in map(self.cached_lists.get, subjects)
             if subject_list is not None and subject_list.complete_to <= after
         ]
         extended_lists = {subject_list.subject: subject_list for subject_list in complete_lists}
@@ -332,10 +332,10 @@ class SubjectCache:
             subject_list.is_followed = is_followed
             if not is_followed:  # changes since the read began may be missing: only this load's callers get the list
                 continue
-            if replaced := self.subjects.pop(subject_list.subject, None):  # two concurrent loads of one subject
+            if replaced := self.cached_lists.pop(subject_list.subject, None):  # two concurrent loads of one subject
                 replaced.is_followed = False
                 self.size -= replaced.size
-            self.subjects[subject_list.subject] = subject_list
+            self.cached_lists[subject_list.subject] = subject_list
             self.size += subject_list.size
         self._evict()
 
@@ -351,7 +351,7 @@ class SubjectCache:
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
         if replaced is not None:
             self.size -= burst_size(replaced)
-            if replaced.opened_at != burst.opened_at and (subject_list := self.subjects.get(burst.key.subject)):
+            if replaced.opened_at != burst.opened_at and (subject_list := self.cached_lists.get(burst.key.subject)):
                 self.size -= subject_list.size
                 subject_list.put(burst)
                 self.size += subject_list.size
@@ -390,12 +390,12 @@ class SubjectCache:
             self.recent_since = max(self.recent_since or change.received_at, change.received_at + ONE_MILLISECOND)
 
     def _evict(self) -> None:
-        while self.size > self.max_bytes and (self.bursts or self.subjects):
-            if self.bursts and len(self.bursts) >= len(self.subjects):
+        while self.size > self.max_bytes and (self.bursts or self.cached_lists):
+            if self.bursts and len(self.bursts) >= len(self.cached_lists):
                 _, burst = self.bursts.popitem(last=False)
                 self.size -= burst_size(burst)
             else:
-                _, subject_list = self.subjects.popitem(last=False)
+                _, subject_list = self.cached_lists.popitem(last=False)
                 subject_list.is_followed = False
                 self.size -= subject_list.size
 

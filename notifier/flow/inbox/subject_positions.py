@@ -43,7 +43,7 @@ class SubjectPositions:
     """Oldest first."""
     max_positions: int = MAX_POSITIONS
     is_followed: bool = True
-    """False if changes may be missing: the read was too slow, or the list has left the cache."""
+    """False if changes may be missing, for example because the list has left the cache."""
 
     @property
     def size(self) -> int:
@@ -139,7 +139,7 @@ class ChangeTimes:
         return all(self.last_changes[subject][1] < cutoff for subject in subjects if subject in self.last_changes)
 
     def are_unchanged_since_revision(self, subjects: Collection[Subject], revision: int) -> bool:
-        """Return whether none of the subjects has changed since the subject cache had that revision."""
+        """Return whether the subjects are certainly unchanged since the subject cache had that revision."""
         if not subjects:
             return True
         are_older = (self.last_changes[subject][0] <= revision for subject in subjects if subject in self.last_changes)

@@ -40,11 +40,11 @@ class InboxAnswer:
     page: Page
     badge: Badge | None
     subject_cache_revision: int
-    """`SubjectCache.revision` before the evaluation read anything."""
+    """Value of `SubjectCache.revision` at which the page was known to be current."""
     current_at: datetime
     """The page has everything that was announced before this time."""
     valid_until: datetime
-    """First time at which the page may change without any write: an entry expires, or a digest falls due."""
+    """First time at which the page may change without any write, for example because an entry expires."""
     subjects: Collection[Subject] = ()
     """All subjects that the page depends on."""
     remembered_bytes: int = 0

@@ -99,7 +99,7 @@ class ViewerFacts:
         return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBER_INTERVAL
 
     async def remember(self, cached: CachedViewer, page: RememberedPage | None = None) -> None:
-        """Store a VIP's facts in Redis for other processes, with a page made from them. Do nothing for other users."""
+        """Store a VIP's facts in Redis for other processes, with `page` made from them. Do nothing for other users."""
         if not cached.is_vip or not cached.versions:
             return
         if page is not None:

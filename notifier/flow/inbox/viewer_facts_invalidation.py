@@ -51,7 +51,7 @@ class PendingChange:
     """Unique name of the change, which Redis holds as placeholder."""
 
     def begin(self) -> bool:
-        """Set the placeholder of each scope. Return whether Redis did so."""
+        """Set the placeholder of each scope. Return whether Redis has confirmed it."""
         try:
             self.versions.begin(self.scopes, self.name)
         except CacheUnavailable:
@@ -59,7 +59,7 @@ class PendingChange:
         return True
 
     def finish(self) -> bool:
-        """Remove the placeholders. Return whether Redis did so."""
+        """Remove the placeholders. Return whether Redis has confirmed it."""
         try:
             self.versions.finish(self.scopes, self.name)
         except CacheUnavailable:
@@ -187,7 +187,7 @@ class VersionCheck:
             self.position = lookup.position
         else:
             for burst in lookup.published:
-                self.follower.subjects.apply_published(burst)
+                self.follower.subject_cache.apply_published(burst)
             # The bursts of the stream are applied. Set the position now, because reading the feed may fail.
             self.position = lookup.position
             await self.follower.keep_up()

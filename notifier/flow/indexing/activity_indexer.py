@@ -83,9 +83,9 @@ class RollUp:
     """Hash of the activity that was processed, by hour and shard. Activity with an unchanged hash is skipped."""
 
     def run(self) -> None:
-        """Run one round. Raises CacheUnavailable; the remaining bitmaps then stay unchanged until the next round.
+        """Run one round. If an outage ends it, the remaining bitmaps stay unchanged until the next round.
 
-        The first round of a leader reads all hours that are kept, and rebuilds all bitmaps from the active-set entries.
+        The first round of a leader reads all hours that are kept, and rebuilds all activity bitmaps from the entries.
         So it completes a round that a former leader left unfinished. Repeated steps are harmless, because entries only
         gain bits.
         """
@@ -102,10 +102,10 @@ class RollUp:
         hour, recent_hours = hour_of(now), hours_to_read(now, self.last_round_hour, ACTIVITY_KEPT_FOR)
         self._report_lost_activity()
         kinds_to_rebuild = [kind for kind in ACTIVE_SET_KINDS if may_have_expired(kind, self.last_round_hour, hour)]
-        first_hours = {kind: earliest_expiry_hour(kind, hour, self.p2_days) for kind in kinds_to_rebuild}
+        earliest_expiry = {kind: earliest_expiry_hour(kind, hour, self.p2_days) for kind in kinds_to_rebuild}
         for shards in self._shard_batches():
             try:
-                self._process_shards(shards, recent_hours, token, first_hours)
+                self._process_shards(shards, recent_hours, token, earliest_expiry)
             except Poison:  # skip these shards, and go on with the others
                 LOGGER.exception("shards %d to %d were not rolled up", shards[0], shards[-1])
                 self.metrics.activity_unreadable.inc()
@@ -127,21 +127,25 @@ class RollUp:
         return (range(first, min(first + SHARDS_PER_BATCH, end)) for first in range(0, end, SHARDS_PER_BATCH))
 
     def _process_shards(
-        self, shards: Sequence[int], hours: Collection[int], token: FencingToken, first_hours: Mapping[SetKind, int]
+        self,
+        shards: Sequence[int],
+        recent_hours: Collection[int],
+        token: FencingToken,
+        earliest_expiry: Mapping[SetKind, int],
     ) -> None:
         """Write the new activity of the shards to the entries and the bitmaps.
 
-        `first_hours` has each kind of set to rebuild, with the earliest expiry hour of entries that are still valid.
+        `earliest_expiry` has the kinds of sets to rebuild, each with the earliest expiry hour of valid entries.
         """
-        active = {(hour, shard): bits for hour in hours for shard, bits in self.hours.read(hour, shards).items()}
+        active = {(hour, shard): bits for hour in recent_hours for shard, bits in self.hours.read(hour, shards).items()}
         hashes = {key: hash(bits.tobytes()) for key, bits in active.items()}
         unprocessed = {key: bits for key, bits in active.items() if self.hash_by_hour_and_shard.get(key) != hashes[key]}
         # Write the entries first: after a crash the bitmaps lack the newest members, and the next leader rebuilds them.
         # In the opposite order, the next rebuild would remove members that only the bitmaps contain.
         self._write_entries(unprocessed, token)
         for kind in ACTIVE_SET_KINDS:
-            if kind in first_hours:
-                active_by_shard = self.active_sets.read_active(kind, first_hours[kind], shards)
+            if kind in earliest_expiry:
+                active_by_shard = self.active_sets.read_active(kind, earliest_expiry[kind], shards)
                 self._replace_members(kind, shards, active_by_shard, token)
             elif unprocessed:
                 new_by_shard = union_by_shard((shard, bits) for (_, shard), bits in unprocessed.items())
@@ -181,6 +185,6 @@ class RollUp:
     def _put_changed(
         self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], token: FencingToken
     ) -> None:
-        """Write only changed bitmaps. So a round without activity writes only its epoch to the store."""
+        """Write only the bitmaps that changed."""
         changed = {s: bits for s, bits in after.items() if not is_equal(before.get(s, no_members()), bits)}
         self.sets.put([ShardBitmap(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], token)

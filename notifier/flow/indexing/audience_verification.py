@@ -21,15 +21,15 @@ class ShardComparison:
 
     shard: int
     followers: int
-    """Followers according to the rows, or to the bitmap if the rows were not read."""
+    """Number of followers according to the rows, or to the bitmap if the rows were not read."""
     missing: int
-    """Members of the rows that are missing in a bitmap, added up over all bitmaps of the shard."""
+    """Number of members of the rows that are missing in a bitmap, added up over all bitmaps of the shard."""
     extra: int
-    """Members of a bitmap that are in no row, added up over all bitmaps of the shard."""
+    """Number of members of a bitmap that are in no row, added up over all bitmaps of the shard."""
     unreadable: int
     """Number of unreadable bitmaps."""
     counted_followers: int
-    """Followers according to the follower counts."""
+    """Number of followers according to the follower counts."""
 
     @property
     def has_differences(self) -> bool:

@@ -25,7 +25,7 @@ from notifier.ports.event_log import EventLog, Record
 from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferences
 
 SHARDS_PER_WRITE = 64
-"""Most shards per write. A shard has up to five bitmaps of 16 KB, so a write takes 5 MB of memory."""
+"""Most shards per write of preference bitmaps. A shard has up to five of 16 KB, so a write takes 5 MB of memory."""
 
 T = TypeVar("T")
 
@@ -69,26 +69,28 @@ class Bitmaps:
     metrics: Metrics
 
     def update_follows(self, changes: Mapping[Subject, FollowChanges], token: FencingToken) -> None:
-        """Update all follower counts, and then all follower bitmaps."""
-        bitmaps = {subject: self._follower_bitmaps(subject, followers) for subject, followers in changes.items()}
-        # Write the counts first. A plan leaves out a shard without a count, so its followers would get no burst. A
+        """Update the subjects' follower counts, and then their follower bitmaps."""
+        bitmaps = {
+            subject: self._follower_bitmaps(subject, subject_changes) for subject, subject_changes in changes.items()
+        }
+        # Write the counts first. A plan leaves out a shard without a count, so its followers would get no rows. A
         # shard with a count but no bitmap yet is harmless.
         # Write unchanged counts and bitmaps, too. The write stores our token, so late writes of a replaced reader lose.
         counts = {
-            subject: {shard: count(bits) for shard, bits in followers.items()} for subject, followers in bitmaps.items()
+            subject: {shard: count(bits) for shard, bits in by_shard.items()} for subject, by_shard in bitmaps.items()
         }
         self.sets.put_follower_counts(
             {
-                subject: with_shard_counts(self.sets.follower_counts(subject), followers)
-                for subject, followers in counts.items()
+                subject: with_shard_counts(self.sets.follower_counts(subject), by_shard)
+                for subject, by_shard in counts.items()
             },
             token,
         )
         self._put(
             (
                 (subject, SetKind.FOLLOWERS, s, bits)
-                for subject, followers in bitmaps.items()
-                for s, bits in followers.items()
+                for subject, by_shard in bitmaps.items()
+                for s, bits in by_shard.items()
             ),
             token,
         )
@@ -199,7 +201,7 @@ class Bitmaps:
         return after
 
     def _put(self, bitmaps: Iterable[tuple[Subject | None, SetKind, int, Bits]], token: FencingToken) -> None:
-        """Write the bitmaps, each once: of two writes with the same fencing token, a store may keep either."""
+        """Write the bitmaps, each once per token: of two writes with the same token, a store may keep either."""
         self.sets.put(
             (ShardBitmap(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in bitmaps), token
         )
@@ -239,13 +241,13 @@ class SelfRepairingSets:
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         """Return the live sets of each shard. Raises StoreUnavailable, also while bitmaps are being rebuilt.
 
-        Raises Poison for an unreadable bitmap that cannot be rebuilt from rows, for example one of activity.
+        Raises Poison for an unreadable bitmap that the graph indexer does not rebuild, for example one of activity.
         """
         try:
             return self.sets.live(subject, shards, restricted_to)
         except Poison as poison:
-            rebuilt_shards = [self._request_rebuild(owner, shards) for owner in _owners(subject, restricted_to)]
-            if not any(rebuilt_shards):
+            damaged_shards = [self._request_rebuild(owner, shards) for owner in _owners(subject, restricted_to)]
+            if not any(damaged_shards):
                 raise
             # StoreUnavailable makes the caller retry. Retries repeat the request until the bitmap is rebuilt.
             raise StoreUnavailable(f"The bitmap is being rebuilt: {poison}") from poison
@@ -260,14 +262,14 @@ class SelfRepairingSets:
 
 
 def count_unreadable(sets: MemberSets, owner: Subject, shard: int) -> int:
-    """Count the shard's unreadable bitmaps that rows can restore: those of the subject, and the account-wide ones."""
+    """Count the shard's unreadable bitmaps of the subject and of account preferences."""
     subject_bitmaps = [(kind, owner) for kind in (SetKind.FOLLOWERS, *SUBJECT_PREFERENCE_SETS)]
     all_bitmaps = [*subject_bitmaps, *((kind, None) for kind in ACCOUNT_PREFERENCE_SETS)]
     return sum(read_bitmap(sets, kind, bitmap_owner, shard) is None for kind, bitmap_owner in all_bitmaps)
 
 
 def repair_records(user: UserId, shards: Sequence[int]) -> Iterator[Record]:
-    """Yield the requests to rebuild the account's bitmaps and the account-wide bitmaps of these shards."""
+    """Yield requests to rebuild the bitmaps of the account and of account preferences in these shards."""
     for rebuild in rebuild_requests(user, shards):
         yield Record(stream=topics.FOLLOWS, key=user, value=pack(GraphRecord(rebuild=rebuild)))
     for shard in shards:

@@ -1,8 +1,8 @@
 """Graph indexer: writes rows and bitmaps of follows and preferences, and rows of user blocks.
 
-Each subject's bitmaps, and each shard's account-wide bitmaps, have one writer: the reader of their log partition. Rows
-are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token:
-the late writes of a replaced reader lose.
+Each subject's bitmaps, and each shard's bitmaps of account preferences, have one writer: the reader of their log
+partition. Rows are written idempotently and in any order. A bitmap is read, changed and written back, so it carries a
+fencing token: the late writes of a replaced reader lose.
 """
 
 from collections import defaultdict
@@ -55,15 +55,15 @@ class GraphIndexer:
         shards_to_repair = _shards_to_rebuild(
             graph_records, lambda rebuild: not rebuild.has_imported_follows and not rebuild.has_imported_preferences
         )
-        imported_follows = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_follows)
-        imported_preferences = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_preferences)
+        follow_import_shards = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_follows)
+        preference_import_shards = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_preferences)
         self._update_follows(
-            [record.change for record in graph_records if record.change], shards_to_repair, imported_follows, token
+            [record.change for record in graph_records if record.change], shards_to_repair, follow_import_shards, token
         )
         self._update_preferences(
             [record.preference_change for record in graph_records if record.preference_change],
             shards_to_repair,
-            imported_preferences,
+            preference_import_shards,
             token,
         )
         account_wide_requests = {

@@ -105,8 +105,8 @@ class Gateway:
     def hide(self, retractions: Collection[Retraction]) -> bool:
         """Settle retractions that are already in the log. Return False if there are none or too many, or on failure.
 
-        Up to MAX_MENTIONS_HIDDEN mentions are hidden, and no later read shows them. The retractor reads the same
-        retractions from the log and settles all of them. So after a failure the content disappears later.
+        Up to MAX_MENTIONS_HIDDEN mentions are hidden: later pages, unless partial, do not show them. The retractor
+        settles all of the retractions from the log. So after a failure the content disappears later.
         """
         if not 0 < len(retractions) <= MAX_RETRACTIONS_HIDDEN:
             return False

@@ -30,13 +30,12 @@ class HeldMentionRelease:
     def __call__(self, mentions: Sequence[HeldMention], operator: str) -> Sequence[HeldMention]:
         """Release the mentions that still wait; return those whose release this call has recorded.
 
-        Raises LogUnavailable, DiskFull and StoreUnavailable. After an error some mentions may be in the log although
-        they are still waiting for a decision.
+        After an error some mentions may be in the log although they are still waiting for a decision.
         """
         # Append to the log before recording the decision. After a crash between the two, the mention is in the log and
-        # still waiting. A moderator releases it again, and the coordinator recognizes the repeated event. In the
+        # still waiting. An operator releases it again, and the coordinator recognizes the repeated event. In the
         # opposite order, the crash would leave a released mention that no router reads.
-        # Another moderator may drop the mention between the two. If a router has read the record before the drop, the
+        # Another operator may drop the mention between the two. If a router has read the record before the drop, the
         # mention is delivered all the same.
         now = self.clock.now()
         waiting = [mention for mention in mentions if mention.event and mention.is_waiting(now)]

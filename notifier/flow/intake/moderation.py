@@ -36,7 +36,7 @@ class ModerationFacts:
     follow_pairs: Collection[Pair]
     """Named accounts that follow an author, as pairs of the author's subject and the account's member.
 
-    They are read only for accounts that accept mentions only from accounts that they follow.
+    They are read only for accounts with the preference `MentionsAllowed.FOLLOWED`.
     """
     held_mentions: Mapping[EventId, HeldMention]
     """Held mentions by event, decided or not."""
@@ -49,7 +49,7 @@ class ModerationFacts:
 
         NOT_WANTED stops only the fan-out to followers: the account itself still gets the mention. `released` says that
         an operator has released the mention. `take_author_token` takes a token of the author's cap, and returns False
-        if none is left. It is not called for a refused mention.
+        if none is left. It is called only if nothing else refuses the mention.
         """
         account = self.accounts.get(mentioned)
         if (refusal := _account_refusal(event, account)) is not None:
@@ -103,7 +103,7 @@ class ModerationLookup:
         """Read the facts for a batch of events. Raises StoreUnavailable.
 
         Accounts, preferences and limits take three lookups. Held mentions are looked up only if an author has an
-        operator's limit; follows only if an account accepts mentions only from accounts that it follows.
+        operator's limit; follows only if an account has the preference `MentionsAllowed.FOLLOWED`.
         """
         accounts = self.directory.accounts({user for event in events for user in (event.author, *event.mentioned)})
         mentioned = {account.member for event in events for user in event.mentioned if (account := accounts.get(user))}

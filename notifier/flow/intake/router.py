@@ -77,8 +77,8 @@ def lane_with_hysteresis(
 
     A subject enters the celebrity lane at `threshold` followers, and leaves it below 90 % of `threshold`. Between the
     two the lane is that of the subject's open burst, which every router can read, also after a restart. Without an open
-    burst the lane is `current`. Two routers may choose different lanes for a moment. That is harmless: the subject has
-    only one head, which orders the mentions of both lanes.
+    burst the lane is `current`. Two routers may choose different lanes for some minutes. That is harmless: the subject
+    has only one head, which orders the mentions of both lanes.
     """
     if lane_of(followers, threshold, current=Lane.CELEBRITY) is lane_of(followers, threshold, current=Lane.STANDARD):
         return lane_of(followers, threshold, current=current)
@@ -110,7 +110,7 @@ class Router:
         """Append all mentions of the records to the log, and store all refusals and held mentions.
 
         After a crash before the commit, the records are read again. That is harmless: the coordinator recognizes the
-        events of repeated mentions. A repeated held event never replaces a moderator's decision, even if the author's
+        events of repeated mentions. A repeated held event never replaces an operator's decision, even if the author's
         limit was lifted since.
         """
         events = [unpack(LoggedEvent, logged.record.value) for logged in records]

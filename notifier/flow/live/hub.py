@@ -2,7 +2,7 @@
 
 New bursts come from the bus at once. The store is also read once a second, for bursts whose message the bus lost. The
 growth of a burst comes from the bus alone, so all clients load their page again if bus messages may have been missed.
-Each user's marks are read again every 10 s.
+Each user's viewer facts are read again every 10 s.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class BackgroundTasks:
         return self.startup_task is not None and self.startup_task.done() and not _failed(self.startup_task)
 
     def stop(self) -> None:
-        """Cancel all tasks. The next `ensure_started` begins another startup."""
+        """Cancel the background tasks. The next `ensure_started` begins another startup."""
         self.startup_task = None
         for task in self.tasks:
             task.cancel()
@@ -84,7 +84,7 @@ MAX_STREAMS_PER_USER = 10
 MAX_FACTS_AGE = timedelta(seconds=10)
 """Age at which a listener's viewer facts are read again, because other processes may have changed them."""
 SWEEP_INTERVAL_SECONDS = 1.0
-"""Seconds between reads of the store. A burst whose bus message was lost arrives up to this much later."""
+"""Pause between two rounds of each background task. A burst whose bus message was lost arrives about so much later."""
 BUS_CONNECT_TIMEOUT_SECONDS = 0.5
 """Longest time that the first stream waits for the bus. If the bus connects later, clients load their page
 again."""
@@ -134,10 +134,10 @@ class LiveHub:
     """Set once the bus has connected since the hub started."""
     last_closed_at: datetime = LONG_AGO
     """When the last stream was closed."""
-    tasks: BackgroundTasks = field(init=False)
+    background_tasks: BackgroundTasks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tasks = BackgroundTasks(startup=self._start_tasks)
+        self.background_tasks = BackgroundTasks(startup=self._start_tasks)
         self.registry = ListenerRegistry(inbox=self.inbox, clock=self.clock)
         self.metrics.streams.set(0)  # a killed process may have left a value
 
@@ -148,7 +148,7 @@ class LiveHub:
         """
         self._reserve_stream(user)
         try:
-            await self.tasks.ensure_started()
+            await self.background_tasks.ensure_started()
             listener = await self.registry.get_or_add(user)
         except BaseException:
             self._release_stream(user)
@@ -164,7 +164,7 @@ class LiveHub:
         except BaseException:
             self.close_stream(listener, stream)
             raise
-        stream.marks = listener.marks
+        stream.marks_fingerprint = listener.marks_fingerprint
         self.inbox.observe(OpenedInbox(view=listener.view(now), after=None, page=None, badge=None))
         return listener, stream
 
@@ -184,23 +184,23 @@ class LiveHub:
 
         `bursts` are the bursts whose marks were set; none if the inbox was marked as seen.
 
-        The streams of this process get the marks at once, and those of other processes through the bus. While the bus
-        is down, other processes get the marks when they next read the user's facts.
+        The streams of other processes get the marks through the bus. While the bus is down, they get them when their
+        process next reads the user's facts.
         """
         message = MarksChanged(user=user, bursts=tuple(bursts), by=self.name)
         self.apply_marks(message)
-        self.tasks.start(self._publish(message))
+        self.background_tasks.start(self._publish(message))
 
     def apply_marks(self, message: MarksChanged) -> None:
         """Read the user's facts again, and send the bursts of the message with their marks.
 
-        They are sent even if their marks are those that were read before. If two devices set opposite marks at the same
-        moment, one of them still shows the mark that lost.
+        They are sent even if their marks are those that were read before. After two devices have set opposite marks at
+        the same moment, one of them would otherwise go on showing the mark that lost.
         """
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO
             listener.unsent_marks |= {*message.bursts}
-            self.tasks.start(self._run_step(partial(self._refresh_or_end, listener)))
+            self.background_tasks.start(self._run_step(partial(self._refresh_or_end, listener)))
 
     def reset_listeners(self) -> None:
         """Reset all listeners, because messages of the bus may have been missed.
@@ -242,7 +242,11 @@ class LiveHub:
                 stream.wake.set()
                 if stream.is_writing:
                     stream.cut_off()
-        if not self.stream_counts and self.tasks.has_started() and now - self.last_closed_at >= IDLE_STOP_AFTER:
+        if (
+            not self.stream_counts
+            and self.background_tasks.has_started()
+            and now - self.last_closed_at >= IDLE_STOP_AFTER
+        ):
             self._stop_tasks()
 
     def close(self) -> None:
@@ -252,7 +256,7 @@ class LiveHub:
             stream.end()
             if stream.is_writing:
                 stream.cut_off()
-        self.tasks.stop()
+        self.background_tasks.stop()
 
     def _streams(self) -> list[Stream]:
         return [stream for listener in self.registry.listeners.values() for stream in listener.streams]
@@ -267,17 +271,14 @@ class LiveHub:
         self.metrics.streams.set(self.stream_counts.total())
 
     async def _start_tasks(self) -> None:
-        """Read the recent bursts, and start the background tasks.
-
-        The recent bursts are only buffered: the client of the first stream has just loaded a page that has them.
-        """
+        """Read the recent bursts into the buffer, and start the background tasks."""
         with suppress(Unavailable):
             await self.sweep()
         if self.is_closed:
             return
-        self.tasks.start(self._listen())
+        self.background_tasks.start(self._listen())
         for step in (self.sweep, self.refresh_outdated, self.registry.send_due_digests, self.check_streams):
-            self.tasks.start(self._repeat_step(step))
+            self.background_tasks.start(self._repeat_step(step))
         with suppress(TimeoutError):
             async with asyncio.timeout(BUS_CONNECT_TIMEOUT_SECONDS):
                 await self.bus_connected.wait()
@@ -287,7 +288,7 @@ class LiveHub:
 
         The buffer is emptied, because it would lack the bursts that are published until the next start.
         """
-        self.tasks.stop()
+        self.background_tasks.stop()
         self.registry.buffer = RecentBurstBuffer(max_bursts=self.registry.buffer.max_bursts)
         self.swept_at, self.caught_up_at, self.is_disconnected = None, LONG_AGO, True
         self.bus_connected.clear()

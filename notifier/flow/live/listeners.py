@@ -77,7 +77,7 @@ class ListenerRegistry:
             listener.deliver_in_digest(burst, before, now)
 
     def resume(self, listener: Listener, stream: Stream, last_position: StreamPosition | None) -> None:
-        """Queue the bursts that opened, grew or were hidden since `last_position`, that of the client's last event.
+        """Queue the bursts that opened, changed or were hidden since `last_position`, that of the client's last event.
 
         Reset the stream instead if `last_position` is unknown, older than the buffer, or from before a change of the
         viewer's facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
@@ -86,7 +86,10 @@ class ListenerRegistry:
         if last_position is None or complete_since is None or last_position.as_of < complete_since:
             stream.reset()
             return
-        if (last_position.visibility, last_position.marks) != (listener.visibility, listener.marks):
+        if (last_position.visibility_fingerprint, last_position.marks_fingerprint) != (
+            listener.visibility_fingerprint,
+            listener.marks_fingerprint,
+        ):
             stream.reset()
             return
         subjects, digest_due_at = {*view.subjects}, next_digest_due(view, last_position.as_of)
@@ -125,7 +128,7 @@ class ListenerRegistry:
                     raise
 
     def _is_outdated(self, digest: Digest, view: InboxView) -> bool:
-        """Return whether a burst of the digest was retracted while the digest was read.
+        """Return whether a retraction may have changed the digest while it was read.
 
         A burst that only grew does not count: its new mentions are on the next page that the client loads.
         """
@@ -186,9 +189,10 @@ class ListenerRegistry:
                 stream.wake.set()
 
     def _set_viewer(self, listener: Listener, viewer: Viewer) -> None:
-        previous_visibility = listener.visibility
-        listener.visibility, listener.marks = visibility_fingerprint(viewer), marks_fingerprint(viewer)
-        if listener.viewer is not None and previous_visibility != listener.visibility:
+        previous_fingerprint = listener.visibility_fingerprint
+        listener.visibility_fingerprint = visibility_fingerprint(viewer)
+        listener.marks_fingerprint = marks_fingerprint(viewer)
+        if listener.viewer is not None and previous_fingerprint != listener.visibility_fingerprint:
             for stream in listener.streams:
                 stream.reset()
         self._remove_from_subjects(listener)

@@ -33,11 +33,11 @@ class StreamEvent(StrEnum):
     ROW = "row"
     """A burst that is new to the viewer."""
     GROUP = "group"
-    """A burst that is already on the viewer's page has grown."""
+    """A burst that is already on the viewer's page has changed."""
     MARKED = "marked"
     """A burst was marked on one of the viewer's devices, as read, unread, or visible again."""
     HIDDEN = "hidden"
-    """The burst is no longer visible: it was retracted, or the viewer hid it on any device."""
+    """The burst is no longer visible, for example because it was retracted, or the viewer hid it."""
     COUNT = "count"
     """The badge has changed."""
     RESET = "reset"
@@ -49,10 +49,9 @@ class StreamPosition:
     """Content of an event id: the time up to which everything was sent, and fingerprints of the viewer's facts."""
 
     as_of: datetime
-    visibility: bytes
-    """Result of `visibility_fingerprint`."""
-    marks: bytes
-    """Result of `marks_fingerprint`, for the marks as the client has them."""
+    visibility_fingerprint: bytes
+    marks_fingerprint: bytes
+    """Fingerprint of the marks as the client has them."""
 
     @classmethod
     def of_view(cls, view: InboxView) -> Self:
@@ -63,8 +62,8 @@ class StreamPosition:
         """
         return cls(
             as_of=view.now - CERTAINLY_VISIBLE_AGE,
-            visibility=visibility_fingerprint(view.viewer),
-            marks=marks_fingerprint(view.viewer),
+            visibility_fingerprint=visibility_fingerprint(view.viewer),
+            marks_fingerprint=marks_fingerprint(view.viewer),
         )
 
 
@@ -90,7 +89,7 @@ def event_for(burst: Burst, before: Burst | None, view: InboxView, since: dateti
         return StreamEvent.HIDDEN if _may_be_on_page(view, burst, before) else None
     if before is None:
         return StreamEvent.ROW if burst.opened_at > since else StreamEvent.GROUP
-    # ROW if the viewer could not see the burst before, for example because all its authors were blocked.
+    # ROW if the viewer could not see the burst before, for example because all its mentioners were blocked.
     return StreamEvent.GROUP if is_visible(before, view.viewer, now=view.now) else StreamEvent.ROW
 
 
@@ -176,7 +175,7 @@ class RecentBurstBuffer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """One open stream, with the events to send. A burst is queued once, however often it grows."""
+    """One open stream, with the events to send. A burst is queued once, however often it changes."""
 
     since: datetime
     """Bursts that opened later are new to the client."""
@@ -185,10 +184,10 @@ class Stream:
     written_at: datetime
     as_of: datetime = LONG_AGO
     """Time up to which everything was sent to the client."""
-    marks: bytes = b""
+    marks_fingerprint: bytes = b""
     """Fingerprint of the user's marks, as last sent to the client."""
     queued: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
-    """Queued bursts that are new, have grown or are hidden, each with its event."""
+    """Queued bursts that are new, have changed or are hidden, each with its event."""
     marked: dict[BurstKey, Entry] = field(default_factory=dict)
     """Queued bursts whose marks changed."""
     needs_reset: bool = False
@@ -207,7 +206,7 @@ class Stream:
     def put(self, event: StreamEvent, entry: Entry) -> None:
         """Queue an event.
 
-        If the burst of a queued ROW grows, the event stays a ROW, since the client has no row yet that a GROUP could
+        If the burst of a queued ROW changes, the event stays a ROW, since the client has no row yet that a GROUP could
         change. If the burst is retracted before the queue is sent, only HIDDEN is sent.
         """
         queued_event, _ = self.queued.pop(entry.key, (event, entry))
@@ -276,10 +275,8 @@ class Listener:
     user: UserId
     member: Member
     viewer: Viewer | None = None
-    visibility: bytes = b""
-    """Result of `visibility_fingerprint` for the viewer."""
-    marks: bytes = b""
-    """Result of `marks_fingerprint` for the viewer."""
+    visibility_fingerprint: bytes = b""
+    marks_fingerprint: bytes = b""
     unsent_marks: set[BurstKey] = field(default_factory=set)
     """Bursts whose marks were changed by a request and that the streams have not queued yet."""
     unread: set[BurstKey] | None = None
@@ -311,7 +308,7 @@ class Listener:
         self._update_unread(burst, view)
 
     def deliver_in_digest(self, burst: Burst, before: Burst | None, now: datetime) -> None:
-        """Reset the streams if the burst changes a digest that their clients have already."""
+        """Reset the streams if the burst may change a digest that their clients have already."""
         view = self.view(now)
         if changes_digest(burst, before, view) and digest_due_for(burst, view) <= self.digests_sent_until:
             self.reset()

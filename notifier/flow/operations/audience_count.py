@@ -1,4 +1,4 @@
-"""Audience count: a subject's followers by tier and suppression rule, from the current sets."""
+"""Audience count: a subject's followers by tier, or by the set that suppresses them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from notifier.ports.audience import MemberSets
 # Live sets are read in batches of shards, so that the memory does not grow with the number of followers.
 
 SHARDS_PER_BATCH = 32
-"""Shards per batch. A shard has fifteen sets of 16 KB, so a batch takes about 8 MB."""
+"""Shards per batch. A shard has up to 16 sets of 16 KB, so a batch takes about 8 MB."""
 
 Advance = Callable[[int], object]
 """Callback for progress, called with the number of shards finished since the last call."""
@@ -22,7 +22,7 @@ Advance = Callable[[int], object]
 def live_sets_by_shard(
     sets: MemberSets, subject: Subject, shards: Sequence[int], advance: Advance, restricted_to: UserId | None = None
 ) -> Iterator[tuple[int, ShardSets]]:
-    """Yield each shard with its live sets. Raises Unavailable, also if a bitmap is unreadable."""
+    """Yield each shard with its live sets. Raises Unavailable for an unreadable bitmap, too."""
     for first in range(0, len(shards), SHARDS_PER_BATCH):
         batch = shards[first : first + SHARDS_PER_BATCH]
         try:
@@ -35,22 +35,22 @@ def live_sets_by_shard(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudienceCounts:
-    """Audience of a subject. Each follower is in a tier or is suppressed by a rule."""
+    """Audience of a subject. Each follower is in a tier, or is suppressed."""
 
     subject: Subject
     lane: Lane
     planned_followers: int
     """Followers according to the follower counts, from which bursts are planned."""
-    shards: int
-    """Shards with at least one follower."""
+    shard_count: int
+    """Number of shards with at least one follower."""
     tiers: Mapping[Tier, int]
-    """Followers of each tier."""
-    with_device: Mapping[Tier, int]
-    """Users of each tier who may get alerts: they have a device and have not switched alerts off."""
+    """Number of followers by tier."""
+    push_enabled: Mapping[Tier, int]
+    """Number of users who have a device and have not switched alerts off, by tier."""
     suppressed: Mapping[str, int]
-    """Followers who get nothing, by suppression rule."""
+    """Number of suppressed followers, by the set that suppresses them."""
     first_only: int
-    """Users in the tiers who want only the first burst of a day."""
+    """Number of users in the tiers who want only the first burst of a day."""
 
     @property
     def followers(self) -> int:
@@ -64,20 +64,20 @@ class AudienceCounter:
     rule: TierRule = by_activity
 
     def count(self, subject: Subject, lane: Lane, advance: Advance = lambda _: None) -> AudienceCounts:
-        """Count the audience. Raises Unavailable, also if a bitmap is unreadable."""
+        """Count the audience. Raises Unavailable for an unreadable bitmap, too."""
         follower_counts = self.sets.follower_counts(subject)
         shards = [shard for shard, followers in enumerate(follower_counts.by_shard) if followers]
-        tiers, with_device, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
+        tiers, push_enabled, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
         first_only = 0
         for _, live_sets in live_sets_by_shard(self.sets, subject, shards, advance):
-            first_only += self._add_shard(live_sets, lane, tiers, with_device, suppressed)
+            first_only += self._add_shard(live_sets, lane, tiers, push_enabled, suppressed)
         return AudienceCounts(
             subject=subject,
             lane=lane,
             planned_followers=follower_counts.total,
-            shards=len(shards),
+            shard_count=len(shards),
             tiers={tier: tiers[tier] for tier in Tier},
-            with_device={tier: with_device[tier] for tier in Tier},
+            push_enabled={tier: push_enabled[tier] for tier in Tier},
             suppressed=dict(suppressed),
             first_only=first_only,
         )
@@ -87,13 +87,13 @@ class AudienceCounter:
         live_sets: ShardSets,
         lane: Lane,
         tiers: Counter[Tier],
-        with_device: Counter[Tier],
+        push_enabled: Counter[Tier],
         suppressed: Counter[str],
     ) -> int:
         """Add one shard to the counters. Return how many users in its tiers want only the first burst of a day."""
         division = divide(live_sets, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
         for tier, members in division.tiers.items():
             tiers[tier] += count(members)
-            with_device[tier] += count(members & live_sets.push_enabled)
+            push_enabled[tier] += count(members & live_sets.push_enabled)
         suppressed.update(division.suppressed)
         return sum(count(members & live_sets.first_only) for members in division.tiers.values())

@@ -50,7 +50,7 @@ class TierStatus:
     people: int
     """Recipients of the ended slices."""
     eta_seconds: float | None
-    """Estimated seconds until all slices have ended; None while no slice has ended or the tier is parked."""
+    """Estimated seconds until all slices have ended; None if that cannot be estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +92,11 @@ class EventStatusLookup:
 
         A sequenced event is found in the store as long as its outcomes are kept. Before it is sequenced, it is found in
         the cache of recent events, or in the log if the cache is down or was emptied. Raises NotFound for an unknown
-        event. Raises Unavailable if the log cannot be searched: it has too many records, or another search takes too
-        long.
+        event. Raises Unavailable if the log cannot be searched, for example because it has too many records.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:
-            if self._was_accepted_recently(source, id) or self._is_waiting(source, id):
+            if self._was_accepted_recently(source, id) or self._is_in_log(source, id):
                 return EventReport(id=id, status=EventStatus.ACCEPTED, accounts=())
             # Read the store again: the event may have been sequenced after the first read, and have left the log before
             # the search.
@@ -115,7 +114,7 @@ class EventStatusLookup:
         except CacheUnavailable:  # fails open: the log has the event too, and is slower
             return False
 
-    def _is_waiting(self, source: str | None, id: str) -> bool:
+    def _is_in_log(self, source: str | None, id: str) -> bool:
         with self.search_lock or nullcontext():
             return self._search_streams(source, id)
 
@@ -127,15 +126,15 @@ class EventStatusLookup:
         """
         is_complete = True
         for stream in topics.MENTION_STREAMS:
-            is_waiting = self._is_waiting_in(stream, source, id)
-            if is_waiting:
+            is_in_stream = self._is_in_stream(stream, source, id)
+            if is_in_stream:
                 return True
-            is_complete = is_complete and is_waiting is not None
+            is_complete = is_complete and is_in_stream is not None
         if not is_complete:
             raise Unavailable(f"Too many records are waiting to be sequenced; the status of {id} is unknown.")
         return False
 
-    def _is_waiting_in(self, stream: str, source: str | None, id: str) -> bool | None:
+    def _is_in_stream(self, stream: str, source: str | None, id: str) -> bool | None:
         """Return whether the event waits in the stream; None if it may be among records that were not searched."""
         # Unpack only records that contain the packed id. It begins with the length of the id, so few other records
         # contain it.
@@ -148,7 +147,7 @@ class EventStatusLookup:
         return None if searched == MAX_SEARCHED_RECORDS else False
 
     def _account_statuses(self, source: str | None, id: str) -> Sequence[AccountStatus]:
-        """Return the status of each account that the event names.
+        """Return the status of each account that has an outcome or a held mention.
 
         Outcomes are read before held mentions, which stay stored after their release. So a mention that is released
         between the two reads is still reported.
@@ -180,7 +179,7 @@ class EventStatusLookup:
 
 
 def note_of(burst: Burst) -> str | None:
-    """Return the note for a burst that is retracted, restricted or pull-only; None for any other burst."""
+    """Return the note for a burst that is retracted, narrowed or pull-only; None for any other burst."""
     if burst.is_retracted:
         return RETRACTED_NOTE
     if burst.is_narrowed:

@@ -43,7 +43,7 @@ from notifier.ports.ledger import DeferredBursts, Ledger
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.push import CircuitReport
 
-MAX_BURST_AGE = timedelta(hours=1)
+MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
 """Most bursts that a read lists, the newest ones. The mention rate is computed from their growth."""
 MAX_WATCHED_BURSTS = 32
@@ -68,14 +68,14 @@ class BurstOverview:
 
     burst: Burst
     followers: int
-    shards: int
+    shard_count: int
     tiers: Sequence[TierProgress]
     totals: RecipientTotals
     counted_shards: int
     """Shards whose audience snapshot is included in `totals`. The other snapshots are not taken or not counted yet."""
     is_finished: bool
     deferred_until: datetime | None
-    """When the first deferred slice resumes: quiet hours end, or a provider may accept alerts again."""
+    """When the first deferred slice resumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +95,9 @@ class CacheState:
 class OverviewSnapshot:
     at: datetime
     mentions_per_second: float
-    unfinished_bursts: int
+    unfinished_burst_count: int
     """Number of unfinished bursts, without the deferred ones."""
-    deferred_bursts: int
-    """Number of deferred bursts. They wait for the end of quiet hours, or for a provider."""
+    deferred_burst_count: int
     bursts: Sequence[Burst]
     """The newest bursts."""
     shown_burst: BurstOverview | None
@@ -151,7 +150,7 @@ class Overview:
         now = self.clock.now()
         listed = [
             b
-            for b in self.recent_bursts.opened_since(now - MAX_BURST_AGE, None, MAX_LISTED_BURSTS)
+            for b in self.recent_bursts.opened_since(now - MAX_LISTED_AGE, None, MAX_LISTED_BURSTS)
             if b.key.subject.kind is Kind.MENTION
         ]
         unfinished_bursts = self.ledger.unfinished_bursts()
@@ -169,8 +168,8 @@ class Overview:
         return OverviewSnapshot(
             at=now,
             mentions_per_second=self._mention_rate(listed, now),
-            unfinished_bursts=len(unfinished_bursts),
-            deferred_bursts=self._count_deferred(now),
+            unfinished_burst_count=len(unfinished_bursts),
+            deferred_burst_count=self._count_deferred(now),
             bursts=listed[:MAX_SHOWN_BURSTS],
             shown_burst=self._burst_overview(shown, progress_by_burst.get(shown.key), throttles, now)
             if shown
@@ -204,7 +203,7 @@ class Overview:
         return BurstOverview(
             burst=burst,
             followers=progress.plan.followers,
-            shards=progress.plan.shard_count,
+            shard_count=progress.plan.shard_count,
             tiers=tier_progress(progress, throttle_ids=throttle_ids, now=now),
             totals=recipient_totals(progress, self.snapshot_counts.values(), throttle_ids=throttle_ids, now=now),
             counted_shards=len(self.snapshot_counts),

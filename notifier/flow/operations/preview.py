@@ -25,7 +25,7 @@ from notifier.ports.coordination import Clock, Throttles
 from notifier.ports.ledger import Ledger
 from notifier.ports.retractions import Retractions
 
-MAX_BURST_AGE = timedelta(hours=1)
+MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
 """Most bursts that are listed to find those to measure, the newest ones."""
 MAX_MEASURED_BURSTS = 32
@@ -44,15 +44,15 @@ class AccountPreview:
     followers: int = 0
     burst: Burst | None = None
     joins: bool = False
-    """Whether the mention would join an open burst. It would then only change the burst's text."""
+    """Whether the mention would join an open burst, and cause no fan-out of its own."""
     tiers: Mapping[Tier, TierForecast] | None = None
     """Forecast of each tier; None if there would be no fan-out."""
     dormant: int = 0
-    """Dormant followers."""
+    """Number of dormant followers."""
     dormant_alerted: int = 0
-    """Dormant followers who would get an alert."""
+    """Number of dormant followers who would get an alert."""
     suppressed: Mapping[str, int] | None = None
-    """Followers who would get nothing, by suppression rule."""
+    """Number of suppressed followers, by the set that would suppress them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Preview:
 
         For each account whose followers are counted, `on_start` gets the number of shards, and returns the callback for
         the progress. The author's cap is not checked, because a check would take a token. Whether the event is a
-        duplicate is not checked either. Raises Unavailable, also if a bitmap is unreadable.
+        duplicate is not checked either. Raises Unavailable for an unreadable bitmap, too.
         """
         facts = self.moderation([event])
         with self.count_lock or nullcontext():
@@ -150,6 +150,6 @@ class Preview:
         }
 
     def _measured_speeds(self) -> Mapping[Tier, float]:
-        newest = self.recent_bursts.opened_since(self.clock.now() - MAX_BURST_AGE, None, MAX_LISTED_BURSTS)
+        newest = self.recent_bursts.opened_since(self.clock.now() - MAX_LISTED_AGE, None, MAX_LISTED_BURSTS)
         measured = [b.key for b in newest if b.key.subject.kind is Kind.MENTION and b.lane is Lane.CELEBRITY]
         return speeds_by_tier(self.ledger.read(measured[:MAX_MEASURED_BURSTS]).values())

@@ -1,4 +1,4 @@
-"""Coordinator: assigns mentions to numbered bursts, with one compare-and-set per subject and batch."""
+"""Coordinator: assigns mentions to numbered bursts, all mentions of a subject in a batch together."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.event_log import Logged
 
 MAX_CACHED_HEADS = 4_096
-"""Most cached heads. In a storm of mentions a few hundred subjects are active."""
+"""Number of cached heads above which the cache is emptied. In a storm of mentions a few hundred subjects are active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Coordinator:
             self._cache_heads(published_heads)
             completed = swapped_subjects | (set(heads) - {head.subject for head in changed_heads})
             remaining = {subject: mentions for subject, mentions in remaining.items() if subject not in completed}
-        # Check again after writing: a retraction that was stored before the mentions were written did not find them.
+        # Check again after writing: a retraction that was stored before the mentions were written may have missed them.
         # After a crash before this check, the whole batch is repeated. If a mention of it was written before the crash
         # and retracted since, the repetition only records a refusal. This check removes the mention from its burst.
         self.settlement.resettle([record.mention for record in logged_mentions])

@@ -91,7 +91,7 @@ class Erasure:
         )
 
     def _erase_edits(self, erasure: Retraction, now: datetime) -> None:
-        """Replace each edit, which contains the tweet's text, by a deletion of the tweet."""
+        """Replace the edits of the author's tweets by deletions, because an edit contains the text."""
         for locations in _batches(self.retractions.mention_locations([*erasure.mention_lookup_keys(now)])):
             # Only tweets from before the erasure: an erased author may write again, and edit the new tweets.
             mentions = [

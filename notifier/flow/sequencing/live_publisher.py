@@ -28,7 +28,7 @@ class LivePublisher:
     """Whether to send `MissedUpdates` before the next updates."""
 
     def publish(self, bursts: Sequence[Burst]) -> None:
-        """Publish the bursts. Fails open: bursts that can't be sent are sent first next time, or by `flush`."""
+        """Publish the bursts. Fails open: bursts that can't be sent are buffered."""
         self.buffer.extend(bursts)
         if self.buffer:
             self.flush()

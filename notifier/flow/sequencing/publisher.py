@@ -1,7 +1,7 @@
 """Publisher: turns a head's outbox into bursts, mentions, index entries, live updates and plans.
 
 After its compare-and-set, a head's outbox holds everything that was decided. Every step of publishing is idempotent.
-The last step empties the outbox. After a crash, the next process that loads the head publishes its outbox.
+The last step empties the outbox. After a crash, another process publishes the outbox from the head.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -130,7 +130,7 @@ class Publisher:
         return [swapped.get(head.subject, head) for head in heads if head.subject not in changed_by_others]
 
     def _read_planned(self, heads: Sequence[Head]) -> set[BurstKey]:
-        """Return the bursts whose plan has their current opening time: another process has already published them."""
+        """Return the bursts whose plan has their current opening time: they were published before."""
         bursts = {burst.key: burst for head in heads for burst in _unannounced(head)}
         progress_by_burst = self.ledger.read(bursts) if bursts else {}
         return {key for key, progress in progress_by_burst.items() if progress.plan.opened_at == bursts[key].opened_at}
@@ -147,7 +147,7 @@ def _unannounced(head: Head) -> list[Burst]:
 
 
 def _is_late(head: Head, now: datetime, planned_bursts: Collection[BurstKey]) -> bool:
-    """Return whether a burst of the head is late and has no plan yet."""
+    """Return whether a burst of the head is late and is not in `planned_bursts`."""
     return any(
         now > burst.opened_at + VISIBILITY_DEADLINE for burst in _unannounced(head) if burst.key not in planned_bursts
     )

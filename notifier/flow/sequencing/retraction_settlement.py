@@ -1,8 +1,8 @@
-"""Retraction settlement: stores retractions, then updates every burst that contains their mentions.
+"""Retraction settlement: stores retractions, then updates the bursts that contain their mentions.
 
 Calls go one way: gateway, retractor and coordinator call the settlement, and the settlement calls the publisher.
 
-- The gateway settles a retraction that it has just appended to the log, so that the next read no longer shows it.
+- The gateway settles a retraction that it has just appended, up to a limit, so that the content disappears at once.
 - The retractor reads the same retraction from the log and settles what the gateway did not.
 - The coordinator settles the mentions that it has just written, if a retraction arrived meanwhile.
 
@@ -59,8 +59,8 @@ class RetractionSettlement:
     def settle(self, retractions: Collection[Retraction], limit: int | None = None) -> None:
         """Store the retractions, and settle the bursts of at most `limit` of their mentions; without a limit, of all.
 
-        If a retraction concerns all mentions of an author, those of the latest day come first. No later read shows the
-        retracted content of a settled mention. Raises like `settle_keys`.
+        If a retraction concerns all mentions of an author, those of the latest day come first. Later pages, unless
+        partial, do not show the retracted content of a settled mention. Raises like `settle_keys`.
         """
         for _ in self.settle_in_batches(retractions, limit):
             pass
@@ -163,8 +163,8 @@ class RetractionSettlement:
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)
         affected_authors = [name for name in burst.mentioners if name in leaving_authors or shown_tweet_leaves]
         mentions = [mention for author in affected_authors for mention in self._mentions_by(author, burst)]
-        needs_new_name = shown_tweet_leaves or leaving_authors.issuperset(burst.mentioners)
-        if not mentions and needs_new_name and burst.count > len(leaving):
+        needs_new_mentioner = shown_tweet_leaves or leaving_authors.issuperset(burst.mentioners)
+        if not mentions and needs_new_mentioner and burst.count > len(leaving):
             mentions = list(islice(self._staying(burst, self.retractions.mentions_of_burst(burst.key)), 1))
         return {mention.author: mention for mention in sorted(mentions, key=attrgetter("accepted_at"), reverse=True)}
 

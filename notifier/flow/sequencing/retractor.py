@@ -33,8 +33,8 @@ class Retractor:
             for settled in self.settlement.settle_in_batches(retractions):
                 self._send_live_updates(settled)
         except Poison:
-            # The head of a burst is unreadable. The consumer loop makes the record a dead letter and never reads it
-            # again. So erase before the error is raised.
+            # A burst can't be settled, for example because its head is unreadable. The record may become a dead letter
+            # and is then never read again. So erase before the error is raised.
             self.erasure.erase(retractions)
             raise
         self.erasure.erase(retractions)

@@ -160,21 +160,21 @@ def another(world: World, _: Threads) -> None:
 
 def small(world: World, bytes: int) -> None:
     for inbox in world.inboxes:
-        inbox.subjects.max_bytes = bytes
+        inbox.subject_cache.max_bytes = bytes
 
 
 def shallow(world: World) -> None:
     """Read one burst at a time, and list one of a subject, so that a page needs older ones from the store."""
     empty_index(world)
     for inbox in world.inboxes:
-        inbox.subjects.run_length = inbox.subjects.max_positions = 1
+        inbox.subject_cache.run_length = inbox.subject_cache.max_positions = 1
 
 
 def short_memory(world: World) -> None:
     """Remember a single change."""
     empty_index(world)
     for inbox in world.inboxes:
-        inbox.subjects.max_recent_changes = 1
+        inbox.subject_cache.max_recent_changes = 1
 
 
 def crowd(world: World, _: Threads) -> None:

@@ -126,8 +126,8 @@ def _figures(view: TopView) -> Iterator[tuple[str, str]]:
     yield "mentions", f"{snapshot.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
-        f"{snapshot.unfinished_bursts:,} unfinished"
-        + (f", {snapshot.deferred_bursts:,} deferred" if snapshot.deferred_bursts else ""),
+        f"{snapshot.unfinished_burst_count:,} unfinished"
+        + (f", {snapshot.deferred_burst_count:,} deferred" if snapshot.deferred_burst_count else ""),
     )
     yield "rows", f"{snapshot.rate.rows:,.0f}/s for {snapshot.rate.deliveries:,.0f} users/s"
     yield (

@@ -100,8 +100,8 @@ def view_json(view: TopView) -> dict[str, object]:
         "mentions_per_second": round(snapshot.mentions_per_second, 1),
         "rows_per_second": round(snapshot.rate.rows, 1),
         "deliveries_per_second": round(snapshot.rate.deliveries, 1),
-        "open_bursts": snapshot.unfinished_bursts,
-        "deferred_bursts": snapshot.deferred_bursts,
+        "open_bursts": snapshot.unfinished_burst_count,
+        "deferred_bursts": snapshot.deferred_burst_count,
         "running": [_burst_json(burst) for burst in view.unfinished],
         "backlog": {str(pool): _backlog_json(snapshot, pool) for pool in Pool if pool in snapshot.cache.backlogs},
         "open_circuits": [
