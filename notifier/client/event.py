@@ -60,7 +60,7 @@ class ReceiptStatus(StrEnum):
     DUPLICATE = "duplicate"
     """The event was accepted before, perhaps by an attempt whose response was lost. The event is processed once."""
     REFUSED = "refused"
-    """The event is invalid. The service never accepts it unchanged."""
+    """The service does not accept the event as it is."""
     QUARANTINED = "quarantined"
     """The outbox quarantined the event, because the service failed at every attempt.
 
@@ -100,5 +100,5 @@ def refused(id: str, refusal: EventRefusal) -> EventReceipt:
 
 
 def refusal_of(problem: Mapping[str, Any]) -> EventRefusal:
-    """Read the reason from a problem+json body. Raises KeyError if another server wrote the body."""
+    """Read the reason from a problem+json body. Raises KeyError if a field is missing."""
     return EventRefusal(code=str(problem["code"]), title=str(problem["title"]), detail=str(problem.get("detail", "")))

@@ -12,7 +12,7 @@ from notifier.client.errors import InvalidClientSetting, Unanswered
 
 
 class NoResponse(Exception):
-    """No response was received. The request may have arrived."""
+    """No complete response was received. The request may have arrived."""
 
 
 class Stale(NoResponse):

@@ -1,4 +1,4 @@
-"""Encoding of devices, rate limits, alert history and send logs for stores and log."""
+"""Encoding of devices, alert limits and send logs, and push suppression by shard."""
 
 import struct
 from collections.abc import Collection, Iterable, Mapping

@@ -81,10 +81,10 @@ class ProviderRates(Protocol):
     tokens may or may not have been taken.
     """
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown: float, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`.
 
-        `urgent` alerts may use a reserve. `slowdown` is a factor from 1 (full rate) to 0. Granted alerts are consumed,
+        P0 alerts may use a reserve. `slowdown` is a factor from 1 (full rate) to 0. Granted alerts are consumed,
         sent or not. A caller that gets fewer defers the rest.
         """
         ...

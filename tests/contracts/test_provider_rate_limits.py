@@ -37,7 +37,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 def draw(paces: ProviderRates, seconds: float, count: int = 10_000, platform: Platform = Platform.APNS) -> int:
-    return paces.draw(platform, count, urgent=True, slowdown=1.0, now=START + seconds * SECOND)
+    return paces.draw(platform, count, is_p0=True, slowdown=1.0, now=START + seconds * SECOND)
 
 
 def test_grant_is_limited_and_grows_with_time(backend: Backend) -> None:
@@ -54,8 +54,8 @@ def test_rate_limits_of_providers_are_independent(backend: Backend) -> None:
 
 def test_non_urgent_draw_leaves_a_quarter_and_pays_for_slowdown(backend: Backend) -> None:
     paces, _ = backend
-    assert paces.draw(Platform.APNS, 10_000, urgent=False, slowdown=0.5, now=START) == 18
-    assert paces.draw(Platform.APNS, 10_000, urgent=False, slowdown=1.0, now=START) == 1
+    assert paces.draw(Platform.APNS, 10_000, is_p0=False, slowdown=0.5, now=START) == 18
+    assert paces.draw(Platform.APNS, 10_000, is_p0=False, slowdown=1.0, now=START) == 1
     assert 12 <= draw(paces, 0) <= 13
 
 

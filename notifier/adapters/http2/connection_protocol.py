@@ -47,7 +47,7 @@ class Http2Connection:
         """Requests that were certainly not processed, and may be sent on another connection."""
         self.last_response_at = 0.0
         self.knows_stream_limit = False
-        """Whether the peer has announced its stream limit. Until then only one stream is opened."""
+        """Whether the peer's settings have arrived. Until then at most one request is in flight."""
         self.closing_reason = ""
         """Why no more requests may start on this connection, or an empty string."""
         self._limits = limits
@@ -66,7 +66,7 @@ class Http2Connection:
 
     @property
     def free_streams(self) -> int:
-        """Number of requests that may start now."""
+        """Number of requests that may start now; 0 or less if none may."""
         if self.closing_reason or self._starts_after_pong or len(self.out.queued) > MAX_QUEUED_BYTES:
             return 0
         return min(self._peer_stream_limit, self._limits.max_streams) - len(self._flights)
@@ -190,7 +190,7 @@ class Http2Connection:
 
     def _finish(self, flight: RequestInFlight, *, is_early: bool = False) -> None:
         """Finish a request with its reply. Reset the stream if either side has not sent everything yet."""
-        if is_early or flight.unsent_body:
+        if is_early or flight.unqueued_body:
             self._reset(flight, frames.CANCEL)
         else:
             self._remove(flight)
@@ -207,8 +207,8 @@ class Http2Connection:
     def _return_unprocessed(self, flights: Iterable[RequestInFlight], *, others_progressed: bool) -> None:
         """Return unprocessed requests for a resend on another connection.
 
-        With `others_progressed`, the attempt does not count: the connection processed other requests instead. Each
-        connection processes the oldest requests first, so every request gets its turn.
+        With `others_progressed`, the attempt does not count: the connection processed other requests instead. The
+        oldest requests are started first, so every request gets its turn.
         """
         for flight in flights:
             self._remove(flight)

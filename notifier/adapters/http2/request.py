@@ -9,7 +9,7 @@ from notifier.ports.push import NoReply, Post, Reply
 NOT_QUEUED = 1 << 62
 """`end_offset` of a request that is not queued completely: more bytes than any connection sends."""
 MAX_BODY_BYTES = 32_768
-"""Maximum body of a response; longer bodies are cut off. Responses of push services fit in 1 KB."""
+"""Maximum body of a response; longer bodies are cut off. Responses of push services are far shorter."""
 
 
 @dataclass(slots=True, eq=False)
@@ -27,8 +27,8 @@ class RequestInFlight:
     """
     window: int = 0
     """Bytes of the body that the peer's window for this stream still admits."""
-    unsent_body: bytes = b""
-    """Part of the body that the peer's windows do not admit yet."""
+    unqueued_body: bytes = b""
+    """Part of the body that is not queued yet."""
     # The response so far.
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class RequestInFlight:
         """Reset the state for an attempt: an earlier one may have ended in the middle of the request."""
         self.stream, self.window, self.deadline = stream, window, deadline
         self.attempts += 1
-        self.end_offset, self.unsent_body = NOT_QUEUED, self.post.body
+        self.end_offset, self.unqueued_body = NOT_QUEUED, self.post.body
         self.status, self.headers, self.body = 0, {}, b""
 
     def reply(self) -> Reply:

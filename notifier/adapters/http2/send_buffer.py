@@ -23,8 +23,8 @@ class SendBuffer:
         del self.queued[:count]
 
     def queue_request(self, flight: RequestInFlight, block: bytes) -> None:
-        self._queue_headers(flight.stream, block, is_last=not flight.unsent_body)
-        if flight.unsent_body:
+        self._queue_headers(flight.stream, block, is_last=not flight.unqueued_body)
+        if flight.unqueued_body:
             self._queue_body(flight)
         else:
             self._record_end(flight)
@@ -60,15 +60,15 @@ class SendBuffer:
 
     def _queue_body(self, flight: RequestInFlight) -> None:
         """Queue as much of the body as the windows allow, in frames of the allowed size."""
-        while flight.unsent_body:
-            size = min(len(flight.unsent_body), flight.window, self._connection_window, self.max_frame_size)
+        while flight.unqueued_body:
+            size = min(len(flight.unqueued_body), flight.window, self._connection_window, self.max_frame_size)
             if size <= 0:
                 self._blocked[flight.stream] = flight
                 return
-            chunk, flight.unsent_body = flight.unsent_body[:size], flight.unsent_body[size:]
+            chunk, flight.unqueued_body = flight.unqueued_body[:size], flight.unqueued_body[size:]
             flight.window -= size
             self._connection_window -= size
-            self.queued += frame(frames.DATA, 0 if flight.unsent_body else frames.END_STREAM, flight.stream, chunk)
+            self.queued += frame(frames.DATA, 0 if flight.unqueued_body else frames.END_STREAM, flight.stream, chunk)
         self._blocked.pop(flight.stream, None)
         self._record_end(flight)
 

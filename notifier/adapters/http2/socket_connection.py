@@ -1,4 +1,4 @@
-"""Connect an HTTP/2 connection to its non-blocking socket."""
+"""Reads and writes the non-blocking socket of an HTTP/2 connection."""
 
 import socket
 import ssl

@@ -102,7 +102,7 @@ def _load_bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
 
 
 FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
-    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=_follow_edges, bulk_reader=_load_bulk_reader
+    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=_follow_edges, load_bulk_reader=_load_bulk_reader
 )
 
 

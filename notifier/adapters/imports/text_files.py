@@ -24,7 +24,7 @@ MAX_IGNORED_NAMES = 64
 
 
 class LineParser:
-    """Parser of NDJSON lines. It reports each ignored field once."""
+    """Parser of NDJSON lines, which reports ignored fields."""
 
     def __init__(self, layout: Layout[Any], report_ignored: ReportIgnored) -> None:
         self._layout, self._report_ignored = layout, report_ignored
@@ -82,7 +82,7 @@ class LineParser:
 T = TypeVar("T")
 
 MAX_LINE_LENGTH = 1 << 16
-"""Maximum characters of a line. It stops the read of a binary file, which may have no line ends."""
+"""Characters at which a line is refused. This stops the read of a binary file, which may have no line ends."""
 
 
 class Form(StrEnum):
@@ -163,10 +163,7 @@ def _ndjson_rows(
 
 
 def _requirement(layout: Layout[Any], missing: str) -> str:
-    """Return the columns that a file needs, with `is` or `are`: `a and b are` required, or one of `a or b is`.
-
-    It names all required columns, not only the missing ones, so that the user doesn't find them one by one.
-    """
+    """Return the columns that a file needs, with the verb: `a and b are`, or `a or b is`."""
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
     return f"{' and '.join(layout.required)} {'is' if len(layout.required) == 1 else 'are'}"
@@ -181,9 +178,9 @@ GZIP_MAGIC, ZSTD_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1
 
 
 def decompressed(file: BinaryIO) -> BinaryIO:
-    """Return the decompressed stream of a gzip or zstd file, which its first bytes show, and any other file as it is.
+    """Return a decompressed stream if the first bytes are those of gzip or zstd, otherwise the file itself.
 
-    Raises UnusableEnvironment without the import extra, and BadImport for Parquet, which has no lines.
+    Raises UnusableEnvironment for zstd without the import extra, and BadImport for Parquet, which has no lines.
     """
     first_bytes = file.peek(4) if hasattr(file, "peek") else b""
     if first_bytes.startswith(GZIP_MAGIC):

@@ -36,8 +36,8 @@ class RequestBuilder(Protocol):
         """Return the request, or the receipt of a device that gets no request."""
         ...
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
-        """Return whether the provider refused only the sender token, and a new token can be tried."""
+    def replace_refused_token(self, request: PushRequest, answer: Reply | NoReply) -> bool:
+        """If the provider refused only the sender token, discard or renew it. Return whether a new one can be tried."""
         ...
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt: ...
@@ -80,7 +80,7 @@ class RequestRound:
             return
         for request, answer in self.transport.exchange(self._requests(devices)):
             assert isinstance(request, PushRequest)  # the transport returns the same objects
-            if self.stop_on_refusal and self.builder.is_token_refused(request, answer):
+            if self.stop_on_refusal and self.builder.replace_refused_token(request, answer):
                 self.refused.append(request.device)
             else:
                 yield request.device, self.builder.receipt(request, answer)
@@ -107,7 +107,7 @@ MAX_BODY_BYTES = 4_096
 
 
 def compact_json(value: object) -> bytes:
-    """Encode as JSON without escapes: a Chinese character takes three bytes in UTF-8, and six if escaped."""
+    """Encode as JSON in UTF-8: a Chinese character takes three bytes, and six if escaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 

@@ -33,10 +33,10 @@ class RedisProviderRates:
         # A rate that was idle for this long expires: it would start again from the lowest rate anyway.
         self._hashes = CasHashes(client, max(limit.idle for limit in limits.values()))
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown: float, now: datetime) -> int:
         def rule(_: HashCell, stored: bytes) -> tuple[bytes, int]:
             next_rate, granted = draw(
-                _rate(stored), self._limits[platform], now, wanted, urgent=urgent, slowdown_factor=slowdown
+                _rate(stored), self._limits[platform], now, wanted, is_p0=is_p0, slowdown_factor=slowdown
             )
             return pack_rate(next_rate), granted
 

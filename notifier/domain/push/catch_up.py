@@ -1,4 +1,4 @@
-"""Catch-up: late alerts of one subject become one summary, sent with the newest burst."""
+"""Catch-up: late alerts of one subject become one summary."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from notifier.domain.push.send_log import OlderBursts, SendBatch
 from notifier.domain.timing import Backoff
 
 NEWER_DUE_WITHIN = timedelta(minutes=2)
-"""An older burst waits for a newer burst whose slices are due within this time."""
+"""An older burst may wait for a newer burst whose slices are due within this time."""
 RECHECK_BACKOFF = Backoff(first=timedelta(seconds=1), longest=NEWER_DUE_WITHIN / 2)
 """Waits between two checks of a newer burst. They grow, because each wait adds an entry to the ledger."""
 
@@ -40,7 +40,7 @@ def shards_due_soon(progress: BurstProgress, platform: Platform, now: datetime) 
 
 
 def unsent_shards(progress: BurstProgress, platform: Platform) -> ShardsByTier:
-    """Return the shards of push slices whose alerts are not sent: slices that are unfinished or dead."""
+    """Return the shards of push slices that are unfinished or dead. Some of their alerts may be sent."""
     slices = _push_slices(progress, platform)
     return _by_tier(
         slice_state
@@ -74,7 +74,7 @@ class LateAudience:
     covers: Mapping[OlderBursts, Bits]
     """The remaining members, by the older bursts that their alert covers (an empty tuple if it covers none)."""
     covered_elsewhere: tuple[tuple[OlderBursts, Bits], ...] = ()
-    """Older bursts that alerts of sibling bursts covered, with the members who got these alerts."""
+    """Older bursts that alerts of sibling bursts covered, with the members of these alerts."""
 
     @classmethod
     def of_members(cls, members: Bits) -> "LateAudience":
@@ -87,7 +87,7 @@ class LateAudience:
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
     def already_covered(self, seq: int) -> Bits:
-        """Return the members who got a sibling burst's alert that covered the burst with this number."""
+        """Return the members for whom a sibling burst's alert covered the burst with this number."""
         members = no_members()
         for olders, bits in self.covered_elsewhere:
             if seq in olders:

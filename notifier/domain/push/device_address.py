@@ -38,7 +38,8 @@ HTTPS_PORT = 443
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = rf"(?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?"
-# Forms of a URL as the URL standard serializes it: lowercase, other alphabets as xn--, no user, fragment or backslash.
+# Forms of a URL as the URL standard serializes it: a lowercase host, other alphabets as xn--, no user, fragment or
+# backslash.
 # The last label must not start with a digit, so that no spelling of an IP address matches.
 _PATH = r"/[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*"
 _REMOTE_URL = re.compile(rf"https://({_HOST})(?::443)?({_PATH})", re.ASCII)
@@ -69,8 +70,8 @@ class Endpoint:
         return f"{self.scheme}://{self.host}" + ("" if self.port == default_port else f":{self.port}")
 
     @property
-    def line(self) -> str:
-        """Return the origin with its port: the target of connections."""
+    def origin_with_port(self) -> str:
+        """Return the target of connections."""
         return f"{self.scheme}://{self.host}:{self.port}"
 
 

@@ -1,8 +1,7 @@
 """Provider rate limit: alerts per second to one provider, shared by all workers.
 
-It is a token bucket that fills at the rate that the provider accepts, and holds the tokens of one second. The rate
-ramps up slowly, is cut when the provider refuses alerts or slows down, and recovers by itself. A `ProviderRate` is a
-value: each draw returns the next one.
+It is a token bucket that holds the tokens of one second. Its rate ramps up slowly, is cut when the provider refuses
+alerts or slows down, and recovers by itself. A `ProviderRate` is a value: each draw returns the next one.
 """
 
 from collections.abc import Mapping
@@ -15,10 +14,10 @@ from notifier.domain.token_bucket import TokenBucket
 
 RAMP_FLOOR = 0.05
 """Share of the limit at the start of the ramp. At Google's 10,000 alerts per second, 1,000 VIPs then take 2 seconds."""
-URGENT_RESERVE = 0.25
-"""Share of the bucket that is reserved for urgent alerts."""
-MIN_URGENT_SLOWDOWN = 0.5
-"""Lowest slowdown factor of urgent alerts. They are few, so they keep half of the rate however slow the inbox is."""
+P0_RESERVE = 0.25
+"""Share of the bucket that is reserved for P0 alerts."""
+MIN_P0_SLOWDOWN = 0.5
+"""Lowest slowdown factor of P0 alerts. They are few, so they keep half of the rate however slow the inbox is."""
 REFUSAL_FACTOR, SLOWNESS_FACTOR = 0.5, 0.8
 """Factors that reduce the share after a refusal for quota, and after slow answers."""
 MIN_SHARE = 0.01
@@ -36,7 +35,7 @@ class ProviderLimit:
     """Limits of one provider."""
 
     per_minute: int
-    """Most alerts that the provider accepts in any minute, from all workers."""
+    """Most alerts to the provider in any minute, from all workers."""
     ramp: timedelta = timedelta(seconds=60)
     """Time from the floor to the full rate. Google asks for at least 60 seconds."""
     idle: timedelta = timedelta(minutes=5)
@@ -70,7 +69,7 @@ class ProviderRate:
     """State of one provider's rate limit."""
 
     bucket: TokenBucket
-    """Holds the tokens of one second. The number is negative after a draw on credit."""
+    """Holds up to the tokens of one second. Their number may be negative after a draw on credit."""
     since: datetime
     """Start of the ramp."""
     share: float = 1.0
@@ -85,18 +84,18 @@ def draw(
     now: datetime,
     wanted: int,
     *,
-    urgent: bool,
+    is_p0: bool,
     slowdown_factor: float = 1.0,
 ) -> tuple[ProviderRate, int]:
     """Return the rate after the draw, and how many alerts may be sent.
 
-    `slowdown_factor` says how much a slow inbox slows alerts down, from 1 (not at all) to 0: at 0.5 each alert costs
-    two tokens. If any part of a token is left for the caller, at least one alert is granted, on credit if necessary. So
-    a low rate never stops alerts completely.
+    `slowdown_factor` is from 1 (full rate) to 0 (only P0 alerts): at 0.5 each alert costs two tokens. Above 0, at least
+    one alert is granted if any part of a token is left for the caller, on credit if necessary. So a low rate does not
+    stop alerts completely.
     """
     rate = _brought_up_to(rate, limit, now)
-    slowdown_factor = max(slowdown_factor, MIN_URGENT_SLOWDOWN) if urgent else slowdown_factor
-    free = rate.bucket.tokens - (0.0 if urgent else URGENT_RESERVE * alerts_per_second(rate, limit))
+    slowdown_factor = max(slowdown_factor, MIN_P0_SLOWDOWN) if is_p0 else slowdown_factor
+    free = rate.bucket.tokens - (0.0 if is_p0 else P0_RESERVE * alerts_per_second(rate, limit))
     if min(wanted, free, slowdown_factor) <= 0:
         return rate, 0
     granted = min(wanted, max(1, int(free * slowdown_factor)))
@@ -127,7 +126,7 @@ def alerts_per_second(rate: ProviderRate, limit: ProviderLimit) -> float:
 def _brought_up_to(rate: ProviderRate | None, limit: ProviderLimit, now: datetime) -> ProviderRate:
     """Bring the rate up to date.
 
-    A clock that is slightly behind changes nothing. A clock that differs by more than `idle` restarts the ramp and adds
+    A clock that is slightly behind changes nothing. A time that differs by more than `idle` restarts the ramp and adds
     no tokens. So clocks that disagree reduce the rate, and never raise it.
     """
     if rate is None:

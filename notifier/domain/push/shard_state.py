@@ -20,7 +20,7 @@ from notifier.domain.push.send_log import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardState:
-    """State of a shard. Each step of the pipeline takes it and returns it with its own fields set."""
+    """State of a shard. The steps load, suppress and catch up set its fields."""
 
     log_key: SendLogKey
     """The send log of this burst, tier, shard and platform."""
@@ -47,7 +47,7 @@ class ShardState:
 
     @property
     def unsent(self) -> Bits:
-        """Return the members in no batch yet who may get the alert, now or after their quiet hours."""
+        """Return the members in no batch yet who may get the alert, now or later."""
         not_in_batch: Bits = self.to_alert & ~self.progress.in_batches
         return not_in_batch & ~self.suppressed
 

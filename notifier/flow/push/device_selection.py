@@ -15,7 +15,7 @@ from notifier.ports.push import Devices
 
 BATCH_DEVICES = 2_000
 """Devices after which a batch is full. The fastest provider takes so many in a third of a second. A crash may repeat a
-send group, which has less than two batches."""
+send group, which has up to about twice as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +24,9 @@ class Selection:
     batch_devices: int = BATCH_DEVICES
 
     def drafts(self, burst: Burst, state: ShardState, now: datetime) -> Iterator[Draft]:
-        """Yield drafts of batches left in doubt by a crash, then of due retries, then of members in no batch yet.
+        """Yield drafts of batches in doubt, then of due retries, then of members in no batch yet.
 
-        The iterator is lazy: it reads the devices of a draft only when the caller takes that draft.
+        The iterator is lazy: it reads devices as the caller takes drafts.
         """
         numbers = count(state.progress.next_batch_number)
         for batch in state.progress.open_batches:
@@ -69,12 +69,12 @@ class Selection:
             yield first_alert_draft(state, burst, devices, next(numbers), now)
 
 
-def _split_between_members(devices: Iterable[Device], max_devices: int) -> Iterator[Sequence[Device]]:
-    """Split the devices into parts of about `max_devices`, never between two devices of one member."""
+def _split_between_members(devices: Iterable[Device], part_size: int) -> Iterator[Sequence[Device]]:
+    """Split the devices into parts of about `part_size`, never between two devices of one member."""
     part: list[Device] = []
     for _, devices_of_member in groupby(devices, key=attrgetter("member")):
         part.extend(devices_of_member)
-        if len(part) >= max_devices:
+        if len(part) >= part_size:
             yield part
             part = []
     if part:

@@ -12,7 +12,7 @@ from notifier.metrics import Metrics
 from notifier.ports.disposable_state import Backpressure
 from notifier.ports.push import InboxLatencyReport, ProviderRates
 
-# Slowdown: alerts are sent at a lower rate while inbox pages or the store are slow.
+# Slowdown: alerts are sent at a lower rate while inbox pages are slow, or the monitor sets backpressure.
 
 SLOWDOWN_READ_INTERVAL = timedelta(seconds=1)
 """Interval between reads of the inbox latency and of the backpressure."""
@@ -20,7 +20,7 @@ SLOWDOWN_READ_INTERVAL = timedelta(seconds=1)
 
 @dataclass(slots=True, kw_only=True)
 class Slowdown:
-    """Returns the factor for the alert rate: 1 is full rate, and less means that inbox pages or the store are slow."""
+    """Returns the factor for the alert rate; 1 is the full rate."""
 
     inbox_latency: InboxLatencyReport
     backpressure: Backpressure
@@ -60,13 +60,13 @@ class RateLimiter:
 
     def draw(self, tier: Tier, wanted: int, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`. P0 takes precedence over the other tiers."""
-        is_urgent, slowdown_factor = tier is Tier.P0, self.slowdown(now)
+        is_p0, slowdown_factor = tier is Tier.P0, self.slowdown(now)
         try:
-            return self.provider_rates.draw(self.platform, wanted, urgent=is_urgent, slowdown=slowdown_factor, now=now)
+            return self.provider_rates.draw(self.platform, wanted, is_p0=is_p0, slowdown=slowdown_factor, now=now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
         self.local_rate, granted = draw(
-            self.local_rate, self._local_limit, now, wanted, urgent=is_urgent, slowdown_factor=slowdown_factor
+            self.local_rate, self._local_limit, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor
         )
         return granted
 

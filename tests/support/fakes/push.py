@@ -33,9 +33,9 @@ class MemoryProviderRates:
     def wipe(self) -> None:
         self.paces.clear()
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown: float, now: datetime) -> int:
         current, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform], granted = draw(current, terms, now, wanted, urgent=urgent, slowdown_factor=slowdown)
+        self.paces[platform], granted = draw(current, terms, now, wanted, is_p0=is_p0, slowdown_factor=slowdown)
         return granted
 
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:

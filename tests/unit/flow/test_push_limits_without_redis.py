@@ -29,10 +29,10 @@ def tweet_burst(seq: int) -> Burst:
 class BreakableProviderRates(MemoryProviderRates):
     unavailable: bool = False
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown: float, now: datetime) -> int:
         if self.unavailable:
             raise CacheUnavailable
-        return MemoryProviderRates.draw(self, platform, wanted, urgent=urgent, slowdown=slowdown, now=now)
+        return MemoryProviderRates.draw(self, platform, wanted, is_p0=is_p0, slowdown=slowdown, now=now)
 
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
         if self.unavailable:

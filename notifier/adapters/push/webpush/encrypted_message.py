@@ -55,13 +55,10 @@ def _hmac(key: bytes, message: bytes) -> bytes:
     return digest(key, message, "sha256")
 
 
-# Content of an alert for the browser's service worker, padded so that its length reveals nothing.
+# Content of an alert for the browser's service worker, padded so that its length reveals little.
 
 PADDING_STEP = 512
-"""Contents are padded to a multiple of this many bytes.
-
-A push service or a network observer only sees that an alert is an ordinary one, and not whose name is in it.
-"""
+"""Contents are padded to a multiple of this many bytes, so that their lengths hardly differ between names."""
 MAX_CONTENT_BYTES = 5 * PADDING_STEP
 """Maximum padded content in bytes.
 

@@ -170,9 +170,9 @@ class MessageKeyPairs:
 # Reputation of the VAPID key: it decides whether a refusal is caused by the key or by one subscription.
 #
 # Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
-# of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong evidence.
-# There are two strong kinds of evidence: a service that has never accepted our key refuses it and names the key; or
-# there are more consecutive refusals than one user may have browsers.
+# of a push service that is not a subscription. A configuration error stops all alerts to a push service, so it needs
+# strong evidence: a service that has never accepted our key refuses it and names the key, or there are more consecutive
+# refusals than one user may have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""
