@@ -13,8 +13,8 @@ MAX_EVENT_BYTES = 64 * 1024
 BATCH_OVERHEAD = len("[]") - len(",")
 """Bytes of a batch besides its events. Every event is counted with a comma, but the last one has none."""
 
-EVENT_TYPE = "application/cloudevents+json"
-BATCH_TYPE = "application/cloudevents-batch+json"
+EVENT_CONTENT_TYPE = "application/cloudevents+json"
+BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 TOO_LARGE = EventRefusal(
     code="too_large",
@@ -45,7 +45,7 @@ class EventBatch:
 
     @property
     def content_type(self) -> str:
-        return EVENT_TYPE if len(self.events) == 1 else BATCH_TYPE
+        return EVENT_CONTENT_TYPE if len(self.events) == 1 else BATCH_CONTENT_TYPE
 
     @property
     def body(self) -> bytes:

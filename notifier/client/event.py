@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-TYPE = "notifier.tweet.mentioned.v1"
+MENTIONED_TYPE = "notifier.tweet.mentioned.v1"
 
 MAX_TEXT_LENGTH = 1_000
 """Maximum characters of the text that are sent. The service keeps no more."""
@@ -47,7 +47,13 @@ class MentionEvent:
             "text": self.text[:MAX_TEXT_LENGTH].encode("utf-8", "replace").decode(),
             "protected": self.protected,
         }
-        head = {"specversion": "1.0", "type": TYPE, "source": source, "id": self.id, "time": self.at.isoformat()}
+        head = {
+            "specversion": "1.0",
+            "type": MENTIONED_TYPE,
+            "source": source,
+            "id": self.id,
+            "time": self.at.isoformat(),
+        }
         return json.dumps({**head, "data": data}, separators=(",", ":")).encode()
 
 

@@ -1,4 +1,4 @@
-"""State of one HTTP/2 request in flight: bytes sent and response received."""
+"""State of one HTTP/2 request: bytes sent and response received."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MAX_BODY_BYTES = 32_768
 
 
 @dataclass(slots=True, eq=False)
-class RequestInFlight:
+class Request:
     post: Post
     origin: Origin
     accepted_at: float
@@ -34,7 +34,7 @@ class RequestInFlight:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
 
-    def reset(self, stream: int, window: int, deadline: float) -> None:
+    def begin_attempt(self, stream: int, window: int, deadline: float) -> None:
         """Reset the state for an attempt: an earlier one may have ended in the middle of the request."""
         self.stream, self.window, self.deadline = stream, window, deadline
         self.attempts += 1
@@ -52,7 +52,7 @@ class RequestInFlight:
         return self.reply() if 200 <= self.status < 300 else NoReply(reason=reason, may_have_arrived=may_have_arrived)
 
 
-FinishedRequest = tuple[RequestInFlight, Reply | NoReply]
+FinishedRequest = tuple[Request, Reply | NoReply]
 
 
 def parse_response(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:

@@ -54,11 +54,11 @@ def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterab
     remaining = iter(devices)
     first = RequestRound(transport=transport, builder=builder, stop_on_refusal=True)
     yield from first.send(remaining)
-    # A refused request has reached no device. The first refusal ends the round: `refused` has only devices whose
-    # requests the transport had taken before. The second round begins with these devices, and reports refusals.
-    if first.refused:
+    # A refused request has reached no device. The first refusal ends the round. So `refused_devices` has only devices
+    # whose requests the transport had taken before. The second round begins with them, and reports refusals.
+    if first.refused_devices:
         second = RequestRound(transport=transport, builder=builder, stop_on_refusal=False)
-        yield from second.send(chain(first.refused, remaining))
+        yield from second.send(chain(first.refused_devices, remaining))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class RequestRound:
     builder: RequestBuilder
     stop_on_refusal: bool
     """Whether a refused token ends the round. If False, the refusal is the device's receipt."""
-    refused: list[Device] = field(default_factory=list, init=False)
+    refused_devices: list[Device] = field(default_factory=list, init=False)
     """Devices without a receipt, because the sender token was refused."""
     receipts_without_request: list[DeviceReceipt] = field(default_factory=list, init=False)
     """Receipts of devices that get no request, until they are yielded."""
@@ -81,14 +81,14 @@ class RequestRound:
         for request, answer in self.transport.exchange(self._requests(devices)):
             assert isinstance(request, PushRequest)  # the transport returns the same objects
             if self.stop_on_refusal and self.builder.replace_refused_token(request, answer):
-                self.refused.append(request.device)
+                self.refused_devices.append(request.device)
             else:
                 yield request.device, self.builder.receipt(request, answer)
             yield from self._take_receipts_without_request()
         yield from self._take_receipts_without_request()
 
     def _requests(self, devices: Iterator[Device]) -> Iterator[PushRequest]:
-        while not self.refused and (device := next(devices, None)) is not None:
+        while not self.refused_devices and (device := next(devices, None)) is not None:
             built = self.builder.build(device)
             if isinstance(built, PushRequest):
                 yield built

@@ -170,8 +170,8 @@ def member_bits(members: Iterable[Member]) -> Bits:
 
 def intersect_each(summaries: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
     """Return the intersection of each set with these members, without empty ones."""
-    intersections = {olders: bits & members for olders, bits in summaries.items()}
-    return {olders: bits for olders, bits in intersections.items() if bits.any()}
+    intersections = {older_bursts: bits & members for older_bursts, bits in summaries.items()}
+    return {older_bursts: bits for older_bursts, bits in intersections.items() if bits.any()}
 
 
 def _first_attempt(burst: Burst, device: Device, batch: SendBatch) -> AttemptState:

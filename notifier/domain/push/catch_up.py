@@ -82,15 +82,17 @@ class LateAudience:
 
     def with_sibling_batches(self, batches: Sequence[SendBatch]) -> "LateAudience":
         """Add the older bursts that a sibling burst's alerts covered."""
-        covered = [(olders, bits & self.remaining) for batch in batches for olders, bits in batch.summaries.items()]
-        new = tuple((olders, bits) for olders, bits in covered if bits.any())
+        covered = [
+            (older_bursts, bits & self.remaining) for batch in batches for older_bursts, bits in batch.summaries.items()
+        ]
+        new = tuple((older_bursts, bits) for older_bursts, bits in covered if bits.any())
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
     def already_covered(self, seq: int) -> Bits:
         """Return the members for whom a sibling burst's alert covered the burst with this number."""
         members = no_members()
-        for olders, bits in self.covered_elsewhere:
-            if seq in olders:
+        for older_bursts, bits in self.covered_elsewhere:
+            if seq in older_bursts:
                 members = members | bits
         return members
 
@@ -103,12 +105,12 @@ class LateAudience:
     def cover(self, seq: int, members: Bits) -> "LateAudience":
         """Let the alert cover an older burst for these members. Call it for the older bursts from newest to oldest."""
         covers = dict[OlderBursts, Bits]()
-        for olders, bits in self.covers.items():
+        for older_bursts, bits in self.covers.items():
             covered, uncovered = bits & members, bits & ~members
             if covered.any():
-                covers[seq, *olders] = covered
+                covers[seq, *older_bursts] = covered
             if uncovered.any():
-                covers[olders] = uncovered
+                covers[older_bursts] = uncovered
         return replace(self, covers=covers)
 
     def _without(self, members: Bits) -> "LateAudience":

@@ -19,13 +19,13 @@ def provider_of(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
-    failures: int = 5
+    failures_to_open: int = 5
     """Failures in a row until the breaker opens."""
     open_for: timedelta = timedelta(seconds=30)
     """Shortest time that the breaker stays open. A half-open breaker waits as long for the results of trial calls."""
     max_open_for: timedelta = timedelta(minutes=10)
     """Longest wait that a service may ask for: a service with a wrong clock must not stop alerts for good."""
-    successes: int = 3
+    successes_to_close: int = 3
     """Successes in a row until a half-open breaker closes. At most as many calls pass at a time as it still needs."""
 
 
@@ -90,7 +90,9 @@ def allow(breaker: Breaker, settings: BreakerSettings, now: datetime) -> tuple[B
     match breaker:
         case Closed():
             return breaker, True
-        case HalfOpen(trial_calls=trial_calls, successes=successes) if trial_calls + successes < settings.successes:
+        case HalfOpen(trial_calls=trial_calls, successes=successes) if (
+            trial_calls + successes < settings.successes_to_close
+        ):
             return replace(breaker, trial_calls=trial_calls + 1), True
         case _ if _is_waiting(breaker, settings, now):
             return breaker, False
@@ -104,9 +106,11 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
     match breaker, result:
         case Closed(), Succeeded():
             return CLOSED
-        case Closed(failures=failures), Failed() if failures + 1 < settings.failures:
+        case Closed(failures=failures), Failed() if failures + 1 < settings.failures_to_open:
             return Closed(failures=failures + 1)
-        case HalfOpen(trial_calls=trial_calls, successes=successes), Succeeded() if successes + 1 < settings.successes:
+        case HalfOpen(trial_calls=trial_calls, successes=successes), Succeeded() if (
+            successes + 1 < settings.successes_to_close
+        ):
             return replace(breaker, trial_calls=max(0, trial_calls - 1), successes=successes + 1)
         case HalfOpen(), Succeeded():
             return CLOSED
@@ -139,14 +143,16 @@ def remaining_calls(breaker: Breaker, settings: BreakerSettings, now: datetime) 
     match breaker:
         case Closed():
             return None
-        case HalfOpen(trial_calls=trial_calls, successes=successes) if trial_calls + successes < settings.successes:
-            return settings.successes - trial_calls - successes
+        case HalfOpen(trial_calls=trial_calls, successes=successes) if (
+            trial_calls + successes < settings.successes_to_close
+        ):
+            return settings.successes_to_close - trial_calls - successes
         case _ if _is_waiting(breaker, settings, now):
             return 0
         case Open():
-            return settings.successes
+            return settings.successes_to_close
         case HalfOpen(successes=successes):
-            return settings.successes - successes
+            return settings.successes_to_close - successes
 
 
 def retry_at(breaker: Breaker, settings: BreakerSettings, now: datetime) -> datetime:

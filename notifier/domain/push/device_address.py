@@ -77,13 +77,13 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushServices:
-    """Accepted push services. Raises BadSetting for an invalid host, or if `loopback` is set in production."""
+    """Accepted push services. Raises BadSetting for an invalid host, or if `allows_loopback` is set in production."""
 
     hosts: tuple[str, ...] = KNOWN_HOSTS
     """Lowercase host names. `*.` in front matches all subdomains, but not the domain itself."""
-    loopback: bool = False
+    allows_loopback: bool = False
     """Accept a fake push service on this machine as well, with or without TLS. For development only."""
-    production: bool = True
+    is_production: bool = True
 
     def __post_init__(self) -> None:
         for host in self.hosts:
@@ -92,7 +92,7 @@ class PushServices:
                     f"{host!r} is not the name of a push service; use a host name with a dot, or *. and "
                     "such a host name."
                 )
-        if self.loopback and self.production:
+        if self.allows_loopback and self.is_production:
             raise BadSetting("A push service on a loopback address is for development; this is production.")
 
     def endpoint(self, url: str) -> Endpoint:
@@ -103,7 +103,7 @@ class PushServices:
         if len(url) > MAX_ENDPOINT_LENGTH:
             raise ValueError(f"it has more than {MAX_ENDPOINT_LENGTH} characters")
         if (
-            self.loopback
+            self.allows_loopback
             and (local := _LOOPBACK_URL.fullmatch(url))
             and (endpoint := _loopback_endpoint(*local.groups()))
         ):

@@ -19,7 +19,7 @@ P0_RESERVE = 0.25
 MIN_P0_SLOWDOWN = 0.5
 """Lowest slowdown factor of P0 alerts. They are few, so they keep half of the rate however slow the inbox is."""
 REFUSAL_FACTOR, SLOWNESS_FACTOR = 0.5, 0.8
-"""Factors that reduce the share after a refusal for quota, and after slow answers."""
+"""Factors that reduce the share after a refusal, and after slow answers."""
 MIN_SHARE = 0.01
 """Lowest share of the limit, however often a provider refuses alerts."""
 RECOVERY_PER_SECOND = 0.05
@@ -103,14 +103,14 @@ def draw(
 
 
 def report_results(
-    rate: ProviderRate | None, limit: ProviderLimit, now: datetime, *, refused: int, slow: bool
+    rate: ProviderRate | None, limit: ProviderLimit, now: datetime, *, refused_count: int, is_slow: bool
 ) -> ProviderRate:
     """Return the rate after a batch of results.
 
-    `refused` is the number of alerts that the provider refused for quota; `slow` is whether its answers were slow.
+    `refused_count` is the number of alerts that the provider did not take; `is_slow` is whether its answers were slow.
     """
     rate = _brought_up_to(rate, limit, now)
-    factor = REFUSAL_FACTOR if refused else SLOWNESS_FACTOR if slow else 1.0
+    factor = REFUSAL_FACTOR if refused_count else SLOWNESS_FACTOR if is_slow else 1.0
     if factor == 1.0 or (rate.cut_at is not None and rate.bucket.at < rate.cut_at + MIN_CUT_INTERVAL):
         return rate
     cut = replace(rate, share=max(MIN_SHARE, rate.share * factor), cut_at=rate.bucket.at)

@@ -123,7 +123,7 @@ class SendBatch:
 
     def covered_by_alert(self, member: Member) -> OlderBursts:
         """Return the older bursts that this member's alert covers."""
-        return next((olders for olders, bits in self.summaries.items() if contains(bits, member)), ())
+        return next((older_bursts for older_bursts, bits in self.summaries.items() if contains(bits, member)), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ class ShardState:
         return bits
 
     def after_catch_up(self, audience: LateAudience) -> "ShardState":
-        covers = {olders: bits for olders, bits in audience.covers.items() if olders}
+        covers = {older_bursts: bits for older_bursts, bits in audience.covers.items() if older_bursts}
         return replace(self, collapsed=audience.collapsed, deferred=audience.deferred, covers=covers)
 
     def due_retries(self, now: datetime) -> Sequence[AttemptState]:

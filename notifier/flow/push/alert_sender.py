@@ -51,7 +51,7 @@ class AlertSender:
         Raises ClaimLost if the lease is lost meanwhile. Then another worker finds open batches in doubt.
         """
         failed = [self._unsent_attempts(draft) for draft in drafts]
-        began_at, first_receipt_at, refused = self.clock.now(), None, 0
+        began_at, first_receipt_at, refused_count = self.clock.now(), None, 0
         rejected_devices = dict[Device, datetime | None]()
         for alert, attempts in self._by_alert(burst, drafts).items():
             for index, attempt, receipt in self._send_alert(alert, attempts):
@@ -59,15 +59,15 @@ class AlertSender:
                 first_receipt_at = first_receipt_at or self.clock.now()
                 if isinstance(receipt, DropDevice):
                     rejected_devices[attempt.device] = receipt.at
-                refused += isinstance(receipt, RetryAt) and not receipt.is_device_only
+                refused_count += isinstance(receipt, RetryAt) and not receipt.is_device_only
                 if (failure := self._record_receipt(burst, attempt, receipt)) is not None:
                     failed[index].append(failure)
         with suppress(*OUTAGES):  # fails open: a later alert to the device gets the same receipt
             self.device_registry.remove_rejected(rejected_devices)
         if first_receipt_at is not None:
             # A provider that asks for later retries, or answers slowly, gets a lower rate.
-            slow, platform = first_receipt_at - began_at > MAX_RECEIPT_DELAY, drafts[0].log_key.platform
-            self.rate_limiters[platform].report_results(self.clock.now(), refused=refused, slow=slow)
+            is_slow, platform = first_receipt_at - began_at > MAX_RECEIPT_DELAY, drafts[0].log_key.platform
+            self.rate_limiters[platform].report_results(self.clock.now(), refused_count=refused_count, is_slow=is_slow)
         return failed
 
     def _unsent_attempts(self, draft: Draft) -> list[FailedAttempt]:

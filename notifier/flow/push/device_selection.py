@@ -13,7 +13,7 @@ from notifier.domain.push.send_log import AttemptState, SendBatch
 from notifier.domain.push.shard_state import ShardState
 from notifier.ports.push import Devices
 
-BATCH_DEVICES = 2_000
+DEVICES_PER_BATCH = 2_000
 """Devices after which a batch is full. The fastest provider takes so many in a third of a second. A crash may repeat a
 send group, which has up to about twice as many."""
 
@@ -21,7 +21,7 @@ send group, which has up to about twice as many."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     devices: Devices
-    batch_devices: int = BATCH_DEVICES
+    devices_per_batch: int = DEVICES_PER_BATCH
 
     def drafts(self, burst: Burst, state: ShardState, now: datetime) -> Iterator[Draft]:
         """Yield drafts of batches in doubt, then of due retries, then of members in no batch yet.
@@ -42,8 +42,8 @@ class Selection:
     def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
         """Yield drafts of due retries. Their batches also list due retries that may not be sent, and so end them."""
         due = state.due_retries(now)
-        for start in range(0, len(due), self.batch_devices):
-            retries = tuple(due[start : start + self.batch_devices])
+        for start in range(0, len(due), self.devices_per_batch):
+            retries = tuple(due[start : start + self.devices_per_batch])
             batch = SendBatch(number=next(numbers), at=now, retries=retries)
             yield Draft(log_key=state.log_key, batch=batch, attempts=self._attempts(state, retries, now))
 
@@ -65,7 +65,7 @@ class Selection:
         if not members.any():
             return
         all_devices = self.devices.iter_devices(log_key.platform, log_key.shard, members)
-        for devices in _split_between_members(all_devices, self.batch_devices):
+        for devices in _split_between_members(all_devices, self.devices_per_batch):
             yield first_alert_draft(state, burst, devices, next(numbers), now)
 
 

@@ -55,7 +55,7 @@ from notifier.flow.delivery.slice_worker import ClaimLost, SliceLease
 from notifier.flow.push.alert_sender import AlertSender
 from notifier.flow.push.catch_up import CatchUp
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
-from notifier.flow.push.device_selection import BATCH_DEVICES, Selection
+from notifier.flow.push.device_selection import DEVICES_PER_BATCH, Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.rate_limiter import RateLimiter
 from notifier.ports.bursts import Bursts
@@ -105,7 +105,7 @@ class PushPipeline:
     rate_limiters: Mapping[Platform, RateLimiter]
     sender: AlertSender
     clock: Clock
-    group_devices: int = BATCH_DEVICES
+    devices_per_group: int = DEVICES_PER_BATCH
     """Devices after which a send group is full."""
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
@@ -200,7 +200,7 @@ class PushPipeline:
             for draft in self.selection.drafts(burst, state, now):
                 group.append(self._cap(burst, draft, now))
                 device_count += len(group[-1].attempts)
-                if device_count >= self.group_devices:
+                if device_count >= self.devices_per_group:
                     yield group
                     group, device_count = [], 0
         if group:

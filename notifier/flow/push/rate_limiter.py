@@ -62,7 +62,9 @@ class RateLimiter:
         """Return how many alerts may be sent now, from 0 to `wanted`. P0 takes precedence over the other tiers."""
         is_p0, slowdown_factor = tier is Tier.P0, self.slowdown(now)
         try:
-            return self.provider_rates.draw(self.platform, wanted, is_p0=is_p0, slowdown=slowdown_factor, now=now)
+            return self.provider_rates.draw(
+                self.platform, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor, now=now
+            )
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
         self.local_rate, granted = draw(
@@ -70,13 +72,15 @@ class RateLimiter:
         )
         return granted
 
-    def report_results(self, now: datetime, *, refused: int, slow: bool) -> None:
-        """Report how many alerts the provider refused because of its quota, and whether it answered slowly."""
+    def report_results(self, now: datetime, *, refused_count: int, is_slow: bool) -> None:
+        """Report how many alerts the provider did not take, and whether it answered slowly."""
         try:
-            self.provider_rates.report_results(self.platform, refused=refused, slow=slow, now=now)
+            self.provider_rates.report_results(self.platform, refused_count=refused_count, is_slow=is_slow, now=now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
-            self.local_rate = report_results(self.local_rate, self._local_limit, now, refused=refused, slow=slow)
+            self.local_rate = report_results(
+                self.local_rate, self._local_limit, now, refused_count=refused_count, is_slow=is_slow
+            )
 
     @property
     def _local_limit(self) -> ProviderLimit:

@@ -48,7 +48,7 @@ class SuspectDevices:
     """
 
     capacity: int = MAX_REMEMBERED_DEVICES
-    _last_answers: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
+    _acceptance_by_device: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
     """Whether the last response accepted the device, by device id."""
 
     def is_suspect(self, device: Device, now: datetime) -> bool:
@@ -67,13 +67,13 @@ class SuspectDevices:
 
     def _was_accepted(self, device: Device) -> bool | None:
         # If nothing is recorded, skip computing the id, which is a hash.
-        return self._last_answers.get(device.id) if self._last_answers else None
+        return self._acceptance_by_device.get(device.id) if self._acceptance_by_device else None
 
     def _remember(self, device: DeviceId, accepted: bool) -> None:
-        self._last_answers[device] = accepted
-        self._last_answers.move_to_end(device)
-        if len(self._last_answers) > self.capacity:
-            self._last_answers.popitem(last=False)
+        self._acceptance_by_device[device] = accepted
+        self._acceptance_by_device.move_to_end(device)
+        if len(self._acceptance_by_device) > self.capacity:
+            self._acceptance_by_device.popitem(last=False)
 
 
 ORIGINS: Mapping[ApnsEnvironment, str] = {

@@ -40,8 +40,8 @@ class Vapid:
 
     key: EllipticCurvePrivateKey = field(repr=False)
     subject: str
-    public: str
-    """Public key with which browsers subscribe, as `applicationServerKey`."""
+    public_key: str
+    """Key with which browsers subscribe, as `applicationServerKey`."""
     _headers: dict[str, tuple[datetime, str]] = field(default_factory=dict, repr=False)
     """Cached header by origin, with the start time of its token."""
 
@@ -55,14 +55,14 @@ class Vapid:
                 "on a public host. Push services use it to report problems with alerts."
             )
         public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-        return cls(key=key, subject=subject, public=base64url(public))
+        return cls(key=key, subject=subject, public_key=base64url(public))
 
     def authorization(self, origin: str, now: datetime) -> str:
         """Return the value of the authorization header for a push service."""
         start = now - (now - _EPOCH) % START_INTERVAL
         cached_start, header = self._headers.get(origin, (None, ""))
         if cached_start != start:
-            header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public}"
+            header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public_key}"
             if len(self._headers) >= MAX_CACHED_TOKENS:
                 # Push services have fewer origins, so clients have registered invented ones.
                 self._headers.clear()
@@ -99,9 +99,9 @@ def _is_host(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MessageKeyPair:
-    private: EllipticCurvePrivateKey
-    public: bytes
-    """Encoded public key, 65 bytes."""
+    private_key: EllipticCurvePrivateKey
+    public_key: bytes
+    """Encoded, 65 bytes."""
 
     @classmethod
     def of(cls, private: EllipticCurvePrivateKey) -> Self:

@@ -8,7 +8,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.device_address import KNOWN_HOSTS, MAX_ENDPOINT_LENGTH, Endpoint, PushServices
 
 SERVICES = PushServices()
-NEARBY = PushServices(loopback=True, production=False)
+NEARBY = PushServices(allows_loopback=True, is_production=False)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_development_accepts_no_other_hosts(url: str) -> None:
 
 def test_production_refuses_the_development_setting() -> None:
     with pytest.raises(BadSetting, match="production"):
-        PushServices(loopback=True)
+        PushServices(allows_loopback=True)
 
 
 @pytest.mark.parametrize(

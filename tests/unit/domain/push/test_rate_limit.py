@@ -29,7 +29,7 @@ FULL = ProviderRate(bucket=TokenBucket(tokens=10.0, at=NOON), since=NOON - 2 * M
 LOTS = 1_000_000
 
 Step = tuple[float, int, bool, float, int, bool]
-"""Seconds that pass (may be negative), wanted, is_p0, slowdown, refused, slow."""
+"""Seconds that pass (may be negative), wanted, is_p0, slowdown_factor, refused_count, is_slow."""
 STEPS = st.lists(
     st.tuples(
         st.floats(-2, 10), st.integers(0, 2_000), st.booleans(), st.floats(0.05, 1), st.integers(0, 1), st.booleans()
@@ -51,12 +51,12 @@ def total(
 
 def granted(steps: Sequence[Step], terms: ProviderLimit) -> list[tuple[datetime, int]]:
     pace, now, grants = FULL, NOON, list[tuple[datetime, int]]()
-    for seconds, wanted, is_p0, slowdown, refused, slow in steps:
+    for seconds, wanted, is_p0, slowdown_factor, refused_count, is_slow in steps:
         now += timedelta(seconds=seconds)
-        pace, drawn_now = draw(pace, terms, now, wanted, is_p0=is_p0, slowdown_factor=slowdown)
+        pace, drawn_now = draw(pace, terms, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor)
         assert 0 <= drawn_now <= wanted
         grants.append((pace.bucket.at, drawn_now))
-        pace = report_results(pace, terms, now, refused=refused, slow=slow)
+        pace = report_results(pace, terms, now, refused_count=refused_count, is_slow=is_slow)
         assert MIN_SHARE <= pace.share <= 1
     return grants
 
@@ -138,18 +138,18 @@ def test_full_slowdown_allows_urgent_alerts_only() -> None:
 def test_refusal_halves_the_rate_at_most_once_a_second() -> None:
     pace = FULL
     for _ in range(5):
-        pace = report_results(pace, SMALL, NOON, refused=100, slow=True)
+        pace = report_results(pace, SMALL, NOON, refused_count=100, is_slow=True)
     assert (pace.share, pace.bucket.tokens) == (0.5, 5.0)
-    assert report_results(pace, SMALL, NOON + SECOND, refused=1, slow=False).share == pytest.approx(0.275)
+    assert report_results(pace, SMALL, NOON + SECOND, refused_count=1, is_slow=False).share == pytest.approx(0.275)
 
 
 def test_slow_provider_reduces_the_rate_by_a_fifth() -> None:
-    assert report_results(FULL, SMALL, NOON, refused=0, slow=True).share == 0.8
-    assert report_results(FULL, SMALL, NOON, refused=0, slow=False) == FULL
+    assert report_results(FULL, SMALL, NOON, refused_count=0, is_slow=True).share == 0.8
+    assert report_results(FULL, SMALL, NOON, refused_count=0, is_slow=False) == FULL
 
 
 def test_rate_recovers_by_a_twentieth_a_second() -> None:
-    pace = report_results(FULL, SMALL, NOON, refused=1, slow=False)
+    pace = report_results(FULL, SMALL, NOON, refused_count=1, is_slow=False)
     shares = [draw(pace, SMALL, NOON + second * SECOND, 0, is_p0=False)[0].share for second in (0, 1, 5, 10, 60)]
     assert shares == pytest.approx([0.5, 0.55, 0.75, 1, 1])
 
@@ -158,7 +158,7 @@ def test_rate_never_drops_to_zero_after_refusals() -> None:
     pace, now = FULL, NOON
     for _ in range(200):
         now += 1.1 * SECOND
-        pace = report_results(pace, SMALL, now, refused=1, slow=True)
+        pace = report_results(pace, SMALL, now, refused_count=1, is_slow=True)
     assert total(pace, SMALL, now, 30) > 10
 
 
