@@ -41,7 +41,7 @@ class Http2Connection:
     """State of one connection, with the requests in flight and the bytes to send."""
 
     def __init__(self, limits: Http2Limits, now: float) -> None:
-        self.out = SendBuffer(CONNECTION_PREFACE)
+        self.send_buffer = SendBuffer(CONNECTION_PREFACE)
         self.finished: list[FinishedRequest] = []
         self.resendable: list[Request] = []
         """Requests that were certainly not processed, and may be sent on another connection."""
@@ -67,7 +67,7 @@ class Http2Connection:
     @property
     def free_streams(self) -> int:
         """Number of requests that may start now; 0 or less if none may."""
-        if self.closing_reason or self._starts_after_pong or len(self.out.queued) > MAX_QUEUED_BYTES:
+        if self.closing_reason or self._starts_after_pong or len(self.send_buffer.queued) > MAX_QUEUED_BYTES:
             return 0
         return min(self._peer_stream_limit, self._limits.max_streams) - len(self._requests)
 
@@ -85,7 +85,9 @@ class Http2Connection:
         self._next_stream += 2
         if self._next_stream > MAX_STREAM_ID:
             self.closing_reason = "the connection has used all stream numbers"
-        request.begin_attempt(stream, self.out.initial_window, now + self._limits.answer_timeout.total_seconds())
+        request.begin_attempt(
+            stream, self.send_buffer.initial_window, now + self._limits.answer_timeout.total_seconds()
+        )
         self._requests[stream] = request
         content_length = encode_fields([("content-length", str(len(post.body)))])  # some push services require it
         block = (
@@ -94,7 +96,7 @@ class Http2Connection:
             + content_length
             + encode_fields(post.headers)
         )
-        self.out.queue_request(request, TABLE_SIZE_ZERO + block if stream == 1 else block)
+        self.send_buffer.queue_request(request, TABLE_SIZE_ZERO + block if stream == 1 else block)
 
     def receive(self, data: bytes, now: float) -> None:
         """Process received bytes.
@@ -105,7 +107,7 @@ class Http2Connection:
         # Any data answers a PING after a silence: during an exchange, data is read as soon as it arrives.
         if not self._starts_after_pong:
             self._pinged_at = 0.0
-        if not self.out.queued:
+        if not self.send_buffer.queued:
             self._pending_acks = 0
         for received in self._reader.feed(data):
             kind, flags, stream, payload = received
@@ -146,7 +148,9 @@ class Http2Connection:
     def on_closed(self, reason: str) -> None:
         """Handle the end of the connection. Only requests that were sent completely may have arrived."""
         self.closing_reason = self.closing_reason or reason
-        sent_completely = [request for request in self._requests.values() if self.out.bytes_sent >= request.end_offset]
+        sent_completely = [
+            request for request in self._requests.values() if self.send_buffer.bytes_sent >= request.end_offset
+        ]
         for request in sent_completely:
             self._remove(request)
             self.finished.append((request, request.reply_or_failure(reason, may_have_arrived=True)))
@@ -157,7 +161,7 @@ class Http2Connection:
     def _ping(self, now: float) -> None:
         self._pinged_at = now
         self._ping_count += 1
-        self.out.queued += frame(frames.PING, 0, 0, self._ping_count.to_bytes(8, "big"))
+        self.send_buffer.queued += frame(frames.PING, 0, 0, self._ping_count.to_bytes(8, "big"))
 
     def _on_headers(self, stream: int, flags: int, block: bytes) -> None:
         fields = self._decoder.decode(block)
@@ -177,7 +181,7 @@ class Http2Connection:
     def _on_data(self, flags: int, stream: int, payload: bytes) -> None:
         self._unacknowledged_bytes += len(payload)
         if self._unacknowledged_bytes >= CONNECTION_WINDOW // 2:
-            self.out.queued += frames.window_update(0, self._unacknowledged_bytes)
+            self.send_buffer.queued += frames.window_update(0, self._unacknowledged_bytes)
             self._unacknowledged_bytes = 0
         if (request := self._find_request(stream)) is None:
             return
@@ -216,18 +220,18 @@ class Http2Connection:
             self.resendable.append(request)
 
     def _reset(self, request: Request, code: int) -> None:
-        self.out.queued += frames.reset(request.stream, code)
+        self.send_buffer.queued += frames.reset(request.stream, code)
         self._remove(request)
 
     def _remove(self, request: Request) -> None:
         del self._requests[request.stream]
-        self.out.forget_unqueued_body(request)
+        self.send_buffer.forget_unqueued_body(request)
 
     def _on_reset(self, flags: int, stream: int, payload: bytes) -> None:
         code = frames.read_uint32(payload)
         if (request := self._find_request(stream)) is None:
             return
-        if code == frames.REFUSED_STREAM or self.out.bytes_sent < request.end_offset:
+        if code == frames.REFUSED_STREAM or self.send_buffer.bytes_sent < request.end_offset:
             self._return_unprocessed([request], others_progressed=False)
             return
         self._remove(request)
@@ -245,23 +249,23 @@ class Http2Connection:
             elif setting == frames.INITIAL_WINDOW_SIZE:
                 self._set_initial_window(value)
             elif setting == frames.MAX_FRAME_SIZE:
-                self.out.max_frame_size = max(value, frames.DEFAULT_FRAME_SIZE)
+                self.send_buffer.max_frame_size = max(value, frames.DEFAULT_FRAME_SIZE)
         self._queue_ack(frame(frames.SETTINGS, frames.ACK, 0))
-        self.out.queue_blocked_bodies()
+        self.send_buffer.queue_blocked_bodies()
 
     def _set_initial_window(self, window: int) -> None:
         """Change the initial window of all streams, including active ones, whose window may become negative."""
-        increment = checked_window(window) - self.out.initial_window
-        self.out.initial_window = window
+        increment = checked_window(window) - self.send_buffer.initial_window
+        self.send_buffer.initial_window = window
         for request in [*self._requests.values()]:
-            self.out.change_window(request, increment)
+            self.send_buffer.change_window(request, increment)
 
     def _on_window(self, flags: int, stream: int, payload: bytes) -> None:
         increment = frames.read_uint32(payload) & frames.MAX_WINDOW
         if not stream:
-            self.out.widen_connection_window(increment)
+            self.send_buffer.widen_connection_window(increment)
         elif (request := self._find_request(stream)) is not None:
-            self.out.change_window(request, increment)
+            self.send_buffer.change_window(request, increment)
 
     def _on_ping(self, flags: int, stream: int, payload: bytes) -> None:
         if not flags & frames.ACK:
@@ -273,7 +277,7 @@ class Http2Connection:
         self._pending_acks += 1
         if self._pending_acks > MAX_PENDING_ACKS:
             raise Violation(frames.ENHANCE_YOUR_CALM, "the peer requests acknowledgements without reading them")
-        self.out.queued += acknowledgement
+        self.send_buffer.queued += acknowledgement
 
     def _on_goaway(self, flags: int, stream: int, payload: bytes) -> None:
         """Return the requests above the last processed stream for a resend. A later GOAWAY may name a lower stream."""

@@ -58,7 +58,7 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 class Origin:
     host: str
     port: int
-    secure: bool
+    is_secure: bool
     encoded_headers: bytes
     """Encoded headers at the beginning of every request to this origin."""
 
@@ -80,7 +80,7 @@ class Origin:
         bracketed_host = f"[{host}]" if ":" in host else host
         authority = bracketed_host if port == DEFAULT_PORTS[parts.scheme] else f"{bracketed_host}:{port}"
         encoded_headers = encode_fields([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])
-        return cls(host=host, port=port, secure=parts.scheme == "https", encoded_headers=encoded_headers)
+        return cls(host=host, port=port, is_secure=parts.scheme == "https", encoded_headers=encoded_headers)
 
 
 def is_valid_request(post: Post) -> bool:

@@ -113,7 +113,7 @@ class Http2Transport:
 
     def _create_pool(self, post: Post) -> OriginPool:
         origin = Origin.parse(post.origin)
-        if not (origin.secure or self._allow_plaintext):
+        if not (origin.is_secure or self._allow_plaintext):
             raise ValueError("plain-text HTTP is not allowed here")
         pool = OriginPool(
             origin, self._limits, max_connections=1 if post.needs_own_connection else self._limits.max_connections
@@ -139,7 +139,7 @@ class Http2Transport:
 
     def _open_connection(self, pool: OriginPool, now: float) -> None:
         if pool.needs_connection(now) and self._make_room(pool):
-            tls = self._tls_context() if pool.origin.secure else None
+            tls = self._tls_context() if pool.origin.is_secure else None
             deadline = now + self._limits.open_timeout.total_seconds()
             pool.pending_connection = PendingConnection(pool.origin, tls, self._lookups, deadline=deadline)
         if pool.pending_connection:

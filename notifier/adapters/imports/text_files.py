@@ -82,7 +82,7 @@ class LineParser:
 T = TypeVar("T")
 
 MAX_LINE_LENGTH = 1 << 16
-"""Characters at which a line is refused. This stops the read of a binary file, which may have no line ends."""
+"""Number of characters at which a line is refused. It stops the read of a binary file, which may have no line ends."""
 
 
 class Form(StrEnum):

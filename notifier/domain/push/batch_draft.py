@@ -18,7 +18,7 @@ from notifier.domain.push.send_log import (
     SendBatch,
     SendLogKey,
     SilentReason,
-    in_doubt,
+    failure_in_doubt,
     is_retry_window_over,
 )
 from notifier.domain.push.shard_state import ShardState
@@ -57,12 +57,12 @@ class Draft:
 
     @property
     def is_first_alert(self) -> bool:
-        """Return whether the draft alerts members for the first time. The frequency caps apply only to such drafts."""
+        """Return whether the draft has members of no earlier batch. The frequency caps apply only to such drafts."""
         return not self.is_in_doubt and bool(self.batch.members.any())
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to write."""
+        """Return whether there is nothing to write or close."""
         return not (self.is_in_doubt or self.attempts or self.batch.retries or self.batch.members.any())
 
     def capped(self, rulings: Mapping[Member, Ruling]) -> "Draft":
@@ -81,7 +81,7 @@ class Draft:
         )
 
     def cut(self, attempt_count: int) -> "Draft":
-        """Return the draft with about this many attempts: it never splits a member's devices.
+        """Return the draft cut to about this many attempts, without splitting a member's devices.
 
         A batch that is already written stays as it is.
         """
@@ -129,7 +129,7 @@ def in_doubt_draft(
     It would also repeat the alerts forever if each worker crashes here.
     """
     attempts = [*batch.retries, *(_first_attempt(burst, device, batch) for device in devices)]
-    failures = tuple(in_doubt(attempt_state, now) for attempt_state in attempts)
+    failures = tuple(failure_in_doubt(attempt_state, now) for attempt_state in attempts)
     return Draft(log_key=state.log_key, batch=replace(batch, failures=failures), attempts=(), is_in_doubt=True)
 
 

@@ -68,7 +68,7 @@ class LateAudience:
     remaining: Bits
     """Members who get this burst's own alert, according to the siblings examined so far."""
     collapsed: Bits = field(default_factory=no_members)
-    """Members who learned of this burst from a newer burst's alert."""
+    """Members for whom a newer burst's alert covers this burst."""
     deferred: Bits = field(default_factory=no_members)
     """Members that a newer burst may be about to alert. It is not known yet whether it does."""
     covers: Mapping[OlderBursts, Bits]

@@ -125,7 +125,7 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCircuit:
-    """The circuit is open: no call is let through before `until`."""
+    """Report of an open circuit."""
 
     until: datetime
     reason: str

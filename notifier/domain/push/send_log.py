@@ -208,7 +208,7 @@ def failure_of(
             )
 
 
-def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
+def failure_in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
     """Count an attempt of a batch that was left open. Its retry window opens now, if not before."""
     failed, reason = _with_failure(attempt_state, now), "the worker that sent it did not record the result"
     if failed.failed_attempts >= MAX_ALERT_ATTEMPTS:

@@ -28,7 +28,7 @@ URGENT_TIERS = (Tier.P0, Tier.P1)
 """Tiers whose alerts may wake up a device."""
 MAX_RECEIPT_DELAY = timedelta(seconds=1)
 """Delay of the first receipt of a send group above which the provider counts as slow."""
-ACCEPTED_OUTCOME, CIRCUIT_OPEN_REASON = "accepted", "its circuit is open"
+ACCEPTED_OUTCOME, CIRCUIT_OPEN_REASON = "accepted", "its circuit breaker was open"
 
 IndexedAttempt = tuple[int, SendAttempt]
 """Index of a draft in the send group, and one of the draft's attempts."""

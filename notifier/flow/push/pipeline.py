@@ -34,8 +34,8 @@ If a worker stalls past the end of its claim, another worker takes over the slic
 once. A worker that finds its number taken stops before it sends the group. A worker that stalls after write ahead
 renews its claim before it sends, and stops if the claim is lost.
 
-Without the store the steps fail closed: no alert is sent, and the slice is retried. Without Redis, caps and rates fall
-back to local state (`frequency_caps`, `rate_limiter`).
+Without the store no group is sent, and the slice is retried. Without Redis, caps and rates fall back to local state
+(`frequency_caps`, `rate_limiter`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

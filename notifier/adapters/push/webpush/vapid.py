@@ -130,10 +130,10 @@ class MessageKeyPairs:
         self,
         new_pair: Callable[[], MessageKeyPair] = MessageKeyPair.new,
         *,
-        pregenerated: int = PREGENERATED_PAIRS,
+        pregenerated_count: int = PREGENERATED_PAIRS,
         idle_seconds: float = IDLE_SECONDS,
     ):
-        self._new_pair, self._pregenerated, self._idle_seconds = new_pair, pregenerated, idle_seconds
+        self._new_pair, self._pregenerated_count, self._idle_seconds = new_pair, pregenerated_count, idle_seconds
         self._pairs: deque[MessageKeyPair] = deque()
         self._was_used, self._closing = Event(), Event()
         self._thread = Thread(target=self._run, name="pairs", daemon=True)
@@ -163,7 +163,7 @@ class MessageKeyPairs:
                     return
 
     def _fill(self) -> None:
-        while len(self._pairs) < self._pregenerated and not self._was_used.is_set():
+        while len(self._pairs) < self._pregenerated_count and not self._was_used.is_set():
             self._pairs.append(self._new_pair())
 
 

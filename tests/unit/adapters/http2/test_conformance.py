@@ -83,9 +83,9 @@ def request_of(headers: Sequence[tuple[str, str]], body: bytes) -> Request:
 
 def exchange(connection: Http2Connection, server: H2Server, chunk_size: int = 1 << 20) -> None:
     """Exchange bytes until neither side has any to send."""
-    while connection.out.queued:
-        chunk = bytes(connection.out.queued[:chunk_size])
-        connection.out.on_sent(len(chunk))
+    while connection.send_buffer.queued:
+        chunk = bytes(connection.send_buffer.queued[:chunk_size])
+        connection.send_buffer.on_sent(len(chunk))
         if response := server.take(chunk):
             connection.receive(response, 0.0)
 
@@ -125,7 +125,9 @@ def test_partly_sent_requests_are_resent_after_connection_ends() -> None:
     requests = [request_of([], b"x" * 100) for _ in range(3)]
     for request in requests:
         connection.start_request(request, 0.0)
-    connection.out.on_sent(requests[1].end_offset - 1)  # the whole first request, and the second without its last byte
+    connection.send_buffer.on_sent(
+        requests[1].end_offset - 1
+    )  # the whole first request, and the second without its last byte
     connection.on_closed("it was cut")
     assert connection.finished == [(requests[0], NoReply(reason="it was cut", may_have_arrived=True))]
     assert connection.resendable == requests[1:]
@@ -137,7 +139,7 @@ def test_goaway_returns_requests_above_last_stream() -> None:
     requests = [request_of([], b"") for _ in range(4)]
     for request in requests:
         connection.start_request(request, 0.0)
-    connection.out.on_sent(len(connection.out.queued))
+    connection.send_buffer.on_sent(len(connection.send_buffer.queued))
     server.h2.receive_data(b"")
     server.h2.close_connection(last_stream_id=3)
     connection.receive(server.h2.data_to_send(), 0.0)
@@ -155,8 +157,8 @@ def test_accepted_status_counts_without_end_of_response(status: str) -> None:
     connection.receive(server.h2.data_to_send(), 0.0)
     request = request_of([], b"")
     connection.start_request(request, 0.0)
-    server.h2.receive_data(bytes(connection.out.queued))
-    connection.out.on_sent(len(connection.out.queued))
+    server.h2.receive_data(bytes(connection.send_buffer.queued))
+    connection.send_buffer.on_sent(len(connection.send_buffer.queued))
     server.h2.send_headers(request.stream, [(":status", status)])
     connection.receive(server.h2.data_to_send(), 0.0)
     connection.on_closed("it was cut")
@@ -168,7 +170,7 @@ def test_interim_responses_and_trailers_are_ignored() -> None:
     connection.receive(server.h2.data_to_send(), 0.0)
     request = request_of([], b"")
     connection.start_request(request, 0.0)
-    server.h2.receive_data(bytes(connection.out.queued))
+    server.h2.receive_data(bytes(connection.send_buffer.queued))
     server.h2.send_headers(request.stream, [(":status", "103")])
     server.h2.send_headers(request.stream, [(":status", "201")])
     server.h2.send_data(request.stream, b"body", pad_length=9)

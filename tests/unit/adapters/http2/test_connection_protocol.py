@@ -30,7 +30,7 @@ def opened(
     requests = [new_request() for _ in range(count)]
     for request in requests:
         connection.start_request(request, 0.0)
-    connection.out.on_sent(len(connection.out.queued))
+    connection.send_buffer.on_sent(len(connection.send_buffer.queued))
     return connection, requests
 
 
@@ -109,12 +109,12 @@ def test_late_response_to_abandoned_request_is_ignored() -> None:
 def test_silent_connection_is_pinged_once_and_then_ended() -> None:
     connection, _ = opened()
     assert connection.check_timeouts(2.9)
-    assert not connection.out.queued
+    assert not connection.send_buffer.queued
     assert connection.check_timeouts(3.0)
-    assert connection.out.queued[3] == frames.PING
-    queued = len(connection.out.queued)
+    assert connection.send_buffer.queued[3] == frames.PING
+    queued = len(connection.send_buffer.queued)
     assert connection.check_timeouts(5.9)
-    assert len(connection.out.queued) == queued
+    assert len(connection.send_buffer.queued) == queued
     assert not connection.check_timeouts(6.0)
 
 
@@ -123,9 +123,9 @@ def test_any_frame_resets_the_silence_timer() -> None:
     connection.check_timeouts(3.0)
     connection.receive(frame(frames.PING, 0, 0, b"12345678"), 5.0)
     assert connection.check_timeouts(7.9)
-    connection.out.on_sent(len(connection.out.queued))
+    connection.send_buffer.on_sent(len(connection.send_buffer.queued))
     connection.check_timeouts(8.0)
-    assert connection.out.queued[3] == frames.PING
+    assert connection.send_buffer.queued[3] == frames.PING
 
 
 def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
@@ -196,12 +196,12 @@ def test_receive_window_is_replenished() -> None:
     connection, _ = opened(count=0, streams=2_000)
     for number in range(600):
         connection.start_request(new_request(b""), 0.0)
-        connection.out.on_sent(len(connection.out.queued))
+        connection.send_buffer.on_sent(len(connection.send_buffer.queued))
         stream = 2 * number + 1
         response = frame(frames.HEADERS, frames.END_HEADERS, stream, OK) + frame(frames.DATA, 1, stream, b"x" * 16_000)
         connection.receive(response, 1.0)
-        if connection.out.queued:
+        if connection.send_buffer.queued:
             break
-    [(kind, _, stream, payload)] = frames.FrameReader().feed(bytes(connection.out.queued))
+    [(kind, _, stream, payload)] = frames.FrameReader().feed(bytes(connection.send_buffer.queued))
     assert (kind, stream) == (frames.WINDOW_UPDATE, 0)
     assert frames.read_uint32(payload) == 16_000 * (number + 1)
