@@ -18,7 +18,7 @@ are dropped.
 """
 HISTORY_KEPT_FOR = DAY + CLOCK_TOLERANCE
 MIN_REMEMBERED_ALERTS = 100
-"""Fewest alerts that a full history keeps, so that retries are recognized also with low caps or none."""
+"""Fewest alerts that a full history keeps, so that repeats are recognized also with low caps or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,7 @@ PROVIDER_LIMITS: Mapping[Platform, ProviderLimit] = {
     Platform.FCM: ProviderLimit(per_minute=600_000),
     # Apple publishes no limit. This is twice Google's, and far more than one machine sends.
     Platform.APNS: ProviderLimit(per_minute=1_200_000),
-    # Many push services with unpublished limits. This is what one core can encrypt.
+    # Many push services with unpublished limits. This is less than one core can send.
     Platform.WEB: ProviderLimit(per_minute=300_000),
 }
 

@@ -1,7 +1,7 @@
 """Push pipeline: sends a slice's alerts in groups; a crash repeats at most one group.
 
-A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes 128 shards at a time. The
-first three steps set the fields of a `ShardState` for each shard.
+A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes up to 128 shards at a
+time. The first three steps set the fields of a `ShardState` for each shard.
 
 The select step makes drafts. A draft is a batch of the send log, to be written or closed: the members to alert, the
 devices to send to, and the members that get nothing, with the reason. A batch has members of one shard. So drafts of
