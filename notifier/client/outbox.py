@@ -1,4 +1,4 @@
-"""Outbox: sends events from a background thread, so that posting a tweet does not wait for the service."""
+"""Outbox: sends events from a background thread, so that posting a tweet need not wait."""
 
 import logging
 from collections import deque

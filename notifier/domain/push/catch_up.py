@@ -68,7 +68,7 @@ class LateAudience:
     remaining: Bits
     """Members who get this burst's own alert, according to the siblings examined so far."""
     collapsed: Bits = field(default_factory=no_members)
-    """Members for whom a newer burst's alert covers this burst."""
+    """Members whose alert of a newer burst covers this burst."""
     deferred: Bits = field(default_factory=no_members)
     """Members that a newer burst may be about to alert. It is not known yet whether it does."""
     covers: Mapping[OlderBursts, Bits]
@@ -89,7 +89,7 @@ class LateAudience:
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
     def already_covered(self, seq: int) -> Bits:
-        """Return the members for whom a sibling burst's alert covered the burst with this number."""
+        """Return the members whose alert of a sibling burst covered the burst with this number."""
         members = no_members()
         for older_bursts, bits in self.covered_elsewhere:
             if seq in older_bursts:

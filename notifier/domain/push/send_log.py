@@ -1,4 +1,4 @@
-"""Send log: alerts of one burst to devices of one tier, shard and platform, in batches.
+"""Send log: alerts of one burst to one tier, shard and platform, in batches.
 
 A batch is written before it is sent and closed afterwards. So a crash leaves only open batches in doubt. Retries have
 the same ids. The first attempts of a member are in one batch; retries of single devices are in later batches.

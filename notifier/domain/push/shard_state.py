@@ -35,7 +35,7 @@ class ShardState:
     quiet_until: datetime | None = None
     """When to check the quiet members again. Set by suppress."""
     collapsed: Bits = field(default_factory=no_members)
-    """Members for whom a newer burst's alert covers this burst. Set by catch up."""
+    """Members whose alert of a newer burst covers this burst. Set by catch up."""
     deferred: Bits = field(default_factory=no_members)
     """Members who wait, because a newer burst's alert may be about to cover this one. Set by catch up."""
     covers: Mapping[OlderBursts, Bits] = field(default_factory=dict)
