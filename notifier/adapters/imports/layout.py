@@ -103,10 +103,10 @@ class InvalidValue(ValueError):
 
 
 def accepted_rows(
-    parsed: Iterable[tuple[int, ParsedRow]], reject: Reject, parse_row: Callable[[Iterable[object]], T]
+    numbered_rows: Iterable[tuple[int, ParsedRow]], reject: Reject, parse_row: Callable[[Iterable[object]], T]
 ) -> Iterable[T]:
     """Yield the valid rows, and reject the others. Empty lines are skipped."""
-    for number, row in parsed:
+    for number, row in numbered_rows:
         if row is None:
             continue
         if isinstance(row, UnreadableRow):

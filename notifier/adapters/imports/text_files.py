@@ -105,12 +105,12 @@ class TextReader(Generic[T]):
     def rows_after(self, rows_read: int) -> Iterator[T]:
         """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is invalid."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        lines = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(
+        numbered_rows = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(
             _checked_lines(text), self.layout, self.report_ignored
         )
         try:
-            rows_done = sum(1 for _ in islice(lines, rows_read))
-            while batch := list(islice(lines, self.batch_rows)):
+            rows_done = sum(1 for _ in islice(numbered_rows, rows_read))
+            while batch := list(islice(numbered_rows, self.batch_rows)):
                 rows_done += len(batch)
                 yield self.layout.read_batch(batch, rows_done, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:
@@ -131,9 +131,9 @@ def _checked_lines(text: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _csv_rows(
-    text: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
+    lines: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
 ) -> Iterator[tuple[int, ParsedRow]]:
-    rows = csv.reader(text)
+    rows = csv.reader(lines)
     try:
         header = [name.strip() for name in next(rows, [])]
         if missing := layout.missing_columns_text(header):
@@ -155,10 +155,10 @@ def _csv_rows(
 
 
 def _ndjson_rows(
-    text: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
+    lines: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
 ) -> Iterator[tuple[int, ParsedRow]]:
     parse_line = LineParser(layout, report_ignored)
-    for number, line in enumerate(text, 1):
+    for number, line in enumerate(lines, 1):
         yield number, parse_line(line) if line.strip() else None
 
 

@@ -171,8 +171,8 @@ class MessageKeyPairs:
 #
 # Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
 # of a push service that is not a subscription. A configuration error stops all alerts to a push service, so it needs
-# strong evidence. Either a service that has never accepted our key refuses it and names the key, or there are more
-# consecutive refusals than one user may have browsers.
+# strong evidence: a service that has never accepted our key refuses and names it, or there are more consecutive
+# refusals than one user may have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""
