@@ -82,7 +82,7 @@ def fcm(place: Place, transport: Transport) -> Provider:
 
 def web(place: Place, transport: Transport) -> Provider:
     vapid = Vapid.read(pem(apple_key()), subject=SUBJECT)
-    services = PushServices(loopback=True, production=False)
+    services = PushServices(allows_loopback=True, is_production=False)
     return WebPushSender(transport=transport, vapid=vapid, services=services, clock=clock, random=random.random)
 
 

@@ -123,7 +123,7 @@ def _recording(resolve: Resolver, passed: list[Sequence[str]]) -> Resolver:
 
 def redirected(alert_: Alert, port: int) -> Iterator[str]:
     """Check a redirect from a push service on this machine, as in development."""
-    services = PushServices(loopback=True, production=False)
+    services = PushServices(allows_loopback=True, is_production=False)
 
     def elsewhere(post: Post) -> Reply:
         return Reply(status=307, headers={"location": f"http://127.0.0.1:{port}/internal"})

@@ -13,16 +13,15 @@ MAX_EVENT_BYTES = 64 * 1024
 BATCH_OVERHEAD = len("[]") - len(",")
 """Bytes of a batch besides its events. Every event is counted with a comma, but the last one has none."""
 
-EVENT_TYPE = "application/cloudevents+json"
-BATCH_TYPE = "application/cloudevents-batch+json"
+EVENT_CONTENT_TYPE = "application/cloudevents+json"
+BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 TOO_LARGE = EventRefusal(
     code="too_large",
     title="The body is larger than this service accepts.",
     detail=f"The limit of an event is {MAX_EVENT_BYTES} bytes.",
 )
-"""Receipt's refusal of an event that is too large, with the service's text. The client does not send such an event:
-the service would close the connection."""
+"""Refusal of an event that is too large. The client does not send it: the service may close the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class EventBatch:
 
     @property
     def content_type(self) -> str:
-        return EVENT_TYPE if len(self.events) == 1 else BATCH_TYPE
+        return EVENT_CONTENT_TYPE if len(self.events) == 1 else BATCH_CONTENT_TYPE
 
     @property
     def body(self) -> bytes:

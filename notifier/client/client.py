@@ -1,4 +1,4 @@
-"""Client that sends events, with retries, until each is answered or a deadline passes."""
+"""Client that sends events, with retries up to a deadline."""
 
 import json
 import random
@@ -25,12 +25,12 @@ SEND_TIMEOUT = timedelta(seconds=30)
 RETRYABLE_STATUSES = frozenset({408, 429})
 """Statuses that are retried. Every 5xx is retried, too, because it leaves open whether the events were stored."""
 REFUSAL_STATUSES = frozenset({400, 409, 413, 422})
-"""Statuses that refuse the whole request: nothing was stored. The problem of a batch describes its first event."""
+"""Statuses that refuse the whole request: nothing was stored."""
 
 
 @dataclass(slots=True)
 class Client:
-    """Sends events, and retries them with the same ids until each is answered.
+    """Sends events, and retries them with the same ids.
 
     Retries are idempotent: if an event arrived and only its response was lost, the retry gets a duplicate receipt.
 
@@ -94,8 +94,8 @@ class Client:
     def send(self, events: Iterable[MentionEvent], *, within: timedelta = SEND_TIMEOUT) -> Sequence[EventReceipt]:
         """Send events and return one receipt per event, in the same order. A refused event has a receipt, too.
 
-        Raises Unanswered when `within` has passed, AccessDenied if the key is rejected, and NotTheService if another
-        server responds. The error holds the receipts received so far and the events without a receipt.
+        Raises Unanswered if an event is not answered in time, AccessDenied if the key is rejected, and NotTheService if
+        another server responds. The error holds the receipts received so far and the events without a receipt.
         """
         all_events = tuple(events)
         budget = RetryBudget(
@@ -126,7 +126,7 @@ class Client:
                 yield _receipts(batch, reply)
 
     def _post_with_retries(self, batch: EventBatch, budget: RetryBudget) -> HttpReply:
-        """Post the batch until the response has a status that is not retried. Raises Unanswered at the deadline."""
+        """Post the batch until the response has a status that is not retried. Raises Unanswered if no time is left."""
         body = batch.body
         while True:
             try:

@@ -4,7 +4,7 @@ ClientError
 ├── InvalidClientSetting  the URL or the key is malformed; nothing was sent
 ├── AccessDenied          the service rejects the key
 ├── NotTheService         another server responds at that URL
-└── Unanswered            the deadline passed without a final response from the service
+└── Unanswered            the service gave no final response in time
 
 A refused event is not an error: its receipt has the reason. The first line of an error's docstring is its message.
 """

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-TYPE = "notifier.tweet.mentioned.v1"
+MENTIONED_TYPE = "notifier.tweet.mentioned.v1"
 
 MAX_TEXT_LENGTH = 1_000
 """Maximum characters of the text that are sent. The service keeps no more."""
@@ -47,7 +47,13 @@ class MentionEvent:
             "text": self.text[:MAX_TEXT_LENGTH].encode("utf-8", "replace").decode(),
             "protected": self.protected,
         }
-        head = {"specversion": "1.0", "type": TYPE, "source": source, "id": self.id, "time": self.at.isoformat()}
+        head = {
+            "specversion": "1.0",
+            "type": MENTIONED_TYPE,
+            "source": source,
+            "id": self.id,
+            "time": self.at.isoformat(),
+        }
         return json.dumps({**head, "data": data}, separators=(",", ":")).encode()
 
 
@@ -60,7 +66,7 @@ class ReceiptStatus(StrEnum):
     DUPLICATE = "duplicate"
     """The event was accepted before, perhaps by an attempt whose response was lost. The event is processed once."""
     REFUSED = "refused"
-    """The event is invalid. The service never accepts it unchanged."""
+    """The service does not accept the event as it is."""
     QUARANTINED = "quarantined"
     """The outbox quarantined the event, because the service failed at every attempt.
 
@@ -100,5 +106,5 @@ def refused(id: str, refusal: EventRefusal) -> EventReceipt:
 
 
 def refusal_of(problem: Mapping[str, Any]) -> EventRefusal:
-    """Read the reason from a problem+json body. Raises KeyError if another server wrote the body."""
+    """Read the reason from a problem+json body. Raises KeyError if a field is missing."""
     return EventRefusal(code=str(problem["code"]), title=str(problem["title"]), detail=str(problem.get("detail", "")))

@@ -12,11 +12,11 @@ from notifier.client.errors import InvalidClientSetting, Unanswered
 
 
 class NoResponse(Exception):
-    """No response was received. The request may have arrived."""
+    """No complete response was received. The request may have arrived."""
 
 
 class Stale(NoResponse):
-    """The peer closed the connection before it responded, as servers do with connections that were idle for long."""
+    """The peer closed the connection before the response was complete, as servers do after a long idle time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

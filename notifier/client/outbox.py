@@ -1,4 +1,4 @@
-"""Outbox: sends events from a background thread, so that posting a tweet never waits."""
+"""Outbox: sends events from a background thread, so that posting a tweet need not wait."""
 
 import logging
 from collections import deque
@@ -44,9 +44,9 @@ class Outbox:
     Queued events are lost if the process dies. If that is not acceptable, store each event in the transaction that
     stores its tweet, and send it from there with a `Client`.
 
-    An event at which the service fails every time (status 500) does not block the events behind it. The outbox
+    An event at which the service fails every time (status 500) does not block the events behind it for good. The outbox
     bisects the batch, retries the failing event alone for 30 seconds, and then quarantines it. Its receipt has the
-    status QUARANTINED, and `retry_quarantined` sends it once more.
+    status QUARANTINED, and `retry_quarantined` queues it once more.
     """
 
     client: Client
@@ -89,9 +89,9 @@ class Outbox:
         return True
 
     def retry_quarantined(self) -> int:
-        """Queue the quarantined events once more, also those of earlier processes. Return how many were queued.
+        """Queue the quarantined events once more. Return how many were queued.
 
-        An event stays in quarantine until it is answered, so a crash does not lose it. A closed outbox queues none.
+        An event stays in quarantine until it is answered. A closed outbox queues none.
         """
         with self._changed:
             queued = {event.id for event in self._pending}

@@ -1,6 +1,6 @@
 """Decodes and validates upstream events: CloudEvents 1.0 in JSON, single or in batches.
 
-Unknown fields are ignored. Each event is decoded once, to a domain value.
+Unknown fields are ignored. The result is a domain value.
 """
 
 from datetime import datetime
@@ -286,7 +286,7 @@ _BATCH_DECODER = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def read_event(body: bytes, now: datetime) -> ReceivedEvent:
-    """Decode and validate one event, accepted at `now`."""
+    """Decode and validate one event that arrives at `now`."""
     return _read(body, now)
 
 

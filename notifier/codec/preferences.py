@@ -20,7 +20,7 @@ from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, Volume
 
 EncodedPreferences = tuple[tuple[str, str], ...]
-"""Field names and encoded values of one member, in the order of the fields."""
+"""Field names and encoded values of one member, sorted by field name."""
 
 
 def encode_change(change: AccountPreferencesChange) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Encoding of devices, rate limits, alert history and send logs for stores and log."""
+"""Encoding of devices, alert limits and send logs, and push suppression by shard."""
 
 import struct
 from collections.abc import Collection, Iterable, Mapping
@@ -245,7 +245,7 @@ def pack_intent(batch: SendBatch) -> bytes:
         _Intent(
             at=batch.at,
             members=encode(batch.members),
-            summaries=tuple((olders, encode(bits)) for olders, bits in batch.summaries.items()),
+            summaries=tuple((older_bursts, encode(bits)) for older_bursts, bits in batch.summaries.items()),
             silent={reason: encode(bits) for reason, bits in batch.silent.items()},
             retries=tuple(map(_packed_attempt, batch.retries)),
         )
@@ -264,7 +264,7 @@ def unpack_batch(number: int, intent: bytes, outcome: bytes | None) -> SendBatch
         number=number,
         at=unpacked.at,
         members=decode(unpacked.members),
-        summaries={olders: decode(blob) for olders, blob in unpacked.summaries},
+        summaries={older_bursts: decode(blob) for older_bursts, blob in unpacked.summaries},
         silent={reason: decode(blob) for reason, blob in unpacked.silent.items()},
         retries=tuple(map(_unpacked_attempt, unpacked.retries)),
         failures=None if outcome is None else tuple(map(_unpacked_failure, unpack(_Outcome, outcome).failures)),

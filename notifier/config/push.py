@@ -195,7 +195,7 @@ class WebPushSettings:
     def services(self) -> PushServices:
         """Allowed push services. `Settings` accepts `loopback` only together with `insecure_dev`."""
         hosts = tuple(filter(None, self.hosts.split(",")))
-        return PushServices(hosts=hosts, loopback=self.loopback, production=not self.loopback)
+        return PushServices(hosts=hosts, allows_loopback=self.loopback, is_production=not self.loopback)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,16 +81,16 @@ class ProviderRates(Protocol):
     tokens may or may not have been taken.
     """
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown_factor: float, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`.
 
-        `urgent` alerts may use a reserve. `slowdown` is a factor from 1 (full rate) to 0. Granted alerts are consumed,
+        P0 alerts may use a reserve. `slowdown_factor` is from 1 (full rate) to 0. Granted alerts are consumed,
         sent or not. A caller that gets fewer defers the rest.
         """
         ...
 
-    def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
-        """Report how many alerts the provider refused because of its quota, and whether it answered slowly.
+    def report_results(self, platform: Platform, *, refused_count: int, is_slow: bool, now: datetime) -> None:
+        """Report how many alerts the provider did not take, and whether it answered slowly.
 
         If no alert was refused and no answer was slow, the call makes no request.
         """

@@ -78,7 +78,7 @@ def describe_credentials(push: PushSettings, platform: Platform) -> str:
         case Platform.FCM:
             return f"{_service_account(push).email}, project {_service_account(push).project}"
         case Platform.WEB:
-            return f"key with the public half {_vapid(push).public}"
+            return f"key with the public half {_vapid(push).public_key}"
 
 
 def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Platform) -> None:
@@ -163,7 +163,7 @@ class _ProviderFactory:
             case Platform.FCM:
                 return self._fcm(public_test_credentials.fake_service_account(fake_origin), fake_origin, resources)
             case Platform.WEB:
-                services = replace(self.push.web.services, loopback=True, production=False)
+                services = replace(self.push.web.services, allows_loopback=True, is_production=False)
                 rerouted = ReroutingTransport(
                     transport=self._guarded_transport(services, resources), origin=fake_origin
                 )
@@ -214,11 +214,11 @@ class _ProviderFactory:
     def _guarded_transport(self, services: PushServices, resources: ExitStack) -> Transport:
         """Create a transport for endpoints that clients choose.
 
-        It connects only to public addresses, and to this machine if `services.loopback` allows it.
+        It connects only to public addresses, and to this machine if `services.allows_loopback` allows it.
         """
         resolver = guarded(resolve_addresses, services)
         return _close_with(
-            Http2Transport(limits=self.limits, allow_plaintext=services.loopback, resolver=resolver), resources
+            Http2Transport(limits=self.limits, allow_plaintext=services.allows_loopback, resolver=resolver), resources
         )
 
 

@@ -9,7 +9,7 @@ from notifier.api.routes.events import MAX_BATCH_BYTES as SERVICE_BATCH_BYTES
 from notifier.client import Client, EventReceipt, InvalidClientSetting, MentionEvent, ReceiptStatus
 from notifier.client.batching import MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, batches
 from notifier.client.event import MAX_TEXT_LENGTH as CLIENT_TEXT_LENGTH
-from notifier.client.event import TYPE
+from notifier.client.event import MENTIONED_TYPE as CLIENT_MENTIONED_TYPE
 from notifier.codec import cloudevents
 from notifier.domain.upstream.validation import MAX_TEXT_LENGTH, MENTIONED_TYPE
 from tests.client.scripted_service import Pauses, Request, accepted_response, client_of, event, http_response, serving
@@ -17,7 +17,11 @@ from tests.client.scripted_service import Pauses, Request, accepted_response, cl
 
 def test_limits_equal_those_of_the_service() -> None:
     assert (MAX_BATCH_EVENTS, MAX_BATCH_BYTES) == (cloudevents.MAX_BATCH_EVENTS, SERVICE_BATCH_BYTES)
-    assert (MAX_EVENT_BYTES, CLIENT_TEXT_LENGTH, TYPE) == (cloudevents.MAX_EVENT_BYTES, MAX_TEXT_LENGTH, MENTIONED_TYPE)
+    assert (MAX_EVENT_BYTES, CLIENT_TEXT_LENGTH, CLIENT_MENTIONED_TYPE) == (
+        cloudevents.MAX_EVENT_BYTES,
+        MAX_TEXT_LENGTH,
+        MENTIONED_TYPE,
+    )
 
 
 def test_single_event_is_no_array() -> None:

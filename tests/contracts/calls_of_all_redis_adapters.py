@@ -176,10 +176,10 @@ class Caches:
 
         def draw(platform: Platform) -> int:
             """Draw all tokens that are left. A fraction of a token also grants one alert."""
-            return sum(iter(lambda: rates.draw(platform, 1_000_000, urgent=True, slowdown=1.0, now=NOON), 0))
+            return sum(iter(lambda: rates.draw(platform, 1_000_000, is_p0=True, slowdown_factor=1.0, now=NOON), 0))
 
         def refused() -> None:
-            rates.report_results(Platform.FCM, refused=7, slow=False, now=NOON)
+            rates.report_results(Platform.FCM, refused_count=7, is_slow=False, now=NOON)
             draw(Platform.FCM)
 
         return self_repairing(

@@ -37,7 +37,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 def draw(paces: ProviderRates, seconds: float, count: int = 10_000, platform: Platform = Platform.APNS) -> int:
-    return paces.draw(platform, count, urgent=True, slowdown=1.0, now=START + seconds * SECOND)
+    return paces.draw(platform, count, is_p0=True, slowdown_factor=1.0, now=START + seconds * SECOND)
 
 
 def test_grant_is_limited_and_grows_with_time(backend: Backend) -> None:
@@ -54,21 +54,21 @@ def test_rate_limits_of_providers_are_independent(backend: Backend) -> None:
 
 def test_non_urgent_draw_leaves_a_quarter_and_pays_for_slowdown(backend: Backend) -> None:
     paces, _ = backend
-    assert paces.draw(Platform.APNS, 10_000, urgent=False, slowdown=0.5, now=START) == 18
-    assert paces.draw(Platform.APNS, 10_000, urgent=False, slowdown=1.0, now=START) == 1
+    assert paces.draw(Platform.APNS, 10_000, is_p0=False, slowdown_factor=0.5, now=START) == 18
+    assert paces.draw(Platform.APNS, 10_000, is_p0=False, slowdown_factor=1.0, now=START) == 1
     assert 12 <= draw(paces, 0) <= 13
 
 
 def test_refusal_halves_the_rate_once(backend: Backend) -> None:
     paces, _ = backend
-    paces.report_results(Platform.APNS, refused=7, slow=False, now=START)
-    paces.report_results(Platform.APNS, refused=7, slow=False, now=START)
+    paces.report_results(Platform.APNS, refused_count=7, is_slow=False, now=START)
+    paces.report_results(Platform.APNS, refused_count=7, is_slow=False, now=START)
     assert draw(paces, 0) == 25
 
 
 def test_report_without_refusals_changes_nothing(backend: Backend) -> None:
     paces, _ = backend
-    paces.report_results(Platform.APNS, refused=0, slow=False, now=START)
+    paces.report_results(Platform.APNS, refused_count=0, is_slow=False, now=START)
     assert draw(paces, 0) == 50
 
 
@@ -111,4 +111,4 @@ def test_rate_limit_fails_without_server() -> None:
         with pytest.raises(CacheUnavailable):
             draw(paces, 0)
         with pytest.raises(CacheUnavailable):
-            paces.report_results(Platform.WEB, refused=1, slow=False, now=START)
+            paces.report_results(Platform.WEB, refused_count=1, is_slow=False, now=START)

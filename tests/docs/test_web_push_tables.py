@@ -56,9 +56,9 @@ def test_documented_numbers_equal_those_of_the_code() -> None:
     ):
         assert phrase in PAGE.text
     for phrase in (
-        f"{settings.failures} failures in a row",
+        f"{settings.failures_to_open} failures in a row",
         f"After {int(settings.open_for.total_seconds())} seconds",
     ):
         assert phrase in PIPELINE.text
-    assert settings.successes == 3
+    assert settings.successes_to_close == 3
     assert "three successes in a row close it" in PIPELINE.text

@@ -140,7 +140,7 @@ def test_open_circuit_does_not_start_the_retry_window() -> None:
     stage.state.phones.answers.update(refused)
     work = build_slice_worker(stage.system())
     push: Any = work.handlers[Step.FCM]
-    push = replace(push, group_devices=1, selection=replace(push.selection, batch_devices=1))
+    push = replace(push, devices_per_group=1, selection=replace(push.selection, devices_per_batch=1))
     work = replace(work, handlers={**work.handlers, Step.FCM: push})
     stage.mention("nova")
     for seconds in [1] * 5 + [31] * 70 + [0] + [31] * 5:

@@ -39,7 +39,7 @@ def test_waiting_user_is_loaded_once() -> None:
 def test_warm_up_stops_while_the_store_fails() -> None:
     processes = Processes(Stage())
     inbox, now = processes.inboxes[0], processes.stage.state.clock.now()
-    for _ in range(BREAKER_SETTINGS.failures):
+    for _ in range(BREAKER_SETTINGS.failures_to_open):
         inbox.breaker.record_failure(now)
     WarmUp(inbox=inbox, metrics=processes.metrics).add(KIM)
     assert processes.count("inbox_warm_ups", result="dropped") == 1

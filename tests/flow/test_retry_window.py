@@ -213,8 +213,8 @@ def test_device_behind_open_circuit_does_not_take_a_turn_from_others() -> None:
     push: Any = work.handlers[Step.WEB]
     slow = replace(
         push,
-        group_devices=1,
-        selection=replace(push.selection, batch_devices=1),
+        devices_per_group=1,
+        selection=replace(push.selection, devices_per_batch=1),
         caps=SlowCaps(stage, push.caps),
     )
     work = replace(work, handlers={**work.handlers, Step.WEB: slow})

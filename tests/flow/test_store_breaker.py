@@ -12,7 +12,7 @@ from notifier.ports.inbox_versions import BurstChanges
 from tests.flow.two_api_processes import Processes
 from tests.support.in_memory_system import NOVA, Stage
 
-FAILURES, WAIT = BREAKER_SETTINGS.failures, BREAKER_SETTINGS.open_for
+FAILURES, WAIT = BREAKER_SETTINGS.failures_to_open, BREAKER_SETTINGS.open_for
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 

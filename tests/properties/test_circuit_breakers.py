@@ -24,9 +24,9 @@ from tests.support.domain_examples import NOON, SECOND
 
 SETTINGS = st.builds(
     BreakerSettings,
-    failures=st.integers(1, 6),
+    failures_to_open=st.integers(1, 6),
     open_for=st.integers(1, 60).map(lambda s: s * SECOND),
-    successes=st.integers(1, 5),
+    successes_to_close=st.integers(1, 5),
 )
 RESULTS: st.SearchStrategy[LineResult] = st.sampled_from(
     [Succeeded(), Failed(reason="503"), Misconfigured(reason="key")]
@@ -66,7 +66,7 @@ def test_breaker_opens_only_after_enough_failures_or_a_misconfiguration(
         )
         most_in_a_row = max(most_in_a_row, failures_in_a_row)
     is_misconfigured = any(isinstance(result, Misconfigured) for _, result in steps)
-    assert isinstance(breaker, Closed) or most_in_a_row >= breaker_settings.failures or is_misconfigured
+    assert isinstance(breaker, Closed) or most_in_a_row >= breaker_settings.failures_to_open or is_misconfigured
 
 
 @given(SETTINGS, STEPS)
@@ -82,7 +82,7 @@ def test_breaker_allows_an_attempt_after_its_rest(breaker_settings: BreakerSetti
 def test_consecutive_successes_close_the_breaker(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
     breaker, _ = run(steps, breaker_settings)
     now = NOON + 60 * 40 * SECOND + breaker_settings.open_for  # later than every step
-    for _ in range(breaker_settings.successes):
+    for _ in range(breaker_settings.successes_to_close):
         breaker, allowed = allow(breaker, breaker_settings, now)
         assert allowed
         breaker = record(breaker, breaker_settings, Succeeded(), now)
@@ -101,8 +101,8 @@ def test_half_open_breaker_allows_no_more_attempts_than_needed(
 ) -> None:
     breaker, _ = run(steps, breaker_settings)
     if isinstance(breaker, HalfOpen):
-        assert 0 <= breaker.successes < breaker_settings.successes
-        assert 0 <= breaker.trial_calls <= breaker_settings.successes - breaker.successes
+        assert 0 <= breaker.successes < breaker_settings.successes_to_close
+        assert 0 <= breaker.trial_calls <= breaker_settings.successes_to_close - breaker.successes
 
 
 @given(SETTINGS, STEPS)

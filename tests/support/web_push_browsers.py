@@ -74,7 +74,7 @@ class World:
         return service.answer(post)
 
     def browser(self, manner: RefusalDialect = RefusalDialect.GOOGLE, *, key: str | None = None) -> Browser:
-        return self.services[manner].subscribe(key if key is not None else self.sender.vapid.public)
+        return self.services[manner].subscribe(key if key is not None else self.sender.vapid.public_key)
 
     def phone(self, browser: Browser) -> FakePhone:
         """Return the phone of a browser: what it shows and how often it rang."""

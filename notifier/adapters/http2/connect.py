@@ -1,4 +1,4 @@
-"""Open connections without blocking: DNS look-up, connect to each address, TLS handshake."""
+"""Open connections without blocking: DNS look-up, connect, TLS handshake."""
 
 import os
 import socket
@@ -15,10 +15,7 @@ from notifier.adapters.http2.limits import Origin
 # DNS look-ups run in threads: they block for an unbounded time, and meanwhile other connections receive responses.
 
 Resolver = Callable[[str, int], Sequence[str]]
-"""Function from host and port to IP addresses, best first.
-
-Raises OSError if the host has no address, or none that is allowed. Operators see the message of the error.
-"""
+"""Function from host and port to IP addresses, best first. Raises OSError with a message for operators."""
 
 
 def resolve_addresses(host: str, port: int) -> Sequence[str]:
@@ -28,7 +25,7 @@ def resolve_addresses(host: str, port: int) -> Sequence[str]:
 
 
 class DnsLookups:
-    """DNS look-ups, each in its own short-lived thread. Look-ups are few, and none waits for another."""
+    """DNS look-ups, each in its own thread. Look-ups are few, and none waits for another."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver

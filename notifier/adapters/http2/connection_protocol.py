@@ -10,7 +10,7 @@ from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, Decoder, encode_field, encode_fields
 from notifier.adapters.http2.limits import Http2Limits
-from notifier.adapters.http2.request import MAX_BODY_BYTES, NOT_QUEUED, FinishedRequest, RequestInFlight, parse_response
+from notifier.adapters.http2.request import MAX_BODY_BYTES, NOT_QUEUED, FinishedRequest, Request, parse_response
 from notifier.adapters.http2.send_buffer import SendBuffer, checked_window
 
 CONNECTION_WINDOW = 1 << 24
@@ -41,17 +41,17 @@ class Http2Connection:
     """State of one connection, with the requests in flight and the bytes to send."""
 
     def __init__(self, limits: Http2Limits, now: float) -> None:
-        self.out = SendBuffer(CONNECTION_PREFACE)
+        self.send_buffer = SendBuffer(CONNECTION_PREFACE)
         self.finished: list[FinishedRequest] = []
-        self.resendable: list[RequestInFlight] = []
+        self.resendable: list[Request] = []
         """Requests that were certainly not processed, and may be sent on another connection."""
         self.last_response_at = 0.0
         self.knows_stream_limit = False
-        """Whether the peer has announced its stream limit. Until then only one stream is opened."""
+        """Whether the peer's settings have arrived. Until then at most one request is in flight."""
         self.closing_reason = ""
         """Why no more requests may start on this connection, or an empty string."""
         self._limits = limits
-        self._flights: dict[int, RequestInFlight] = {}
+        self._requests: dict[int, Request] = {}
         """Requests in flight by stream, the oldest first."""
         self._reader, self._header_blocks, self._decoder = (
             frames.FrameReader(),
@@ -66,35 +66,37 @@ class Http2Connection:
 
     @property
     def free_streams(self) -> int:
-        """Number of requests that may start now."""
-        if self.closing_reason or self._starts_after_pong or len(self.out.queued) > MAX_QUEUED_BYTES:
+        """Number of requests that may start now; 0 or less if none may."""
+        if self.closing_reason or self._starts_after_pong or len(self.send_buffer.queued) > MAX_QUEUED_BYTES:
             return 0
-        return min(self._peer_stream_limit, self._limits.max_streams) - len(self._flights)
+        return min(self._peer_stream_limit, self._limits.max_streams) - len(self._requests)
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._flights)
+        return bool(self._requests)
 
     @property
     def has_started_requests(self) -> bool:
         return self._next_stream > 1
 
-    def start_request(self, flight: RequestInFlight, now: float) -> None:
+    def start_request(self, request: Request, now: float) -> None:
         """Start a request. Call only while `free_streams` is positive."""
-        stream, post = self._next_stream, flight.post
+        stream, post = self._next_stream, request.post
         self._next_stream += 2
         if self._next_stream > MAX_STREAM_ID:
             self.closing_reason = "the connection has used all stream numbers"
-        flight.reset(stream, self.out.initial_window, now + self._limits.answer_timeout.total_seconds())
-        self._flights[stream] = flight
+        request.begin_attempt(
+            stream, self.send_buffer.initial_window, now + self._limits.answer_timeout.total_seconds()
+        )
+        self._requests[stream] = request
         content_length = encode_fields([("content-length", str(len(post.body)))])  # some push services require it
         block = (
-            flight.origin.encoded_headers
+            request.origin.encoded_headers
             + encode_field(":path", post.path)
             + content_length
             + encode_fields(post.headers)
         )
-        self.out.queue_request(flight, TABLE_SIZE_ZERO + block if stream == 1 else block)
+        self.send_buffer.queue_request(request, TABLE_SIZE_ZERO + block if stream == 1 else block)
 
     def receive(self, data: bytes, now: float) -> None:
         """Process received bytes.
@@ -105,7 +107,7 @@ class Http2Connection:
         # Any data answers a PING after a silence: during an exchange, data is read as soon as it arrives.
         if not self._starts_after_pong:
             self._pinged_at = 0.0
-        if not self.out.queued:
+        if not self.send_buffer.queued:
             self._pending_acks = 0
         for received in self._reader.feed(data):
             kind, flags, stream, payload = received
@@ -120,11 +122,11 @@ class Http2Connection:
 
         Call only after all received bytes were processed: an unread response is not a timeout.
         """
-        while self._flights and (flight := next(iter(self._flights.values()))).deadline <= now:
-            self._fail(flight, "no response in time")
+        while self._requests and (request := next(iter(self._requests.values()))).deadline <= now:
+            self._fail(request, "no response in time")
         if self._pinged_at:
             return now - self._pinged_at < self._limits.pong_timeout.total_seconds()
-        if self._flights and now - self._last_received_at >= self._limits.ping_after.total_seconds():
+        if self._requests and now - self._last_received_at >= self._limits.ping_after.total_seconds():
             self._ping(now)
         return True
 
@@ -134,105 +136,107 @@ class Http2Connection:
         Call it before reading what arrived during a pause: such bytes may be old, and prove nothing about the present.
         """
         was_idle = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
-        if was_idle and not self._flights and not self._pinged_at:
+        if was_idle and not self._requests and not self._pinged_at:
             self._starts_after_pong = True
             self._ping(now)
 
     def cancel_all(self) -> None:
         """Cancel all requests, because the caller no longer needs their responses."""
-        for flight in [*self._flights.values()]:
-            self._reset(flight, frames.CANCEL)
+        for request in [*self._requests.values()]:
+            self._reset(request, frames.CANCEL)
 
     def on_closed(self, reason: str) -> None:
         """Handle the end of the connection. Only requests that were sent completely may have arrived."""
         self.closing_reason = self.closing_reason or reason
-        sent_completely = [flight for flight in self._flights.values() if self.out.bytes_sent >= flight.end_offset]
-        for flight in sent_completely:
-            self._remove(flight)
-            self.finished.append((flight, flight.reply_or_failure(reason, may_have_arrived=True)))
+        sent_completely = [
+            request for request in self._requests.values() if self.send_buffer.bytes_sent >= request.end_offset
+        ]
+        for request in sent_completely:
+            self._remove(request)
+            self.finished.append((request, request.reply_or_failure(reason, may_have_arrived=True)))
         self._return_unprocessed(
-            [*self._flights.values()], others_progressed=bool(sent_completely or self.last_response_at)
+            [*self._requests.values()], others_progressed=bool(sent_completely or self.last_response_at)
         )
 
     def _ping(self, now: float) -> None:
         self._pinged_at = now
         self._ping_count += 1
-        self.out.queued += frame(frames.PING, 0, 0, self._ping_count.to_bytes(8, "big"))
+        self.send_buffer.queued += frame(frames.PING, 0, 0, self._ping_count.to_bytes(8, "big"))
 
     def _on_headers(self, stream: int, flags: int, block: bytes) -> None:
         fields = self._decoder.decode(block)
-        if (flight := self._find_flight(stream)) is None:
+        if (request := self._find_request(stream)) is None:
             return
-        if not flight.status:  # ignore trailers after the body
+        if not request.status:  # ignore trailers after the body
             status, headers = parse_response(fields)
             if 100 <= status < 200 and not flags & frames.END_STREAM:
                 return
             if status < 200:
-                self._fail(flight, NOT_HTTP, frames.PROTOCOL_ERROR)
+                self._fail(request, NOT_HTTP, frames.PROTOCOL_ERROR)
                 return
-            flight.status, flight.headers = status, headers
+            request.status, request.headers = status, headers
         if flags & frames.END_STREAM:
-            self._finish(flight)
+            self._finish(request)
 
     def _on_data(self, flags: int, stream: int, payload: bytes) -> None:
         self._unacknowledged_bytes += len(payload)
         if self._unacknowledged_bytes >= CONNECTION_WINDOW // 2:
-            self.out.queued += frames.window_update(0, self._unacknowledged_bytes)
+            self.send_buffer.queued += frames.window_update(0, self._unacknowledged_bytes)
             self._unacknowledged_bytes = 0
-        if (flight := self._find_flight(stream)) is None:
+        if (request := self._find_request(stream)) is None:
             return
-        if not flight.status:
-            self._fail(flight, NOT_HTTP, frames.PROTOCOL_ERROR)
+        if not request.status:
+            self._fail(request, NOT_HTTP, frames.PROTOCOL_ERROR)
             return
-        flight.body += frames.stripped_payload(flags & ~frames.WITH_PRIORITY, payload)
-        if flags & frames.END_STREAM or len(flight.body) > MAX_BODY_BYTES:
-            self._finish(flight, is_early=not flags & frames.END_STREAM)
+        request.body += frames.stripped_payload(flags & ~frames.WITH_PRIORITY, payload)
+        if flags & frames.END_STREAM or len(request.body) > MAX_BODY_BYTES:
+            self._finish(request, is_early=not flags & frames.END_STREAM)
 
-    def _finish(self, flight: RequestInFlight, *, is_early: bool = False) -> None:
+    def _finish(self, request: Request, *, is_early: bool = False) -> None:
         """Finish a request with its reply. Reset the stream if either side has not sent everything yet."""
-        if is_early or flight.unsent_body:
-            self._reset(flight, frames.CANCEL)
+        if is_early or request.unqueued_body:
+            self._reset(request, frames.CANCEL)
         else:
-            self._remove(flight)
+            self._remove(request)
         self.last_response_at = self._last_received_at
-        self.finished.append((flight, flight.reply()))
+        self.finished.append((request, request.reply()))
 
-    def _fail(self, flight: RequestInFlight, reason: str, code: int = frames.CANCEL) -> None:
+    def _fail(self, request: Request, reason: str, code: int = frames.CANCEL) -> None:
         """Fail a request. A request that was not queued completely certainly did not arrive."""
-        self._reset(flight, code)
+        self._reset(request, code)
         self.finished.append(
-            (flight, flight.reply_or_failure(reason, may_have_arrived=flight.end_offset != NOT_QUEUED))
+            (request, request.reply_or_failure(reason, may_have_arrived=request.end_offset != NOT_QUEUED))
         )
 
-    def _return_unprocessed(self, flights: Iterable[RequestInFlight], *, others_progressed: bool) -> None:
+    def _return_unprocessed(self, requests: Iterable[Request], *, others_progressed: bool) -> None:
         """Return unprocessed requests for a resend on another connection.
 
-        With `others_progressed`, the attempt does not count: the connection processed other requests instead. Each
-        connection processes the oldest requests first, so every request gets its turn.
+        With `others_progressed`, the attempt does not count: the connection processed other requests instead. The
+        oldest requests are started first, so every request gets its turn.
         """
-        for flight in flights:
-            self._remove(flight)
-            flight.attempts -= others_progressed
-            self.resendable.append(flight)
+        for request in requests:
+            self._remove(request)
+            request.attempts -= others_progressed
+            self.resendable.append(request)
 
-    def _reset(self, flight: RequestInFlight, code: int) -> None:
-        self.out.queued += frames.reset(flight.stream, code)
-        self._remove(flight)
+    def _reset(self, request: Request, code: int) -> None:
+        self.send_buffer.queued += frames.reset(request.stream, code)
+        self._remove(request)
 
-    def _remove(self, flight: RequestInFlight) -> None:
-        del self._flights[flight.stream]
-        self.out.forget_unqueued_body(flight)
+    def _remove(self, request: Request) -> None:
+        del self._requests[request.stream]
+        self.send_buffer.forget_unqueued_body(request)
 
     def _on_reset(self, flags: int, stream: int, payload: bytes) -> None:
         code = frames.read_uint32(payload)
-        if (flight := self._find_flight(stream)) is None:
+        if (request := self._find_request(stream)) is None:
             return
-        if code == frames.REFUSED_STREAM or self.out.bytes_sent < flight.end_offset:
-            self._return_unprocessed([flight], others_progressed=False)
+        if code == frames.REFUSED_STREAM or self.send_buffer.bytes_sent < request.end_offset:
+            self._return_unprocessed([request], others_progressed=False)
             return
-        self._remove(flight)
+        self._remove(request)
         reason = f"the stream was reset: {frames.CODE_NAMES.get(code, f'error {code}')}"
-        self.finished.append((flight, flight.reply_or_failure(reason, may_have_arrived=True)))
+        self.finished.append((request, request.reply_or_failure(reason, may_have_arrived=True)))
 
     def _on_settings(self, flags: int, stream: int, payload: bytes) -> None:
         if flags & frames.ACK:
@@ -245,23 +249,23 @@ class Http2Connection:
             elif setting == frames.INITIAL_WINDOW_SIZE:
                 self._set_initial_window(value)
             elif setting == frames.MAX_FRAME_SIZE:
-                self.out.max_frame_size = max(value, frames.DEFAULT_FRAME_SIZE)
+                self.send_buffer.max_frame_size = max(value, frames.DEFAULT_FRAME_SIZE)
         self._queue_ack(frame(frames.SETTINGS, frames.ACK, 0))
-        self.out.queue_blocked_bodies()
+        self.send_buffer.queue_blocked_bodies()
 
     def _set_initial_window(self, window: int) -> None:
         """Change the initial window of all streams, including active ones, whose window may become negative."""
-        increment = checked_window(window) - self.out.initial_window
-        self.out.initial_window = window
-        for flight in [*self._flights.values()]:
-            self.out.change_window(flight, increment)
+        increment = checked_window(window) - self.send_buffer.initial_window
+        self.send_buffer.initial_window = window
+        for request in [*self._requests.values()]:
+            self.send_buffer.change_window(request, increment)
 
     def _on_window(self, flags: int, stream: int, payload: bytes) -> None:
         increment = frames.read_uint32(payload) & frames.MAX_WINDOW
         if not stream:
-            self.out.widen_connection_window(increment)
-        elif (flight := self._find_flight(stream)) is not None:
-            self.out.change_window(flight, increment)
+            self.send_buffer.widen_connection_window(increment)
+        elif (request := self._find_request(stream)) is not None:
+            self.send_buffer.change_window(request, increment)
 
     def _on_ping(self, flags: int, stream: int, payload: bytes) -> None:
         if not flags & frames.ACK:
@@ -273,28 +277,28 @@ class Http2Connection:
         self._pending_acks += 1
         if self._pending_acks > MAX_PENDING_ACKS:
             raise Violation(frames.ENHANCE_YOUR_CALM, "the peer requests acknowledgements without reading them")
-        self.out.queued += acknowledgement
+        self.send_buffer.queued += acknowledgement
 
     def _on_goaway(self, flags: int, stream: int, payload: bytes) -> None:
         """Return the requests above the last processed stream for a resend. A later GOAWAY may name a lower stream."""
         last_stream, code = frames.read_goaway(payload)
         self.closing_reason = f"the peer sent GOAWAY: {frames.CODE_NAMES.get(code, f'error {code}')}"
         self._return_unprocessed(
-            [flight for number, flight in self._flights.items() if number > last_stream],
+            [request for number, request in self._requests.items() if number > last_stream],
             others_progressed=last_stream > 0,
         )
 
     def _on_push(self, flags: int, stream: int, payload: bytes) -> None:
         raise Violation(frames.PROTOCOL_ERROR, "unexpected push promise")
 
-    def _find_flight(self, stream: int) -> RequestInFlight | None:
+    def _find_request(self, stream: int) -> Request | None:
         """Return the request of a stream, or None if it has ended.
 
         Raises Violation for a stream that was never started.
         """
         if stream >= self._next_stream or not stream & 1:
             raise Violation(frames.PROTOCOL_ERROR, "response to a stream that was never opened")
-        return self._flights.get(stream)
+        return self._requests.get(stream)
 
 
 _HANDLERS: dict[int, Callable[[Http2Connection, int, int, bytes], None]] = {

@@ -21,7 +21,7 @@ class Http2Limits:
     max_streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
     max_waiting: int = 256
-    """Maximum number of requests, to all origins, that wait for a stream. At this number, no request is accepted."""
+    """Maximum number of requests, to all origins, that wait for a stream. At this number, no more are accepted."""
     answer_timeout: timedelta = timedelta(seconds=10)
     """Timeout of a request from its start. Waiting requests fail if no response arrives for this long.
 
@@ -44,7 +44,7 @@ class Http2Limits:
     NAT gateways drop idle connections after minutes. The PING detects that before a request is lost.
     """
     pause_after_failure: timedelta = timedelta(seconds=1)
-    """Pause before an unreachable origin is tried again."""
+    """Pause before an origin that failed is tried again."""
     max_attempts: int = 3
     """Attempts to send a request that certainly did not arrive, before the failure is reported."""
 
@@ -58,7 +58,7 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 class Origin:
     host: str
     port: int
-    secure: bool
+    is_secure: bool
     encoded_headers: bytes
     """Encoded headers at the beginning of every request to this origin."""
 
@@ -80,7 +80,7 @@ class Origin:
         bracketed_host = f"[{host}]" if ":" in host else host
         authority = bracketed_host if port == DEFAULT_PORTS[parts.scheme] else f"{bracketed_host}:{port}"
         encoded_headers = encode_fields([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])
-        return cls(host=host, port=port, secure=parts.scheme == "https", encoded_headers=encoded_headers)
+        return cls(host=host, port=port, is_secure=parts.scheme == "https", encoded_headers=encoded_headers)
 
 
 def is_valid_request(post: Post) -> bool:

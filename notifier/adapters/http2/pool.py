@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from notifier.adapters.http2.connect import PendingConnection
 from notifier.adapters.http2.connection_protocol import Http2Connection
 from notifier.adapters.http2.limits import Http2Limits, Origin
-from notifier.adapters.http2.request import FinishedRequest, RequestInFlight
+from notifier.adapters.http2.request import FinishedRequest, Request
 from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.ports.push import NoReply
 
@@ -25,7 +25,7 @@ class OriginPool:
 
     def __init__(self, origin: Origin, limits: Http2Limits, *, max_connections: int) -> None:
         self.origin = origin
-        self.waiting_requests: deque[RequestInFlight] = deque()
+        self.waiting_requests: deque[Request] = deque()
         self.connections: list[SocketConnection] = []
         self.pending_connection: PendingConnection | None = None
         self.last_used_at = 0.0
@@ -150,14 +150,14 @@ class OriginPool:
 
     def _requeue_resendable(self, connection: SocketConnection) -> Iterator[FinishedRequest]:
         protocol = connection.protocol
-        for flight in reversed(protocol.resendable):
-            if flight.attempts >= self._limits.max_attempts:
+        for request in reversed(protocol.resendable):
+            if request.attempts >= self._limits.max_attempts:
                 yield (
-                    flight,
+                    request,
                     NoReply(reason=protocol.closing_reason or "the stream was refused", may_have_arrived=False),
                 )
             else:
-                self.waiting_requests.appendleft(flight)
+                self.waiting_requests.appendleft(request)
         protocol.resendable.clear()
 
     def _fail_waiting(self, now: float) -> Iterator[FinishedRequest]:

@@ -1,4 +1,4 @@
-"""State of one HTTP/2 request in flight: bytes sent and response received."""
+"""State of one HTTP/2 request: bytes sent and response received."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from notifier.ports.push import NoReply, Post, Reply
 NOT_QUEUED = 1 << 62
 """`end_offset` of a request that is not queued completely: more bytes than any connection sends."""
 MAX_BODY_BYTES = 32_768
-"""Maximum body of a response; longer bodies are cut off. Responses of push services fit in 1 KB."""
+"""Maximum body of a response; longer bodies are cut off. Responses of push services are far shorter."""
 
 
 @dataclass(slots=True, eq=False)
-class RequestInFlight:
+class Request:
     post: Post
     origin: Origin
     accepted_at: float
@@ -27,18 +27,18 @@ class RequestInFlight:
     """
     window: int = 0
     """Bytes of the body that the peer's window for this stream still admits."""
-    unsent_body: bytes = b""
-    """Part of the body that the peer's windows do not admit yet."""
+    unqueued_body: bytes = b""
+    """Part of the body that is not queued yet."""
     # The response so far.
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
 
-    def reset(self, stream: int, window: int, deadline: float) -> None:
+    def begin_attempt(self, stream: int, window: int, deadline: float) -> None:
         """Reset the state for an attempt: an earlier one may have ended in the middle of the request."""
         self.stream, self.window, self.deadline = stream, window, deadline
         self.attempts += 1
-        self.end_offset, self.unsent_body = NOT_QUEUED, self.post.body
+        self.end_offset, self.unqueued_body = NOT_QUEUED, self.post.body
         self.status, self.headers, self.body = 0, {}, b""
 
     def reply(self) -> Reply:
@@ -52,7 +52,7 @@ class RequestInFlight:
         return self.reply() if 200 <= self.status < 300 else NoReply(reason=reason, may_have_arrived=may_have_arrived)
 
 
-FinishedRequest = tuple[RequestInFlight, Reply | NoReply]
+FinishedRequest = tuple[Request, Reply | NoReply]
 
 
 def parse_response(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:

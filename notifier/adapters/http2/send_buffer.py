@@ -2,7 +2,7 @@
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
-from notifier.adapters.http2.request import RequestInFlight
+from notifier.adapters.http2.request import Request
 
 
 class SendBuffer:
@@ -16,38 +16,38 @@ class SendBuffer:
         """Total bytes handed to the socket since the connection began."""
         self.max_frame_size = frames.DEFAULT_FRAME_SIZE
         self.initial_window = self._connection_window = frames.DEFAULT_WINDOW
-        self._blocked: dict[int, RequestInFlight] = {}
+        self._blocked: dict[int, Request] = {}
 
     def on_sent(self, count: int) -> None:
         self.bytes_sent += count
         del self.queued[:count]
 
-    def queue_request(self, flight: RequestInFlight, block: bytes) -> None:
-        self._queue_headers(flight.stream, block, is_last=not flight.unsent_body)
-        if flight.unsent_body:
-            self._queue_body(flight)
+    def queue_request(self, request: Request, block: bytes) -> None:
+        self._queue_headers(request.stream, block, is_last=not request.unqueued_body)
+        if request.unqueued_body:
+            self._queue_body(request)
         else:
-            self._record_end(flight)
+            self._record_end(request)
 
-    def forget_unqueued_body(self, flight: RequestInFlight) -> None:
+    def forget_unqueued_body(self, request: Request) -> None:
         """Forget the part of the body that is not queued yet."""
-        self._blocked.pop(flight.stream, None)
+        self._blocked.pop(request.stream, None)
 
-    def change_window(self, flight: RequestInFlight, increment: int) -> None:
+    def change_window(self, request: Request, increment: int) -> None:
         """Change the window of the request's stream; the increment may be negative."""
-        flight.window = checked_window(flight.window + increment)
-        if flight.stream in self._blocked:
-            self._queue_body(flight)
+        request.window = checked_window(request.window + increment)
+        if request.stream in self._blocked:
+            self._queue_body(request)
 
     def widen_connection_window(self, increment: int) -> None:
         self._connection_window = checked_window(self._connection_window + increment)
         self.queue_blocked_bodies()
 
     def queue_blocked_bodies(self) -> None:
-        for flight in [*self._blocked.values()]:
+        for request in [*self._blocked.values()]:
             if self._connection_window <= 0:
                 return
-            self._queue_body(flight)
+            self._queue_body(request)
 
     def _queue_headers(self, stream: int, block: bytes, *, is_last: bool) -> None:
         """Queue a header block in one frame, or, if it is too large, in consecutive frames."""
@@ -58,22 +58,22 @@ class SendBuffer:
             kind, flags, block = frames.CONTINUATION, 0, block[size:]
         self.queued += frame(kind, flags | frames.END_HEADERS, stream, block)
 
-    def _queue_body(self, flight: RequestInFlight) -> None:
+    def _queue_body(self, request: Request) -> None:
         """Queue as much of the body as the windows allow, in frames of the allowed size."""
-        while flight.unsent_body:
-            size = min(len(flight.unsent_body), flight.window, self._connection_window, self.max_frame_size)
+        while request.unqueued_body:
+            size = min(len(request.unqueued_body), request.window, self._connection_window, self.max_frame_size)
             if size <= 0:
-                self._blocked[flight.stream] = flight
+                self._blocked[request.stream] = request
                 return
-            chunk, flight.unsent_body = flight.unsent_body[:size], flight.unsent_body[size:]
-            flight.window -= size
+            chunk, request.unqueued_body = request.unqueued_body[:size], request.unqueued_body[size:]
+            request.window -= size
             self._connection_window -= size
-            self.queued += frame(frames.DATA, 0 if flight.unsent_body else frames.END_STREAM, flight.stream, chunk)
-        self._blocked.pop(flight.stream, None)
-        self._record_end(flight)
+            self.queued += frame(frames.DATA, 0 if request.unqueued_body else frames.END_STREAM, request.stream, chunk)
+        self._blocked.pop(request.stream, None)
+        self._record_end(request)
 
-    def _record_end(self, flight: RequestInFlight) -> None:
-        flight.end_offset = self.bytes_sent + len(self.queued)
+    def _record_end(self, request: Request) -> None:
+        request.end_offset = self.bytes_sent + len(self.queued)
 
 
 def checked_window(window: int) -> int:

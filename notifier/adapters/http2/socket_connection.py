@@ -1,4 +1,4 @@
-"""Connect an HTTP/2 connection to its non-blocking socket."""
+"""Reads and writes the non-blocking socket of an HTTP/2 connection."""
 
 import socket
 import ssl
@@ -48,10 +48,10 @@ class SocketConnection:
 
         A write error keeps the socket open, so that received data can still be read.
         """
-        out, self.is_write_blocked = self.protocol.out, False
-        while out.queued:
+        send_buffer, self.is_write_blocked = self.protocol.send_buffer, False
+        while send_buffer.queued:
             try:
-                out.on_sent(self.socket.send(out.queued))
+                send_buffer.on_sent(self.socket.send(send_buffer.queued))
             except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
                 self.is_write_blocked = True
                 return
@@ -66,7 +66,7 @@ class SocketConnection:
     def close(self) -> None:
         """Close the connection. Send a GOAWAY first if the socket accepts it at once."""
         if not self.closed_reason:
-            self.protocol.out.queued += goaway(0, NO_ERROR)
+            self.protocol.send_buffer.queued += goaway(0, NO_ERROR)
             self.write()
             self._close("the connection was closed locally")
 

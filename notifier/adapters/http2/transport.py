@@ -10,7 +10,7 @@ from select import POLLIN, POLLOUT, poll
 from notifier.adapters.http2.connect import DnsLookups, PendingConnection, Resolver, resolve_addresses
 from notifier.adapters.http2.limits import Http2Limits, Origin, is_valid_request
 from notifier.adapters.http2.pool import OriginPool
-from notifier.adapters.http2.request import RequestInFlight
+from notifier.adapters.http2.request import Request
 from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.domain.errors import BadSetting
 from notifier.ports.push import NoReply, Post, Reply
@@ -105,7 +105,7 @@ class Http2Transport:
                 return
         if is_valid_request(post):
             pool.last_used_at = now
-            pool.waiting_requests.append(RequestInFlight(post=post, origin=pool.origin, accepted_at=now))
+            pool.waiting_requests.append(Request(post=post, origin=pool.origin, accepted_at=now))
         else:
             self._finish(
                 post, NoReply(reason="the path or a header can't be encoded in a request", may_have_arrived=False)
@@ -113,7 +113,7 @@ class Http2Transport:
 
     def _create_pool(self, post: Post) -> OriginPool:
         origin = Origin.parse(post.origin)
-        if not (origin.secure or self._allow_plaintext):
+        if not (origin.is_secure or self._allow_plaintext):
             raise ValueError("plain-text HTTP is not allowed here")
         pool = OriginPool(
             origin, self._limits, max_connections=1 if post.needs_own_connection else self._limits.max_connections
@@ -139,7 +139,7 @@ class Http2Transport:
 
     def _open_connection(self, pool: OriginPool, now: float) -> None:
         if pool.needs_connection(now) and self._make_room(pool):
-            tls = self._tls_context() if pool.origin.secure else None
+            tls = self._tls_context() if pool.origin.is_secure else None
             deadline = now + self._limits.open_timeout.total_seconds()
             pool.pending_connection = PendingConnection(pool.origin, tls, self._lookups, deadline=deadline)
         if pool.pending_connection:
@@ -188,8 +188,8 @@ class Http2Transport:
         for pool in self._pools.values():
             if is_check_due:
                 pool.check_timeouts(now)
-            for flight, answer in pool.collect_finished(now):
-                self._finish(flight.post, answer)
+            for request, answer in pool.collect_finished(now):
+                self._finish(request.post, answer)
         if is_check_due:
             self._pools = {key: pool for key, pool in self._pools.items() if not pool.is_removable(now)}
 

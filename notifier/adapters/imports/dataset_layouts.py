@@ -35,8 +35,10 @@ def parse_user(name: str, value: object) -> UserId:
     return UserId(str(value))
 
 
-def _accounts(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> ImportBatch[AccountRow]:
-    return ImportBatch(rows=list(accepted_rows(parsed, reject, _account)), rows_read=rows_read)
+def _accounts(
+    numbered_rows: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject
+) -> ImportBatch[AccountRow]:
+    return ImportBatch(rows=list(accepted_rows(numbered_rows, reject, _account)), rows_read=rows_read)
 
 
 def _account(values: Iterable[object]) -> AccountRow:
@@ -47,8 +49,8 @@ def _account(values: Iterable[object]) -> AccountRow:
     )
 
 
-def _vips(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> ImportBatch[AccountRow]:
-    return ImportBatch(rows=list(accepted_rows(parsed, reject, _vip)), rows_read=rows_read)
+def _vips(numbered_rows: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> ImportBatch[AccountRow]:
+    return ImportBatch(rows=list(accepted_rows(numbered_rows, reject, _vip)), rows_read=rows_read)
 
 
 def _vip(values: Iterable[object]) -> AccountRow:
@@ -73,9 +75,9 @@ FOLLOW_COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
 SELF_FOLLOW = "An account can't follow itself."
 
 
-def _follow_edges(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> FollowEdges:
+def _follow_edges(numbered_rows: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> FollowEdges:
     followers, followed = list[UserId](), list[UserId]()
-    for number, row in parsed:
+    for number, row in numbered_rows:
         if row is None:
             continue
         if isinstance(row, UnreadableRow):
@@ -102,7 +104,7 @@ def _load_bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
 
 
 FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
-    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=_follow_edges, bulk_reader=_load_bulk_reader
+    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=_follow_edges, load_bulk_reader=_load_bulk_reader
 )
 
 
@@ -114,8 +116,10 @@ ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push"
 _ACCOUNT_WIDE_VOLUMES = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 
 
-def _preferences(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> ImportBatch[PreferenceRow]:
-    return ImportBatch(rows=list(accepted_rows(parsed, reject, _preference)), rows_read=rows_read)
+def _preferences(
+    numbered_rows: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject
+) -> ImportBatch[PreferenceRow]:
+    return ImportBatch(rows=list(accepted_rows(numbered_rows, reject, _preference)), rows_read=rows_read)
 
 
 def _preference(values: Iterable[object]) -> PreferenceRow:

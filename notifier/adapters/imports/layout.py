@@ -27,7 +27,7 @@ class UnreadableRow:
 
 
 ParsedRow = Sequence[object] | UnreadableRow | None
-"""Values of the layout's columns in order, None for a missing value. The row of an empty line is None."""
+"""Values of the layout's columns in order; a missing value is None or empty. The row of an empty line is None."""
 
 BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
 """Converts a batch.
@@ -54,7 +54,7 @@ class Layout(Generic[T_co]):
     any_of: Sequence[str] = ()
     """At least one of these columns is required: a row without any of them sets nothing."""
     read_batch: BatchReader[T_co]
-    bulk_reader: Callable[[], BulkReader[T_co]] | None = None
+    load_bulk_reader: Callable[[], BulkReader[T_co]] | None = None
     """Loads the reader of whole batches. Called only for Parquet, because it needs the import extra."""
 
     @property
@@ -87,7 +87,7 @@ def id_fault(name: str, value: object) -> str | None:
     return reason and f"{name} {reason}."
 
 
-# Values of the columns that hold no ids: booleans, times and hours. An empty value is None.
+# Values of the columns that hold no ids. An empty value is None.
 
 T = TypeVar("T")
 
@@ -103,10 +103,10 @@ class InvalidValue(ValueError):
 
 
 def accepted_rows(
-    parsed: Iterable[tuple[int, ParsedRow]], reject: Reject, parse_row: Callable[[Iterable[object]], T]
+    numbered_rows: Iterable[tuple[int, ParsedRow]], reject: Reject, parse_row: Callable[[Iterable[object]], T]
 ) -> Iterable[T]:
-    """Yield the rows that can be read. Reject the others."""
-    for number, row in parsed:
+    """Yield the valid rows, and reject the others. Empty lines are skipped."""
+    for number, row in numbered_rows:
         if row is None:
             continue
         if isinstance(row, UnreadableRow):
@@ -128,7 +128,7 @@ def parse_bool(name: str, value: object) -> bool | None:
 
 
 def parse_time(name: str, value: object, *, expected: str) -> datetime | None:
-    """Parse a time. Raises InvalidValue, with `expected` as the description of a valid value."""
+    """Parse a time. Raises InvalidValue. `expected` describes a valid value."""
     if not (text := _text(value)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Reads Parquet files column by column; follows are converted a whole column at a time."""
+"""Reads Parquet files in batches; follows are converted by whole columns if possible."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,20 +29,20 @@ class ParquetReader(Generic[T]):
     report_ignored: ReportIgnored
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
-        """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is not valid Parquet."""
+        """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is invalid."""
         try:
-            with pq.ParquetFile(self.file) as table:
-                self._require_columns(table.schema_arrow)
-                self.report_ignored(self.layout.ignored_columns(table.schema_arrow.names))
-                yield from self._rows(table, rows_read)
+            with pq.ParquetFile(self.file) as parquet_file:
+                self._require_columns(parquet_file.schema_arrow)
+                self.report_ignored(self.layout.ignored_columns(parquet_file.schema_arrow.names))
+                yield from self._rows(parquet_file, rows_read)
         except (pa.ArrowException, OSError) as error:
             raise BadImport(f"Not a Parquet file, or truncated: {error}") from error
 
-    def _rows(self, table: Any, rows_read: int) -> Iterator[T]:
-        bulk_reader = self.layout.bulk_reader and self.layout.bulk_reader()
-        present_columns = [name for name in self.layout.columns if name in table.schema_arrow.names]
+    def _rows(self, parquet_file: Any, rows_read: int) -> Iterator[T]:
+        bulk_reader = self.layout.load_bulk_reader and self.layout.load_bulk_reader()
+        present_columns = [name for name in self.layout.columns if name in parquet_file.schema_arrow.names]
         rows_done = 0
-        for batch in table.iter_batches(self.batch_rows, columns=present_columns):
+        for batch in parquet_file.iter_batches(self.batch_rows, columns=present_columns):
             rows = batch.slice(max(0, rows_read - rows_done))
             first_row, rows_done = rows_done + batch.num_rows - rows.num_rows, rows_done + batch.num_rows
             if rows.num_rows:

@@ -26,7 +26,7 @@ COMPRESSED_ENDINGS = ("gz", "zst")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Generic[T]):
-    """An opened file or standard input."""
+    """A file or the standard input."""
 
     rows_after: Callable[[int], Iterator[T]]
     """Yields batches of the rows after the given number of rows. Raises BadImport if the input is invalid."""
@@ -46,7 +46,7 @@ def open_source(
     *,
     report_ignored: ReportIgnored = list,
 ) -> Iterator[Source[T]]:
-    """Open a source. Raises BadImport, and UnusableEnvironment without the import extra."""
+    """Open a source. Raises BadImport, OSError, or UnusableEnvironment if an extra is missing."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
@@ -101,8 +101,8 @@ END_KEY = 1 << 2 * HALF_KEY_BITS
 RUNS_PER_MERGE = 64
 """Number of runs in one size group that are merged into one.
 
-Merging keeps the number of open files small. The merged run is in a larger size group, so a key is copied at
-most once for each group.
+Merging keeps the number of open files small. The merged run is usually in a larger size group, so a key is
+copied about once for each group.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
 """Bits of the size that a size group spans. For example, all runs of 2^23 to 2^29 bytes are in one group."""

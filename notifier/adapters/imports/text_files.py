@@ -24,7 +24,7 @@ MAX_IGNORED_NAMES = 64
 
 
 class LineParser:
-    """Parser of NDJSON lines. It reports each ignored field once."""
+    """Parser of NDJSON lines, which reports ignored fields."""
 
     def __init__(self, layout: Layout[Any], report_ignored: ReportIgnored) -> None:
         self._layout, self._report_ignored = layout, report_ignored
@@ -82,7 +82,7 @@ class LineParser:
 T = TypeVar("T")
 
 MAX_LINE_LENGTH = 1 << 16
-"""Maximum characters of a line. It stops the read of a binary file, which may have no line ends."""
+"""Number of characters at which a line is refused. It stops the read of a binary file, which may have no line ends."""
 
 
 class Form(StrEnum):
@@ -105,12 +105,12 @@ class TextReader(Generic[T]):
     def rows_after(self, rows_read: int) -> Iterator[T]:
         """Yield batches of the rows after the first `rows_read`. Raises BadImport if the file is invalid."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        lines = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(
+        numbered_rows = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(
             _checked_lines(text), self.layout, self.report_ignored
         )
         try:
-            rows_done = sum(1 for _ in islice(lines, rows_read))
-            while batch := list(islice(lines, self.batch_rows)):
+            rows_done = sum(1 for _ in islice(numbered_rows, rows_read))
+            while batch := list(islice(numbered_rows, self.batch_rows)):
                 rows_done += len(batch)
                 yield self.layout.read_batch(batch, rows_done, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:
@@ -131,9 +131,9 @@ def _checked_lines(text: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _csv_rows(
-    text: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
+    lines: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
 ) -> Iterator[tuple[int, ParsedRow]]:
-    rows = csv.reader(text)
+    rows = csv.reader(lines)
     try:
         header = [name.strip() for name in next(rows, [])]
         if missing := layout.missing_columns_text(header):
@@ -155,18 +155,15 @@ def _csv_rows(
 
 
 def _ndjson_rows(
-    text: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
+    lines: Iterator[str], layout: Layout[Any], report_ignored: ReportIgnored
 ) -> Iterator[tuple[int, ParsedRow]]:
     parse_line = LineParser(layout, report_ignored)
-    for number, line in enumerate(text, 1):
+    for number, line in enumerate(lines, 1):
         yield number, parse_line(line) if line.strip() else None
 
 
 def _requirement(layout: Layout[Any], missing: str) -> str:
-    """Return the columns that a file needs, with `is` or `are`: `a and b are` required, or one of `a or b is`.
-
-    It names all required columns, not only the missing ones, so that the user doesn't find them one by one.
-    """
+    """Return the columns that a file needs, with the verb: `a and b are`, or `a or b is`."""
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
     return f"{' and '.join(layout.required)} {'is' if len(layout.required) == 1 else 'are'}"
@@ -181,9 +178,9 @@ GZIP_MAGIC, ZSTD_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1
 
 
 def decompressed(file: BinaryIO) -> BinaryIO:
-    """Return the decompressed stream of a gzip or zstd file, which its first bytes show, and any other file as it is.
+    """Return a decompressed stream if the first bytes are those of gzip or zstd, otherwise the file itself.
 
-    Raises UnusableEnvironment without the import extra, and BadImport for Parquet, which has no lines.
+    Raises UnusableEnvironment for zstd without the import extra, and BadImport for Parquet, which has no lines.
     """
     first_bytes = file.peek(4) if hasattr(file, "peek") else b""
     if first_bytes.startswith(GZIP_MAGIC):

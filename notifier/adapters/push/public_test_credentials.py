@@ -86,4 +86,4 @@ def fake_service_account_file(token_uri: str = TOKEN_ORIGIN + TOKEN_PATH) -> byt
 def fake_vapid() -> Vapid:
     key = elliptic_key(2)
     public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return Vapid(key=key, subject=VAPID_SUBJECT, public=base64url(public))
+    return Vapid(key=key, subject=VAPID_SUBJECT, public_key=base64url(public))

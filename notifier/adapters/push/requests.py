@@ -36,8 +36,8 @@ class RequestBuilder(Protocol):
         """Return the request, or the receipt of a device that gets no request."""
         ...
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
-        """Return whether the provider refused only the sender token, and a new token can be tried."""
+    def replace_refused_token(self, request: PushRequest, answer: Reply | NoReply) -> bool:
+        """If the provider refused only the sender token, discard or renew it. Return whether a new one can be tried."""
         ...
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt: ...
@@ -54,11 +54,11 @@ def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterab
     remaining = iter(devices)
     first = RequestRound(transport=transport, builder=builder, stop_on_refusal=True)
     yield from first.send(remaining)
-    # A refused request has reached no device. The first refusal ends the round: `refused` has only devices whose
-    # requests the transport had taken before. The second round begins with these devices, and reports refusals.
-    if first.refused:
+    # A refused request has reached no device. The first refusal ends the round. So `refused_devices` has only devices
+    # whose requests the transport had taken before. The second round begins with them, and reports refusals.
+    if first.refused_devices:
         second = RequestRound(transport=transport, builder=builder, stop_on_refusal=False)
-        yield from second.send(chain(first.refused, remaining))
+        yield from second.send(chain(first.refused_devices, remaining))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class RequestRound:
     builder: RequestBuilder
     stop_on_refusal: bool
     """Whether a refused token ends the round. If False, the refusal is the device's receipt."""
-    refused: list[Device] = field(default_factory=list, init=False)
+    refused_devices: list[Device] = field(default_factory=list, init=False)
     """Devices without a receipt, because the sender token was refused."""
     receipts_without_request: list[DeviceReceipt] = field(default_factory=list, init=False)
     """Receipts of devices that get no request, until they are yielded."""
@@ -80,15 +80,15 @@ class RequestRound:
             return
         for request, answer in self.transport.exchange(self._requests(devices)):
             assert isinstance(request, PushRequest)  # the transport returns the same objects
-            if self.stop_on_refusal and self.builder.is_token_refused(request, answer):
-                self.refused.append(request.device)
+            if self.stop_on_refusal and self.builder.replace_refused_token(request, answer):
+                self.refused_devices.append(request.device)
             else:
                 yield request.device, self.builder.receipt(request, answer)
             yield from self._take_receipts_without_request()
         yield from self._take_receipts_without_request()
 
     def _requests(self, devices: Iterator[Device]) -> Iterator[PushRequest]:
-        while not self.refused and (device := next(devices, None)) is not None:
+        while not self.refused_devices and (device := next(devices, None)) is not None:
             built = self.builder.build(device)
             if isinstance(built, PushRequest):
                 yield built
@@ -107,7 +107,7 @@ MAX_BODY_BYTES = 4_096
 
 
 def compact_json(value: object) -> bytes:
-    """Encode as JSON without escapes: a Chinese character takes three bytes in UTF-8, and six if escaped."""
+    """Encode as JSON in UTF-8: a Chinese character takes three bytes, and six if escaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 

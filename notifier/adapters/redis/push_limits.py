@@ -33,22 +33,22 @@ class RedisProviderRates:
         # A rate that was idle for this long expires: it would start again from the lowest rate anyway.
         self._hashes = CasHashes(client, max(limit.idle for limit in limits.values()))
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown_factor: float, now: datetime) -> int:
         def rule(_: HashCell, stored: bytes) -> tuple[bytes, int]:
             next_rate, granted = draw(
-                _rate(stored), self._limits[platform], now, wanted, urgent=urgent, slowdown_factor=slowdown
+                _rate(stored), self._limits[platform], now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor
             )
             return pack_rate(next_rate), granted
 
         return self._hashes.change([_rate_cell(platform)], rule)[_rate_cell(platform)]
 
-    def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+    def report_results(self, platform: Platform, *, refused_count: int, is_slow: bool, now: datetime) -> None:
         def rule(_: HashCell, stored: bytes) -> tuple[bytes, None]:
             return pack_rate(
-                report_results(_rate(stored), self._limits[platform], now, refused=refused, slow=slow)
+                report_results(_rate(stored), self._limits[platform], now, refused_count=refused_count, is_slow=is_slow)
             ), None
 
-        if refused or slow:
+        if refused_count or is_slow:
             self._hashes.change([_rate_cell(platform)], rule)
 
 

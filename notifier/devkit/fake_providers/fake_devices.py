@@ -129,5 +129,5 @@ def browser(origin: str, path: str) -> Browser:
         endpoint=origin + path,
         private=derive_private_key(number, SECP256R1()),
         secret=blake2s(b"auth" + path.encode()).digest()[:16],
-        application_server_key=test_credentials.fake_vapid().public,
+        application_server_key=test_credentials.fake_vapid().public_key,
     )

@@ -1,4 +1,4 @@
-"""Push alerts: content, priority and expiry, the same for all recipients."""
+"""Push alerts: content, priority and expiry."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -41,12 +41,12 @@ class TestAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert, for all recipients and providers."""
+    """One alert, which many devices may get."""
 
     burst: BurstKey
-    """For internal records. It is never sent."""
+    """The burst of the alert. Its number is never sent."""
     id: str
-    """Unique id, the same for every retry: 32 hexadecimal digits."""
+    """The same for every retry: 32 hexadecimal digits."""
     collapse_id: str
     """An alert replaces an earlier one with the same collapse id on the device.
 
@@ -57,7 +57,7 @@ class Alert:
     expires_at: datetime
     """In whole seconds. If the device was not reachable until then, the provider drops the alert."""
     is_urgent: bool = True
-    """The alert may wake a sleeping device, and makes a sound."""
+    """The alert may wake a sleeping device, or make a sound."""
 
     @property
     def subject(self) -> Subject:
@@ -87,8 +87,8 @@ class Alert:
 def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
     # Do not hash the burst's key: a client could try all numbers, and so learn the count of restricted bursts. The
     # opening second and the tweet are known to all recipients, and do not change while alerts of the burst are sent.
-    # The second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts that one tweet
-    # opens within a second get the same id, and their alerts look the same.
+    # The second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts of one subject that
+    # a tweet opens within a second get the same id, and their alerts look the same.
     alert_id = _hash(_opening(burst))
     return Alert(
         burst=burst.key,
@@ -122,7 +122,7 @@ def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
 
 
 def build_test_alert(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
-    """Return a test alert for one user, without a burst. Each needs a new nonce."""
+    """Return a test alert for one user. Each needs a new nonce."""
     alert_id = _hash(f"test {nonce}")
     return Alert(
         burst=BurstKey(Subject(Kind.SELF, user), 0),

@@ -1,4 +1,4 @@
-"""Drafts: send log batches before they are written, with their target devices."""
+"""Drafts: batches of the send log to write or close, with their devices."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from notifier.domain.push.send_log import (
     SendBatch,
     SendLogKey,
     SilentReason,
-    in_doubt,
+    failure_in_doubt,
     is_retry_window_over,
 )
 from notifier.domain.push.shard_state import ShardState
@@ -28,13 +28,13 @@ _CAP_REASONS: Mapping[Ruling, SilentReason] = {
     Ruling.DAILY: SilentReason.DAILY,
     Ruling.SAME_TWEET: SilentReason.SAME_TWEET,
 }
-_NO_LONGER_ALLOWED = "the user must not be alerted any more, or the device belongs to another user"
+_NO_LONGER_ALLOWED = "the user must not be alerted any more, or no longer has the device"
 _TOO_LATE = "the retry window of half an hour closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendAttempt:
-    """One device to send to, with the state of earlier attempts."""
+    """One device to send to, with the state of its attempts."""
 
     device: Device
     state: AttemptState
@@ -47,9 +47,9 @@ class Draft:
     log_key: SendLogKey
     batch: SendBatch
     attempts: Sequence[SendAttempt]
-    """Sorted by member. The devices of one member are never split between two drafts."""
+    """Sorted by member."""
     is_in_doubt: bool = False
-    """The batch is in the send log already, from a worker that died before closing it. Nothing of it is sent now."""
+    """The batch is in the send log already, and was left open. Nothing of it is sent now."""
 
     @property
     def members(self) -> Sequence[Member]:
@@ -57,16 +57,16 @@ class Draft:
 
     @property
     def is_first_alert(self) -> bool:
-        """Return whether the draft alerts members for the first time. The frequency caps apply only to such drafts."""
+        """Return whether the draft has members of no earlier batch. The frequency caps apply only to such drafts."""
         return not self.is_in_doubt and bool(self.batch.members.any())
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to write."""
+        """Return whether there is nothing to write or close."""
         return not (self.is_in_doubt or self.attempts or self.batch.retries or self.batch.members.any())
 
     def capped(self, rulings: Mapping[Member, Ruling]) -> "Draft":
-        """Return the draft with members over a cap marked silent. They stay in the batch and get nothing."""
+        """Return the draft with members that the caps reject marked silent. They stay in the batch and get nothing."""
         silent = dict[SilentReason, Bits]()
         for cap, cap_reason in _CAP_REASONS.items():
             if capped := [member for member, ruling in rulings.items() if ruling is cap]:
@@ -80,14 +80,14 @@ class Draft:
             self, batch=replace(batch, summaries=intersect_each(batch.summaries, alerted)), attempts=attempts
         )
 
-    def cut(self, max_attempts: int) -> "Draft":
-        """Return the draft with the first attempts, this many or a few more: a member's devices are never split.
+    def cut(self, attempt_count: int) -> "Draft":
+        """Return the draft cut to about this many attempts, without splitting a member's devices.
 
         A batch that is already written stays as it is.
         """
-        if self.is_in_doubt or len(self.attempts) <= max_attempts:
+        if self.is_in_doubt or len(self.attempts) <= attempt_count:
             return self
-        last_member = self.attempts[max(0, max_attempts - 1)].state.member
+        last_member = self.attempts[max(0, attempt_count - 1)].state.member
         attempts = [attempt for attempt in self.attempts if attempt.state.member <= last_member]
         devices = {attempt.device.id for attempt in attempts}
         retries = tuple(attempt_state for attempt_state in self.batch.retries if attempt_state.device in devices)
@@ -95,7 +95,7 @@ class Draft:
         return replace(self, batch=replace(_masked(self.batch, mask), retries=retries), attempts=attempts)
 
     def without(self, members: Collection[Member]) -> "Draft":
-        """Return the draft without these members. No batch has them then, so they get their alert later."""
+        """Return the draft without these members. Nothing is recorded for them, so they are tried later."""
         if not members:
             return self
         attempts = [attempt for attempt in self.attempts if attempt.state.member not in members]
@@ -106,7 +106,7 @@ class Draft:
         )
 
     def results_without_sending(self) -> Iterator[FailedAttempt]:
-        """Yield attempts whose result needs no sending: left in doubt by a crash, no longer allowed, or too late."""
+        """Yield attempts whose result needs no sending: in doubt, no longer allowed, or too late."""
         if self.batch.failures:
             yield from self.batch.failures
             return
@@ -123,18 +123,18 @@ class Draft:
 def in_doubt_draft(
     state: ShardState, burst: Burst, batch: SendBatch, devices: Iterable[Device], now: datetime
 ) -> Draft:
-    """Return a draft that closes a batch left open by a crash. `devices` are those that may still get the alert.
+    """Return a draft that closes a batch that was left open. `devices` are those that may still get the alert.
 
-    Any of the alerts may have arrived, so each device counts one attempt without an answer and is retried later.
-    Sending again here would ignore quiet hours. It would also repeat the alerts forever if each worker crashes here.
+    Any of the alerts may have arrived, so each counts as a failed attempt. Sending again here would ignore quiet hours.
+    It would also repeat the alerts forever if each worker crashes here.
     """
     attempts = [*batch.retries, *(_first_attempt(burst, device, batch) for device in devices)]
-    failures = tuple(in_doubt(attempt_state, now) for attempt_state in attempts)
+    failures = tuple(failure_in_doubt(attempt_state, now) for attempt_state in attempts)
     return Draft(log_key=state.log_key, batch=replace(batch, failures=failures), attempts=(), is_in_doubt=True)
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
-    """Return a draft of a new batch with the members of these devices. Those covered by a newer alert get nothing."""
+    """Return a draft of a new batch with the members of these devices. Collapsed members get nothing."""
     members = member_bits({device.member for device in devices})
     collapsed = members & state.collapsed
     silent = {SilentReason.COLLAPSED: collapsed} if collapsed.any() else {}
@@ -149,7 +149,7 @@ def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device]
 
 
 def within_rate(drafts: Sequence[Draft], granted: int) -> Sequence[Draft]:
-    """Return the first drafts, with the granted number of attempts or a few more: see `Draft.cut`."""
+    """Return the first drafts, with about the granted number of attempts: see `Draft.cut`."""
     sendable, remaining = list[Draft](), granted
     for draft in drafts:
         if draft.attempts and remaining <= 0:
@@ -170,8 +170,8 @@ def member_bits(members: Iterable[Member]) -> Bits:
 
 def intersect_each(summaries: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
     """Return the intersection of each set with these members, without empty ones."""
-    intersections = {olders: bits & members for olders, bits in summaries.items()}
-    return {olders: bits for olders, bits in intersections.items() if bits.any()}
+    intersections = {older_bursts: bits & members for older_bursts, bits in summaries.items()}
+    return {older_bursts: bits for older_bursts, bits in intersections.items() if bits.any()}
 
 
 def _first_attempt(burst: Burst, device: Device, batch: SendBatch) -> AttemptState:

@@ -1,4 +1,4 @@
-"""Catch-up: late alerts of one subject become one summary, sent with the newest burst."""
+"""Catch-up: late alerts of one subject become one summary."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from notifier.domain.push.send_log import OlderBursts, SendBatch
 from notifier.domain.timing import Backoff
 
 NEWER_DUE_WITHIN = timedelta(minutes=2)
-"""An older burst waits for a newer burst whose slices are due within this time."""
+"""An older burst may wait for a newer burst whose slices are due within this time."""
 RECHECK_BACKOFF = Backoff(first=timedelta(seconds=1), longest=NEWER_DUE_WITHIN / 2)
 """Waits between two checks of a newer burst. They grow, because each wait adds an entry to the ledger."""
 
@@ -40,7 +40,7 @@ def shards_due_soon(progress: BurstProgress, platform: Platform, now: datetime) 
 
 
 def unsent_shards(progress: BurstProgress, platform: Platform) -> ShardsByTier:
-    """Return the shards of push slices whose alerts are not sent: slices that are unfinished or dead."""
+    """Return the shards of push slices that are unfinished or dead. Some of their alerts may be sent."""
     slices = _push_slices(progress, platform)
     return _by_tier(
         slice_state
@@ -68,13 +68,13 @@ class LateAudience:
     remaining: Bits
     """Members who get this burst's own alert, according to the siblings examined so far."""
     collapsed: Bits = field(default_factory=no_members)
-    """Members who learned of this burst from a newer burst's alert."""
+    """Members whose alert of a newer burst covers this burst."""
     deferred: Bits = field(default_factory=no_members)
     """Members that a newer burst may be about to alert. It is not known yet whether it does."""
     covers: Mapping[OlderBursts, Bits]
     """The remaining members, by the older bursts that their alert covers (an empty tuple if it covers none)."""
     covered_elsewhere: tuple[tuple[OlderBursts, Bits], ...] = ()
-    """Older bursts that alerts of sibling bursts covered, with the members who got these alerts."""
+    """Older bursts that alerts of sibling bursts covered, with the members of these alerts."""
 
     @classmethod
     def of_members(cls, members: Bits) -> "LateAudience":
@@ -82,15 +82,17 @@ class LateAudience:
 
     def with_sibling_batches(self, batches: Sequence[SendBatch]) -> "LateAudience":
         """Add the older bursts that a sibling burst's alerts covered."""
-        covered = [(olders, bits & self.remaining) for batch in batches for olders, bits in batch.summaries.items()]
-        new = tuple((olders, bits) for olders, bits in covered if bits.any())
+        covered = [
+            (older_bursts, bits & self.remaining) for batch in batches for older_bursts, bits in batch.summaries.items()
+        ]
+        new = tuple((older_bursts, bits) for older_bursts, bits in covered if bits.any())
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
     def already_covered(self, seq: int) -> Bits:
-        """Return the members who got a sibling burst's alert that covered the burst with this number."""
+        """Return the members whose alert of a sibling burst covered the burst with this number."""
         members = no_members()
-        for olders, bits in self.covered_elsewhere:
-            if seq in olders:
+        for older_bursts, bits in self.covered_elsewhere:
+            if seq in older_bursts:
                 members = members | bits
         return members
 
@@ -103,12 +105,12 @@ class LateAudience:
     def cover(self, seq: int, members: Bits) -> "LateAudience":
         """Let the alert cover an older burst for these members. Call it for the older bursts from newest to oldest."""
         covers = dict[OlderBursts, Bits]()
-        for olders, bits in self.covers.items():
+        for older_bursts, bits in self.covers.items():
             covered, uncovered = bits & members, bits & ~members
             if covered.any():
-                covers[seq, *olders] = covered
+                covers[seq, *older_bursts] = covered
             if uncovered.any():
-                covers[olders] = uncovered
+                covers[older_bursts] = uncovered
         return replace(self, covers=covers)
 
     def _without(self, members: Bits) -> "LateAudience":

@@ -19,14 +19,14 @@ def provider_of(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
-    failures: int = 5
-    """Failures in a row until the breaker opens. The number is small: each failure is a late alert of one member."""
+    failures_to_open: int = 5
+    """Failures in a row until the breaker opens."""
     open_for: timedelta = timedelta(seconds=30)
-    """How long the breaker stays open, and how long a half-open breaker waits for the results of trial calls."""
+    """Shortest time that the breaker stays open. A half-open breaker waits as long for the results of trial calls."""
     max_open_for: timedelta = timedelta(minutes=10)
     """Longest wait that a service may ask for: a service with a wrong clock must not stop alerts for good."""
-    successes: int = 3
-    """Successes in a row until a half-open breaker closes. It lets through only as many calls as it still needs."""
+    successes_to_close: int = 3
+    """Successes in a row until a half-open breaker closes. At most as many calls pass at a time as it still needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Open:
     since: datetime
     reason: str
     until: datetime | None = None
-    """Time at which the service asked to be called again; None if it named none."""
+    """Earliest time of the next call, if the failure named one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class HalfOpen:
     reason: str
     """Why the breaker opened."""
     trial_calls: int = 1
-    """Calls that were let through and have no result yet."""
+    """Calls that were let through, and whose results the breaker waits for."""
     successes: int = 0
 
 
@@ -65,11 +65,11 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The service gave no answer, or reported an outage."""
+    """The service gave no answer, or can't take the call now."""
 
     reason: str
     until: datetime | None = None
-    """Time before which the service asked not to be called; None if it named none."""
+    """Time before which the call should not be repeated, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +90,11 @@ def allow(breaker: Breaker, settings: BreakerSettings, now: datetime) -> tuple[B
     match breaker:
         case Closed():
             return breaker, True
-        case HalfOpen(trial_calls=trial_calls, successes=successes) if trial_calls + successes < settings.successes:
+        case HalfOpen(trial_calls=trial_calls, successes=successes) if (
+            trial_calls + successes < settings.successes_to_close
+        ):
             return replace(breaker, trial_calls=trial_calls + 1), True
-        case _ if _is_open_now(breaker, settings, now):
+        case _ if _is_waiting(breaker, settings, now):
             return breaker, False
         case Open(reason=reason):
             return HalfOpen(since=now, reason=reason), True
@@ -104,9 +106,11 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
     match breaker, result:
         case Closed(), Succeeded():
             return CLOSED
-        case Closed(failures=failures), Failed() if failures + 1 < settings.failures:
+        case Closed(failures=failures), Failed() if failures + 1 < settings.failures_to_open:
             return Closed(failures=failures + 1)
-        case HalfOpen(trial_calls=trial_calls, successes=successes), Succeeded() if successes + 1 < settings.successes:
+        case HalfOpen(trial_calls=trial_calls, successes=successes), Succeeded() if (
+            successes + 1 < settings.successes_to_close
+        ):
             return replace(breaker, trial_calls=max(0, trial_calls - 1), successes=successes + 1)
         case HalfOpen(), Succeeded():
             return CLOSED
@@ -121,7 +125,7 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCircuit:
-    """The circuit is open: no call is let through before `until`."""
+    """Report of an open circuit."""
 
     until: datetime
     reason: str
@@ -129,7 +133,7 @@ class OpenCircuit:
 
 def open_circuit(breaker: Breaker, settings: BreakerSettings, now: datetime) -> OpenCircuit | None:
     """Return the open circuit with its end; None if calls pass, or a trial call is under way or allowed."""
-    if isinstance(breaker, Open) and _is_open_now(breaker, settings, now):
+    if isinstance(breaker, Open) and _is_waiting(breaker, settings, now):
         return OpenCircuit(until=_open_until(breaker, settings), reason=breaker.reason)
     return None
 
@@ -139,18 +143,20 @@ def remaining_calls(breaker: Breaker, settings: BreakerSettings, now: datetime) 
     match breaker:
         case Closed():
             return None
-        case HalfOpen(trial_calls=trial_calls, successes=successes) if trial_calls + successes < settings.successes:
-            return settings.successes - trial_calls - successes
-        case _ if _is_open_now(breaker, settings, now):
+        case HalfOpen(trial_calls=trial_calls, successes=successes) if (
+            trial_calls + successes < settings.successes_to_close
+        ):
+            return settings.successes_to_close - trial_calls - successes
+        case _ if _is_waiting(breaker, settings, now):
             return 0
         case Open():
-            return settings.successes
+            return settings.successes_to_close
         case HalfOpen(successes=successes):
-            return settings.successes - successes
+            return settings.successes_to_close - successes
 
 
 def retry_at(breaker: Breaker, settings: BreakerSettings, now: datetime) -> datetime:
-    """Return when the next call may go through; `now` if it may at once."""
+    """Return when to try the next call; `now` if it may go through at once."""
     if isinstance(breaker, Closed) or remaining_calls(breaker, settings, now) != 0:
         return now
     return _open_until(breaker, settings)
@@ -162,6 +168,6 @@ def _open_until(breaker: Open | HalfOpen, settings: BreakerSettings) -> datetime
     return earliest if requested is None else max(earliest, min(requested, breaker.since + settings.max_open_for))
 
 
-def _is_open_now(breaker: Open | HalfOpen, settings: BreakerSettings, now: datetime) -> bool:
+def _is_waiting(breaker: Open | HalfOpen, settings: BreakerSettings, now: datetime) -> bool:
     """Return whether the wait is still running. A clock that moved backwards ends it, too."""
     return breaker.since <= now < _open_until(breaker, settings)

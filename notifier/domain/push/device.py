@@ -87,14 +87,14 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRemoval:
-    """Tombstone of a device: unregistered, dropped by its provider, or beyond the device limit."""
+    """Tombstone of a device that its member no longer has."""
 
     id: DeviceId
     platform: Platform
     member: Member
     """The last holder."""
     at: datetime
-    """Time of the removal. Only a later registration overrides it; a registration at the same time does not."""
+    """A registration overrides the removal only if its time is later than this."""
 
     @property
     def rank(self) -> "DeviceRank":

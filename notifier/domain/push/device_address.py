@@ -38,7 +38,8 @@ HTTPS_PORT = 443
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = rf"(?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?"
-# Forms of a URL as the URL standard serializes it: lowercase, other alphabets as xn--, no user, fragment or backslash.
+# Forms of a URL as the URL standard serializes it: a lowercase host, other alphabets as xn--, no user, fragment or
+# backslash.
 # The last label must not start with a digit, so that no spelling of an IP address matches.
 _PATH = r"/[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*"
 _REMOTE_URL = re.compile(rf"https://({_HOST})(?::443)?({_PATH})", re.ASCII)
@@ -69,20 +70,20 @@ class Endpoint:
         return f"{self.scheme}://{self.host}" + ("" if self.port == default_port else f":{self.port}")
 
     @property
-    def line(self) -> str:
-        """Return the origin with its port: the target of connections."""
+    def origin_with_port(self) -> str:
+        """Return the target of connections."""
         return f"{self.scheme}://{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushServices:
-    """Accepted push services. Raises BadSetting for an invalid host, or if `loopback` is set in production."""
+    """Accepted push services. Raises BadSetting for an invalid host, or if `allows_loopback` is set in production."""
 
     hosts: tuple[str, ...] = KNOWN_HOSTS
     """Lowercase host names. `*.` in front matches all subdomains, but not the domain itself."""
-    loopback: bool = False
+    allows_loopback: bool = False
     """Accept a fake push service on this machine as well, with or without TLS. For development only."""
-    production: bool = True
+    is_production: bool = True
 
     def __post_init__(self) -> None:
         for host in self.hosts:
@@ -91,7 +92,7 @@ class PushServices:
                     f"{host!r} is not the name of a push service; use a host name with a dot, or *. and "
                     "such a host name."
                 )
-        if self.loopback and self.production:
+        if self.allows_loopback and self.is_production:
             raise BadSetting("A push service on a loopback address is for development; this is production.")
 
     def endpoint(self, url: str) -> Endpoint:
@@ -102,7 +103,7 @@ class PushServices:
         if len(url) > MAX_ENDPOINT_LENGTH:
             raise ValueError(f"it has more than {MAX_ENDPOINT_LENGTH} characters")
         if (
-            self.loopback
+            self.allows_loopback
             and (local := _LOOPBACK_URL.fullmatch(url))
             and (endpoint := _loopback_endpoint(*local.groups()))
         ):

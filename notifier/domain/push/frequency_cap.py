@@ -18,7 +18,7 @@ are dropped.
 """
 HISTORY_KEPT_FOR = DAY + CLOCK_TOLERANCE
 MIN_REMEMBERED_ALERTS = 100
-"""Fewest alerts that a full history keeps, so that retries are recognized also with low caps or none."""
+"""Fewest alerts that a full history keeps, so that repeats are recognized also with low caps or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class CapLimits:
     daily: int = 20
 
     @property
-    def remembered(self) -> int:
-        """Return the most alerts in a history: twice the caps, because the clocks of workers may differ."""
+    def max_history_length(self) -> int:
+        """Return the most alerts in a history: at least twice the caps, because the clocks of workers may differ."""
         return max(MIN_REMEMBERED_ALERTS, 2 * self.hourly, 2 * self.daily)
 
 
@@ -40,9 +40,9 @@ class Ruling(StrEnum):
     NEW = "new"
     """The alert may be sent, and is counted."""
     AGAIN = "again"
-    """Already counted (a retry, or the member's second device). Consumes nothing."""
+    """Already counted, for example for a device of another platform. Consumes nothing."""
     SAME_TWEET = "same_tweet"
-    """The member already got an alert for this tweet. A tweet that mentions several celebrities sends one alert."""
+    """The member already got an alert for this tweet. It may mention several accounts that the member follows."""
     HOURLY = "hourly"
     DAILY = "daily"
 
@@ -91,9 +91,9 @@ def ruling_on(history: AlertHistory, cause: AlertCause, now: datetime, caps: Cap
 
 
 def with_alert(history: AlertHistory, cause: AlertCause, now: datetime, caps: CapLimits) -> AlertHistory:
-    """Return the history with one more alert, and without alerts that have expired on every clock."""
+    """Return the history with one more alert, limited by age and number."""
     kept = [alert for alert in history if now - HISTORY_KEPT_FOR < alert.at <= now + CLOCK_TOLERANCE]
-    return sorted([*kept, SentAlert(at=now, cause=cause)], key=lambda alert: alert.at)[-caps.remembered :]
+    return sorted([*kept, SentAlert(at=now, cause=cause)], key=lambda alert: alert.at)[-caps.max_history_length :]
 
 
 def _digest(text: str) -> bytes:

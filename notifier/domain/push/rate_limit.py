@@ -1,8 +1,7 @@
 """Provider rate limit: alerts per second to one provider, shared by all workers.
 
-It is a token bucket that fills at the rate that the provider accepts, and holds the tokens of one second. The rate
-ramps up slowly, is cut when the provider refuses alerts or slows down, and recovers by itself. A `ProviderRate` is a
-value: each draw returns the next one.
+It is a token bucket that holds the tokens of one second. Its rate ramps up slowly, is cut when the provider refuses
+alerts or slows down, and recovers by itself. A `ProviderRate` is a value: each draw returns the next one.
 """
 
 from collections.abc import Mapping
@@ -15,12 +14,12 @@ from notifier.domain.token_bucket import TokenBucket
 
 RAMP_FLOOR = 0.05
 """Share of the limit at the start of the ramp. At Google's 10,000 alerts per second, 1,000 VIPs then take 2 seconds."""
-URGENT_RESERVE = 0.25
-"""Share of the bucket that is reserved for urgent alerts."""
-MIN_URGENT_SLOWDOWN = 0.5
-"""Lowest slowdown factor of urgent alerts. They are few, so they keep half of the rate however slow the inbox is."""
+P0_RESERVE = 0.25
+"""Share of the bucket that is reserved for P0 alerts."""
+MIN_P0_SLOWDOWN = 0.5
+"""Lowest slowdown factor of P0 alerts. They are few, so they keep half of the rate however slow the inbox is."""
 REFUSAL_FACTOR, SLOWNESS_FACTOR = 0.5, 0.8
-"""Factors that reduce the share after a refusal for quota, and after slow answers."""
+"""Factors that reduce the share after a refusal, and after slow answers."""
 MIN_SHARE = 0.01
 """Lowest share of the limit, however often a provider refuses alerts."""
 RECOVERY_PER_SECOND = 0.05
@@ -36,7 +35,7 @@ class ProviderLimit:
     """Limits of one provider."""
 
     per_minute: int
-    """Most alerts that the provider accepts in any minute, from all workers."""
+    """Most alerts to the provider in any minute, from all workers."""
     ramp: timedelta = timedelta(seconds=60)
     """Time from the floor to the full rate. Google asks for at least 60 seconds."""
     idle: timedelta = timedelta(minutes=5)
@@ -60,7 +59,7 @@ PROVIDER_LIMITS: Mapping[Platform, ProviderLimit] = {
     Platform.FCM: ProviderLimit(per_minute=600_000),
     # Apple publishes no limit. This is twice Google's, and far more than one machine sends.
     Platform.APNS: ProviderLimit(per_minute=1_200_000),
-    # Many push services with unpublished limits. This is what one core can encrypt.
+    # Many push services with unpublished limits. This is less than one core can send.
     Platform.WEB: ProviderLimit(per_minute=300_000),
 }
 
@@ -70,7 +69,7 @@ class ProviderRate:
     """State of one provider's rate limit."""
 
     bucket: TokenBucket
-    """Holds the tokens of one second. The number is negative after a draw on credit."""
+    """Holds up to the tokens of one second. Their number may be negative after a draw on credit."""
     since: datetime
     """Start of the ramp."""
     share: float = 1.0
@@ -85,18 +84,18 @@ def draw(
     now: datetime,
     wanted: int,
     *,
-    urgent: bool,
+    is_p0: bool,
     slowdown_factor: float = 1.0,
 ) -> tuple[ProviderRate, int]:
     """Return the rate after the draw, and how many alerts may be sent.
 
-    `slowdown_factor` says how much a slow inbox slows alerts down, from 1 (not at all) to 0: at 0.5 each alert costs
-    two tokens. If any part of a token is left for the caller, at least one alert is granted, on credit if necessary. So
-    a low rate never stops alerts completely.
+    `slowdown_factor` is from 1 (full rate) to 0 (only P0 alerts): at 0.5 each alert costs two tokens. Above 0, at least
+    one alert is granted if any part of a token is left for the caller, on credit if necessary. So a low rate does not
+    stop alerts completely.
     """
     rate = _brought_up_to(rate, limit, now)
-    slowdown_factor = max(slowdown_factor, MIN_URGENT_SLOWDOWN) if urgent else slowdown_factor
-    free = rate.bucket.tokens - (0.0 if urgent else URGENT_RESERVE * alerts_per_second(rate, limit))
+    slowdown_factor = max(slowdown_factor, MIN_P0_SLOWDOWN) if is_p0 else slowdown_factor
+    free = rate.bucket.tokens - (0.0 if is_p0 else P0_RESERVE * alerts_per_second(rate, limit))
     if min(wanted, free, slowdown_factor) <= 0:
         return rate, 0
     granted = min(wanted, max(1, int(free * slowdown_factor)))
@@ -104,14 +103,14 @@ def draw(
 
 
 def report_results(
-    rate: ProviderRate | None, limit: ProviderLimit, now: datetime, *, refused: int, slow: bool
+    rate: ProviderRate | None, limit: ProviderLimit, now: datetime, *, refused_count: int, is_slow: bool
 ) -> ProviderRate:
     """Return the rate after a batch of results.
 
-    `refused` is the number of alerts that the provider refused for quota; `slow` is whether its answers were slow.
+    `refused_count` is the number of alerts that the provider did not take; `is_slow` is whether its answers were slow.
     """
     rate = _brought_up_to(rate, limit, now)
-    factor = REFUSAL_FACTOR if refused else SLOWNESS_FACTOR if slow else 1.0
+    factor = REFUSAL_FACTOR if refused_count else SLOWNESS_FACTOR if is_slow else 1.0
     if factor == 1.0 or (rate.cut_at is not None and rate.bucket.at < rate.cut_at + MIN_CUT_INTERVAL):
         return rate
     cut = replace(rate, share=max(MIN_SHARE, rate.share * factor), cut_at=rate.bucket.at)
@@ -127,7 +126,7 @@ def alerts_per_second(rate: ProviderRate, limit: ProviderLimit) -> float:
 def _brought_up_to(rate: ProviderRate | None, limit: ProviderLimit, now: datetime) -> ProviderRate:
     """Bring the rate up to date.
 
-    A clock that is slightly behind changes nothing. A clock that differs by more than `idle` restarts the ramp and adds
+    A clock that is slightly behind changes nothing. A time that differs by more than `idle` restarts the ramp and adds
     no tokens. So clocks that disagree reduce the rate, and never raise it.
     """
     if rate is None:

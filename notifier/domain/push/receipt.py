@@ -11,10 +11,10 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropDevice:
-    """The address is no longer valid: drop the device."""
+    """No alert can be sent to this address: drop the device."""
 
     at: datetime | None = None
-    """When the address became invalid; None for now. A device registered later is kept."""
+    """When the address became invalid, if known. A device registered later is kept."""
     reason: str
 
 
@@ -30,7 +30,7 @@ class RetryAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadError:
-    """The payload is wrong: the provider never accepts it for any device."""
+    """The provider rejects the request itself, so a retry would be rejected, too."""
 
     reason: str
 
@@ -41,12 +41,12 @@ class ConfigError:
 
     reason: str
     device_group: str = ""
-    """Name of the devices concerned, shown after the provider's name; empty if all devices are concerned."""
+    """Name of the devices concerned, shown after the provider's name; empty if all devices of the line are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """No answer came, so the alert may have arrived. It is sent again with the same id."""
+    """No answer came, so the alert may have arrived. A retry has the same id."""
 
     reason: str
 

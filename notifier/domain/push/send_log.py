@@ -1,8 +1,7 @@
-"""Send log: alerts sent for one burst to devices of one shard, in batches.
+"""Send log: alerts of one burst to one tier, shard and platform, in batches.
 
-A batch is written before it is sent and closed afterwards. So a crash leaves only open batches in doubt, and their
-devices are tried again with the same ids. The first attempts of a member are in one batch; retries of single devices
-are in later batches.
+A batch is written before it is sent and closed afterwards. So a crash leaves only open batches in doubt. Retries have
+the same ids. The first attempts of a member are in one batch; retries of single devices are in later batches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,15 +18,12 @@ from notifier.domain.timing import Backoff
 
 MAX_ALERT_ATTEMPTS = 3
 RETRY_WINDOW = timedelta(minutes=30)
-"""Retry window, from the first failed attempt. After it closes, only the app shows the burst.
+"""Retry window, from the first failed attempt. After it closes, nothing is sent again.
 
 An attempt that does not count as failed is repeated until its slice expires.
 """
 RETRY_BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
-"""Waits between attempts. FCM asks for 10 seconds after a 500 or 503, and no provider asks for more.
-
-MAX_ALERT_ATTEMPTS fit into RETRY_WINDOW.
-"""
+"""Shortest waits between attempts. FCM asks for 10 seconds after a 500 or 503."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +42,7 @@ class SilentReason(StrEnum):
     HOURLY = "hourly"
     DAILY = "daily"
     SAME_TWEET = "same_tweet"
-    """The member already got an alert for this tweet, as a follower of another account."""
+    """The member already got an alert for this tweet."""
     COLLAPSED = "collapsed"
     """The alert of a newer burst of the subject was sent before, and covers this burst."""
 
@@ -73,14 +69,14 @@ class AlertOutcome(StrEnum):
 
     RETRY = "retry"
     HELD = "held"
-    """Not sent: the circuit breaker of its provider or push service was open."""
+    """Not sent: a circuit breaker held it back."""
     UNKNOWN = "unknown"
-    """The alert may have arrived. It is sent again with the same ids."""
+    """The alert may have arrived. A retry has the same ids."""
     DROPPED = "dropped"
     REFUSED = "refused"
     GIVEN_UP = "given_up"
     SUPPRESSED = "suppressed"
-    """Not sent again: the member's alerts are now suppressed, or the device now belongs to another member."""
+    """Not sent again: the member's alerts are now suppressed, or the member no longer has the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,19 +98,19 @@ class SendBatch:
     at: datetime
     """When the batch was written. Nothing of it was sent earlier."""
     members: Bits = field(default_factory=no_members)
-    """Members whose first attempts are in this batch."""
+    """Members that are in no earlier batch."""
     summaries: Mapping[OlderBursts, Bits] = field(default_factory=dict)
     """Members whose alert is a summary, by the older bursts that it covers. Each member is in one set at most."""
     silent: Mapping[SilentReason, Bits] = field(default_factory=dict)
     """Members that are sent nothing, by reason."""
     retries: tuple[AttemptState, ...] = ()
-    """Devices that are tried again."""
+    """Attempts that are due again. Some end without being sent."""
     failures: tuple[FailedAttempt, ...] | None = None
     """Attempts that did not succeed. None while the batch is open."""
 
     @property
     def is_open(self) -> bool:
-        """Return whether the batch was not closed: it is being sent, or its worker crashed."""
+        """Return whether the batch is not closed yet."""
         return self.failures is None
 
     @property
@@ -127,7 +123,7 @@ class SendBatch:
 
     def covered_by_alert(self, member: Member) -> OlderBursts:
         """Return the older bursts that this member's alert covers."""
-        return next((olders for olders, bits in self.summaries.items() if contains(bits, member)), ())
+        return next((older_bursts for older_bursts, bits in self.summaries.items() if contains(bits, member)), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +135,7 @@ class SendProgress:
     alerted: Bits = field(default_factory=no_members)
     """Members in a batch that sends them something."""
     open_batches: tuple[SendBatch, ...] = ()
-    """Batches that were never closed, because their worker crashed."""
+    """Batches that are not closed yet."""
     pending_retries: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
     next_batch_number: int = 0
@@ -212,16 +208,16 @@ def failure_of(
             )
 
 
-def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
-    """Count an attempt whose worker crashed. Its retry window opens when the crash is found, if not before."""
-    failed, reason = _with_failure(attempt_state, now), "the worker that sent it crashed"
+def failure_in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
+    """Count an attempt of a batch that was left open. Its retry window opens now, if not before."""
+    failed, reason = _with_failure(attempt_state, now), "the worker that sent it did not record the result"
     if failed.failed_attempts >= MAX_ALERT_ATTEMPTS:
         return FailedAttempt(state=failed, outcome=AlertOutcome.GIVEN_UP, reason=reason)
     return FailedAttempt(state=failed, outcome=AlertOutcome.UNKNOWN, at=now, reason=reason)
 
 
 def retry_or_give_up(attempt_state: AttemptState, outcome: AlertOutcome, at: datetime, reason: str) -> FailedAttempt:
-    """Schedule a retry, or give up: after three attempts or half an hour only the app shows the burst."""
+    """Return the attempt with a retry at `at`, or given up after MAX_ALERT_ATTEMPTS or RETRY_WINDOW."""
     if attempt_state.failed_attempts >= MAX_ALERT_ATTEMPTS or is_retry_window_over(attempt_state, at):
         return FailedAttempt(state=attempt_state, outcome=AlertOutcome.GIVEN_UP, reason=reason)
     return FailedAttempt(state=attempt_state, outcome=outcome, at=at, reason=reason)
@@ -230,8 +226,7 @@ def retry_or_give_up(attempt_state: AttemptState, outcome: AlertOutcome, at: dat
 def is_retry_window_over(attempt_state: AttemptState, at: datetime) -> bool:
     """Return whether the retry window has closed at `at`.
 
-    It opens at the first failed attempt. Attempts that were never sent do not count, and neither do those refused
-    because of our configuration.
+    It opens at the first attempt that counts as failed.
     """
     return attempt_state.failed_attempts > 0 and at > attempt_state.first_at + RETRY_WINDOW
 

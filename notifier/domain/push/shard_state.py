@@ -20,7 +20,7 @@ from notifier.domain.push.send_log import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardState:
-    """State of a shard. Each step of the pipeline takes it and returns it with its own fields set."""
+    """State of a shard. The steps load, suppress and catch up set its fields."""
 
     log_key: SendLogKey
     """The send log of this burst, tier, shard and platform."""
@@ -35,7 +35,7 @@ class ShardState:
     quiet_until: datetime | None = None
     """When to check the quiet members again. Set by suppress."""
     collapsed: Bits = field(default_factory=no_members)
-    """Members who learned of this burst from a newer burst's alert. Set by catch up."""
+    """Members whose alert of a newer burst covers this burst. Set by catch up."""
     deferred: Bits = field(default_factory=no_members)
     """Members who wait, because a newer burst's alert may be about to cover this one. Set by catch up."""
     covers: Mapping[OlderBursts, Bits] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class ShardState:
 
     @property
     def unsent(self) -> Bits:
-        """Return the members in no batch yet who may get the alert, now or after their quiet hours."""
+        """Return the members in no batch yet who may get the alert, now or later."""
         not_in_batch: Bits = self.to_alert & ~self.progress.in_batches
         return not_in_batch & ~self.suppressed
 
@@ -58,7 +58,7 @@ class ShardState:
         return bits
 
     def after_catch_up(self, audience: LateAudience) -> "ShardState":
-        covers = {olders: bits for olders, bits in audience.covers.items() if olders}
+        covers = {older_bursts: bits for older_bursts, bits in audience.covers.items() if older_bursts}
         return replace(self, collapsed=audience.collapsed, deferred=audience.deferred, covers=covers)
 
     def due_retries(self, now: datetime) -> Sequence[AttemptState]:

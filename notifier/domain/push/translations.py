@@ -1,4 +1,4 @@
-"""Texts of alerts, in complete sentences for each supported language."""
+"""Texts of alerts by language, and how to shorten them."""
 
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 ENGLISH = "en"
 MAX_TAG_LENGTH = 35
-"""Most characters of a language tag, as RFC 5646 advises. Apps may send anything as a locale."""
+"""Most characters of a language tag, as RFC 5646 advises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +130,7 @@ def language_of(locale: str) -> str:
 
 # Graphemes: user-perceived characters, which may be several code points. A text may be cut between two of them.
 #
-# Implements the rules of Unicode annex 29 that matter for names, without its tables. A cut never separates a letter
-# from its marks, or splits a syllable, a flag or an emoji sequence.
+# Implements the rules of Unicode annex 29 that matter for names, without its tables.
 
 ELLIPSIS = "…"
 _JOINER = "\u200d"
@@ -141,7 +140,7 @@ _FLAG_TAGS = range(0xE0020, 0xE007F + 1)
 _REGIONAL_INDICATORS = range(0x1F1E6, 0x1F1FF + 1)
 """Two of these are a country's flag."""
 _HANGUL_VOWELS_AND_TAILS = range(0x1160, 0x11FF + 1)
-"""Belong to the preceding consonant in decomposed Korean text."""
+"""Belong to the preceding letter in decomposed Korean text."""
 _VIRAMA = 9
 """Combining class of viramas: they join the preceding consonant with the following one."""
 _NON_JOINER = "\u200c"

@@ -23,7 +23,7 @@ from notifier.domain.push.circuit_breaker import (
     record,
 )
 
-BREAKER_SETTINGS = BreakerSettings(failures=5, open_for=timedelta(seconds=1), successes=1)
+BREAKER_SETTINGS = BreakerSettings(failures_to_open=5, open_for=timedelta(seconds=1), successes_to_close=1)
 """Five failures in a row open the breaker: a single failure must not cause partial pages for other users."""
 
 

@@ -1,1 +1,1 @@
-"""Push notifications: load, suppress, catch up, cap, rate, send and record."""
+"""Push notifications: the pipeline that sends alerts, and its steps."""

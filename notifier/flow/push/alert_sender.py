@@ -27,8 +27,8 @@ from notifier.ports.push import Provider
 URGENT_TIERS = (Tier.P0, Tier.P1)
 """Tiers whose alerts may wake up a device."""
 MAX_RECEIPT_DELAY = timedelta(seconds=1)
-"""Delay of the first receipt of a send group above which the provider counts as overloaded."""
-ACCEPTED_OUTCOME, CIRCUIT_OPEN_REASON = "accepted", "the circuit of its provider is open"
+"""Delay of the first receipt of a send group above which the provider counts as slow."""
+ACCEPTED_OUTCOME, CIRCUIT_OPEN_REASON = "accepted", "its circuit breaker was open"
 
 IndexedAttempt = tuple[int, SendAttempt]
 """Index of a draft in the send group, and one of the draft's attempts."""
@@ -46,12 +46,12 @@ class AlertSender:
     metrics: Metrics
 
     def send(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease) -> Sequence[Sequence[FailedAttempt]]:
-        """Send all attempts of a group of drafts whose batches are written. Return each draft's failed attempts.
+        """Send a group of drafts whose batches are written. Return each draft's failed attempts.
 
-        Raises ClaimLost if the lease is lost meanwhile. Then another worker finds these batches in doubt.
+        Raises ClaimLost if the lease is lost meanwhile. Then another worker finds open batches in doubt.
         """
         failed = [self._unsent_attempts(draft) for draft in drafts]
-        began_at, first_receipt_at, refused = self.clock.now(), None, 0
+        began_at, first_receipt_at, refused_count = self.clock.now(), None, 0
         rejected_devices = dict[Device, datetime | None]()
         for alert, attempts in self._by_alert(burst, drafts).items():
             for index, attempt, receipt in self._send_alert(alert, attempts):
@@ -59,15 +59,15 @@ class AlertSender:
                 first_receipt_at = first_receipt_at or self.clock.now()
                 if isinstance(receipt, DropDevice):
                     rejected_devices[attempt.device] = receipt.at
-                refused += isinstance(receipt, RetryAt) and not receipt.is_device_only
+                refused_count += isinstance(receipt, RetryAt) and not receipt.is_device_only
                 if (failure := self._record_receipt(burst, attempt, receipt)) is not None:
                     failed[index].append(failure)
-        with suppress(*OUTAGES):  # fails open: the next alert to the device gets the same receipt
+        with suppress(*OUTAGES):  # fails open: a later alert to the device gets the same receipt
             self.device_registry.remove_rejected(rejected_devices)
         if first_receipt_at is not None:
             # A provider that asks for later retries, or answers slowly, gets a lower rate.
-            slow, platform = first_receipt_at - began_at > MAX_RECEIPT_DELAY, drafts[0].log_key.platform
-            self.rate_limiters[platform].report_results(self.clock.now(), refused=refused, slow=slow)
+            is_slow, platform = first_receipt_at - began_at > MAX_RECEIPT_DELAY, drafts[0].log_key.platform
+            self.rate_limiters[platform].report_results(self.clock.now(), refused_count=refused_count, is_slow=is_slow)
         return failed
 
     def _unsent_attempts(self, draft: Draft) -> list[FailedAttempt]:
@@ -78,7 +78,7 @@ class AlertSender:
         return failures
 
     def _by_alert(self, burst: Burst, drafts: Sequence[Draft]) -> Mapping[Alert, Mapping[DeviceId, IndexedAttempt]]:
-        """Group the attempts by alert, so that a provider renders each alert once."""
+        """Group the attempts by alert, so that devices share its payloads."""
         attempts_by_alert = defaultdict[Alert, dict[DeviceId, IndexedAttempt]](dict)
         alert_by_late_burst_count: dict[int, Alert] = {}
         now = self.clock.now()

@@ -1,12 +1,11 @@
 """Catch-up step: merges late alerts of one subject into one summary.
 
 A batch of the send log is written before its alerts are sent. For each member it names the older bursts that the alert
-covers. An older burst sends nothing to a member (it is collapsed) only if a batch of a newer burst names it. A newer
-burst that may be sent soon does not suffice: the member may have seen it, be suppressed, or have no device of this
-platform. The older burst waits until that is decided.
+covers. An older burst is collapsed for a member only if a batch of a newer burst names it. A newer burst that may be
+sent soon does not suffice: the member may have seen it, be suppressed, or have no device of this platform. The older
+burst waits until that is decided.
 
-Every wait ends. A burst waits only for newer bursts, so the newest late burst waits for none. It alerts or suppresses
-its members soon. Then the next older burst waits for none, and so on. In any case a slice ends after a day.
+Every wait ends: a burst waits only for newer ones, and the newest waits for none. In any case a slice ends after a day.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,10 +39,9 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.push import PushSuppressions, SendLog
 
 FIRST_READ_SIZE = 16
-"""Burst numbers in the first read; each further read has twice as many. The fan-out budgets allow thirty public and
-thirty restricted bursts a day. Any number of bursts without alerts may be numbered between them."""
+"""Burst numbers in the first read; each further read has twice as many."""
 MAX_BURSTS_WITHOUT_ALERTS = 65_536
-"""Most bursts in `bursts_without_alerts`; 20 MB."""
+"""Number of bursts above which `bursts_without_alerts` is cleared; 20 MB."""
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
@@ -51,8 +49,7 @@ _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 class SiblingBursts:
     """Reads the siblings of a burst: the other bursts of its subject that send alerts. For one thread.
 
-    Bursts that never send alerts are read once and remembered. Others are read every time, because they may have been
-    retracted.
+    Bursts that never send alerts are remembered. Others are read every time, because they may have been retracted.
     """
 
     bursts: Bursts
@@ -137,7 +134,7 @@ class CatchUp:
         return [state.after_catch_up(audiences[state.shard]) if state.shard in audiences else state for state in states]
 
     def recheck_at(self, slice_: Slice, now: datetime) -> datetime:
-        """Return when a slice that waits for newer bursts checks them again. The delay grows with each check."""
+        """Return when a slice that waits for newer bursts checks them again."""
         progress = self.ledger.read([slice_.burst])[slice_.burst]
         return now + recheck_after(progress.slice_states[slice_].times_deferred)
 

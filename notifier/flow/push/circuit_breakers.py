@@ -47,7 +47,7 @@ REPORT_INTERVAL = timedelta(seconds=5)
 
 @dataclass(slots=True, kw_only=True)
 class CircuitBreakers:
-    """The breakers of one process. A line is one push service (see `line_of`) with its own breaker.
+    """The breakers of one process, one for each line (see `line_of`).
 
     A new process learns the state of a line from a few attempts.
     """
@@ -57,7 +57,7 @@ class CircuitBreakers:
     metrics: Metrics
     settings: BreakerSettings = field(default_factory=BreakerSettings)
     breakers_by_line: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
-    """Breakers that are open or have counted failures, by line. All other breakers are closed."""
+    """Breakers that are not closed, or have counted failures, by line. All other breakers are closed."""
     reported_at: dict[str, datetime] = field(default_factory=dict)
     """When each line with an open breaker, and each rejected group of devices, was last reported."""
 
@@ -125,10 +125,10 @@ class CircuitBreakers:
 
 
 def line_of(device: Device) -> str:
-    """Return the line that reaches a device: one for Apple, one for Google, and one per host for browsers.
+    """Return the line that reaches a device: Apple, Apple's sandbox, Google, or the host of a browser's push service.
 
-    Apple's sandbox has its own line. Our key may be valid for only one of Apple's environments, but a device may claim
-    the other. Then only alerts to the other environment stop.
+    Our key may be valid for only one of Apple's environments, but a device may claim the other. Then only alerts to the
+    other environment stop.
     """
     match device.address:
         case WebSubscription(endpoint=endpoint):
@@ -165,9 +165,9 @@ class Admission:
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
     """Leave out each member whose devices are all behind breakers that let no alert through.
 
-    A member who is left out is in no batch, and gets one summary of all missed bursts when a line recovers. If the
-    member were in a batch and the alert held back later, the member would get one late alert per burst. Web Push needs
-    this step most: a batch has browsers of several push services, each with its own breaker.
+    A first alert that is left out is in no batch. So the member later gets one summary of the missed bursts, and not
+    one late alert per burst. Web Push needs this step most: a batch has browsers of several push services, each with
+    its own breaker.
     """
     if not breakers.breakers_by_line:  # no line has failures: the usual case
         return Admission(drafts=drafts)

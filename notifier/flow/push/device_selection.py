@@ -13,20 +13,20 @@ from notifier.domain.push.send_log import AttemptState, SendBatch
 from notifier.domain.push.shard_state import ShardState
 from notifier.ports.push import Devices
 
-BATCH_DEVICES = 2_000
+DEVICES_PER_BATCH = 2_000
 """Devices after which a batch is full. The fastest provider takes so many in a third of a second. A crash may repeat a
-send group, which has less than two batches."""
+send group, which has up to about twice as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     devices: Devices
-    batch_devices: int = BATCH_DEVICES
+    devices_per_batch: int = DEVICES_PER_BATCH
 
     def drafts(self, burst: Burst, state: ShardState, now: datetime) -> Iterator[Draft]:
-        """Yield drafts of batches left in doubt by a crash, then of due retries, then of members in no batch yet.
+        """Yield drafts of batches in doubt, then of due retries, then of members in no batch yet.
 
-        The iterator is lazy: it reads the devices of a draft only when the caller takes that draft.
+        The iterator is lazy: it reads devices as the caller takes drafts.
         """
         numbers = count(state.progress.next_batch_number)
         for batch in state.progress.open_batches:
@@ -42,8 +42,8 @@ class Selection:
     def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
         """Yield drafts of due retries. Their batches also list due retries that may not be sent, and so end them."""
         due = state.due_retries(now)
-        for start in range(0, len(due), self.batch_devices):
-            retries = tuple(due[start : start + self.batch_devices])
+        for start in range(0, len(due), self.devices_per_batch):
+            retries = tuple(due[start : start + self.devices_per_batch])
             batch = SendBatch(number=next(numbers), at=now, retries=retries)
             yield Draft(log_key=state.log_key, batch=batch, attempts=self._attempts(state, retries, now))
 
@@ -65,16 +65,16 @@ class Selection:
         if not members.any():
             return
         all_devices = self.devices.iter_devices(log_key.platform, log_key.shard, members)
-        for devices in _split_between_members(all_devices, self.batch_devices):
+        for devices in _split_between_members(all_devices, self.devices_per_batch):
             yield first_alert_draft(state, burst, devices, next(numbers), now)
 
 
-def _split_between_members(devices: Iterable[Device], max_devices: int) -> Iterator[Sequence[Device]]:
-    """Split the devices into parts of about `max_devices`, never between two devices of one member."""
+def _split_between_members(devices: Iterable[Device], part_size: int) -> Iterator[Sequence[Device]]:
+    """Split the devices into parts of about `part_size`, never between two devices of one member."""
     part: list[Device] = []
     for _, devices_of_member in groupby(devices, key=attrgetter("member")):
         part.extend(devices_of_member)
-        if len(part) >= max_devices:
+        if len(part) >= part_size:
             yield part
             part = []
     if part:

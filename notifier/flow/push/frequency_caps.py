@@ -35,14 +35,14 @@ class FrequencyCaps:
             return self.store.spend(burst.key, burst.tweet, members, now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
-        alert = AlertCause.of(burst.key, burst.tweet)
-        return {member: self._spend_locally(member, alert, now) for member in members}
+        cause = AlertCause.of(burst.key, burst.tweet)
+        return {member: self._spend_locally(member, cause, now) for member in members}
 
-    def _spend_locally(self, member: Member, alert: AlertCause, now: datetime) -> Ruling:
+    def _spend_locally(self, member: Member, cause: AlertCause, now: datetime) -> Ruling:
         history = self.local_histories.get(member, ())
-        ruling = ruling_on(history, alert, now, self.limits)
+        ruling = ruling_on(history, cause, now, self.limits)
         if ruling is Ruling.NEW:
-            self.local_histories[member] = with_alert(history, alert, now, self.limits)
+            self.local_histories[member] = with_alert(history, cause, now, self.limits)
             self.local_histories.move_to_end(member)
             if len(self.local_histories) > MAX_REMEMBERED_MEMBERS:
                 self.local_histories.popitem(last=False)

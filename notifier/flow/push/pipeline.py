@@ -1,15 +1,15 @@
 """Push pipeline: sends a slice's alerts in groups; a crash repeats at most one group.
 
-A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes 128 shards at a time. The
-first three steps set the fields of a `ShardState` for each shard.
+A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes up to 128 shards at a
+time. The first three steps set the fields of a `ShardState` for each shard.
 
-The select step makes drafts. A draft is a batch of the send log before it is written: the members to alert, the devices
-to send to, and the members that get nothing, with the reason. A batch has members of one shard. So drafts of several
-shards are combined into a send group of about 2,000 devices. The pipeline sends one group after the other.
+The select step makes drafts. A draft is a batch of the send log, to be written or closed: the members to alert, the
+devices to send to, and the members that get nothing, with the reason. A batch has members of one shard. So drafts of
+several shards are combined into a send group of about 2,000 devices. The pipeline sends one group after the other.
 
     step         does                                                            durable afterwards
     load         audience snapshot (members) and send log (what was sent)
-    suppress     members who saw, muted or blocked the burst, or have quiet hours
+    suppress     members who must not be alerted, or are in quiet hours
     catch up     late bursts of the subject: collapse, wait, or send a summary
     select       drafts: in doubt after a crash, then retries, then first alerts
     cap          frequency caps of each member                                   counts, in Redis only
@@ -24,18 +24,18 @@ Effect of a crash between two steps:
   unchanged. The caps count a burst once for each member, so the repetition does not count against the caps. Rate tokens
   are lost, and refill.
 - Between write ahead and record: any device of the open batches may have the alert. The next worker finds the batches
-  in doubt, closes them, and retries each device later. The IDs stay the same, so a device that has the alert replaces
-  it. The attempt in doubt counts as one of three attempts.
+  in doubt and closes them; retries follow. The IDs stay the same, so a device that has the alert replaces it. The
+  attempt in doubt counts as one of three attempts.
 - After record: only devices whose attempt failed are sent to again.
-- After the last record: the ledger does not show yet that the slice is done or deferred. The next worker finds nothing
-  to send, and writes the ledger entry.
+- After the last record: the ledger does not show yet that the slice is done or deferred. The next worker continues
+  from the send log, and writes the ledger entry.
 
 If a worker stalls past the end of its claim, another worker takes over the slice. Each batch number is written only
 once. A worker that finds its number taken stops before it sends the group. A worker that stalls after write ahead
 renews its claim before it sends, and stops if the claim is lost.
 
-Without the store the steps fail closed: no alert is sent, and the slice is retried. Without Redis, caps and rates fall
-back to local state (`frequency_caps`, `rate_limiter`).
+Without the store no group is sent, and the slice is retried. Without Redis, caps and rates fall back to local state
+(`frequency_caps`, `rate_limiter`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ from notifier.flow.delivery.slice_worker import ClaimLost, SliceLease
 from notifier.flow.push.alert_sender import AlertSender
 from notifier.flow.push.catch_up import CatchUp
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
-from notifier.flow.push.device_selection import BATCH_DEVICES, Selection
+from notifier.flow.push.device_selection import DEVICES_PER_BATCH, Selection
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.rate_limiter import RateLimiter
 from notifier.ports.bursts import Bursts
@@ -64,7 +64,7 @@ from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.push import PushSuppressions, SendLog
 
 SHARDS_PER_ROUND = 128
-"""Shards that are processed together: a whole P0 slice, whose alerts fit one send group. At most 12 MB of bitmaps."""
+"""Shards that are processed together: a whole P0 slice. At most 12 MB of bitmaps."""
 RATE_REFILL_TIME = timedelta(seconds=1)
 """Time in which the token bucket of a provider's rate limit refills completely."""
 
@@ -105,7 +105,7 @@ class PushPipeline:
     rate_limiters: Mapping[Platform, RateLimiter]
     sender: AlertSender
     clock: Clock
-    group_devices: int = BATCH_DEVICES
+    devices_per_group: int = DEVICES_PER_BATCH
     """Devices after which a send group is full."""
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
@@ -188,7 +188,7 @@ class PushPipeline:
     # Select, cap: draft by draft, until a send group is full.
 
     def _groups(self, burst: Burst, states: Sequence[ShardState], lease: SliceLease) -> Iterator[Sequence[Draft]]:
-        """Yield send groups. Shards with few devices share a group: a provider needs as long for 1 device as for 1,000.
+        """Yield send groups. Shards with few devices share a group: a provider is hardly slower for 1,000 than for 1.
 
         The iterator is lazy, because the cap step counts alerts: if the rate step rejects a group, no further group is
         counted.
@@ -200,7 +200,7 @@ class PushPipeline:
             for draft in self.selection.drafts(burst, state, now):
                 group.append(self._cap(burst, draft, now))
                 device_count += len(group[-1].attempts)
-                if device_count >= self.group_devices:
+                if device_count >= self.devices_per_group:
                     yield group
                     group, device_count = [], 0
         if group:
@@ -221,19 +221,19 @@ class PushPipeline:
         if self._is_retracted(burst):  # check again: sending the groups before may have taken long
             return GroupOutcome.STOP
         platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)
-        granted = self._within_rate_limit(admission.drafts)
-        if granted:
-            self._write_ahead(granted)
+        sendable = self._within_rate_limit(admission.drafts)
+        if sendable:
+            self._write_ahead(sendable)
             # If this worker has stalled, another one may have taken over and closed these batches as in doubt.
             lease.renew_if_due()
-            closed_batches = self._record(granted, self.sender.send(burst, granted, lease))
+            closed_batches = self._record(sendable, self.sender.send(burst, sendable, lease))
             totals.has_sent = True
-            totals.alerted_count += sum(count(draft.batch.alerted) for draft in granted if not draft.is_in_doubt)
+            totals.alerted_count += sum(count(draft.batch.alerted) for draft in sendable if not draft.is_in_doubt)
             totals.wake_times.extend(
                 failure.at for batch in closed_batches for failure in batch.failures or () if failure.at is not None
             )
         totals.wake_times.extend(self._retry_at(line) for line in admission.blocked_lines)
-        if count_attempts(granted) < count_attempts(admission.drafts):
+        if count_attempts(sendable) < count_attempts(admission.drafts):
             totals.wake_times.append(self._retry_at(platform))
             return GroupOutcome.DEFER
         # If the whole platform is blocked, defer the slice. If single push services are blocked, use the others.
@@ -256,7 +256,7 @@ class PushPipeline:
             raise ClaimLost
 
     def _record(self, drafts: Sequence[Draft], failures: Sequence[Sequence[FailedAttempt]]) -> Sequence[SendBatch]:
-        # Crash before `close`: the batches stay open, in doubt. Crash after it: only the retries remain to be sent.
+        # Crash before `close`: the batches stay open, in doubt. Crash after it: only their retries remain to be sent.
         closed_batches = [
             replace(draft.batch, failures=tuple(draft_failures))
             for draft, draft_failures in zip(drafts, failures, strict=True)

@@ -12,7 +12,7 @@ from notifier.metrics import Metrics
 from notifier.ports.disposable_state import Backpressure
 from notifier.ports.push import InboxLatencyReport, ProviderRates
 
-# Slowdown: alerts are sent at a lower rate while inbox pages or the store are slow.
+# Slowdown: alerts are sent at a lower rate while inbox pages are slow, or the monitor sets backpressure.
 
 SLOWDOWN_READ_INTERVAL = timedelta(seconds=1)
 """Interval between reads of the inbox latency and of the backpressure."""
@@ -20,7 +20,7 @@ SLOWDOWN_READ_INTERVAL = timedelta(seconds=1)
 
 @dataclass(slots=True, kw_only=True)
 class Slowdown:
-    """Returns the factor for the alert rate: 1 is full rate, and less means that inbox pages or the store are slow."""
+    """Returns the factor for the alert rate; 1 is the full rate."""
 
     inbox_latency: InboxLatencyReport
     backpressure: Backpressure
@@ -60,23 +60,27 @@ class RateLimiter:
 
     def draw(self, tier: Tier, wanted: int, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`. P0 takes precedence over the other tiers."""
-        is_urgent, slowdown_factor = tier is Tier.P0, self.slowdown(now)
+        is_p0, slowdown_factor = tier is Tier.P0, self.slowdown(now)
         try:
-            return self.provider_rates.draw(self.platform, wanted, urgent=is_urgent, slowdown=slowdown_factor, now=now)
+            return self.provider_rates.draw(
+                self.platform, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor, now=now
+            )
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
         self.local_rate, granted = draw(
-            self.local_rate, self._local_limit, now, wanted, urgent=is_urgent, slowdown_factor=slowdown_factor
+            self.local_rate, self._local_limit, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor
         )
         return granted
 
-    def report_results(self, now: datetime, *, refused: int, slow: bool) -> None:
-        """Report how many alerts the provider refused because of its quota, and whether it answered slowly."""
+    def report_results(self, now: datetime, *, refused_count: int, is_slow: bool) -> None:
+        """Report how many alerts the provider did not take, and whether it answered slowly."""
         try:
-            self.provider_rates.report_results(self.platform, refused=refused, slow=slow, now=now)
+            self.provider_rates.report_results(self.platform, refused_count=refused_count, is_slow=is_slow, now=now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
-            self.local_rate = report_results(self.local_rate, self._local_limit, now, refused=refused, slow=slow)
+            self.local_rate = report_results(
+                self.local_rate, self._local_limit, now, refused_count=refused_count, is_slow=is_slow
+            )
 
     @property
     def _local_limit(self) -> ProviderLimit:

@@ -33,14 +33,14 @@ class MemoryProviderRates:
     def wipe(self) -> None:
         self.paces.clear()
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown_factor: float, now: datetime) -> int:
         current, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform], granted = draw(current, terms, now, wanted, urgent=urgent, slowdown_factor=slowdown)
+        self.paces[platform], granted = draw(current, terms, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor)
         return granted
 
-    def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+    def report_results(self, platform: Platform, *, refused_count: int, is_slow: bool, now: datetime) -> None:
         current, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform] = report_results(current, terms, now, refused=refused, slow=slow)
+        self.paces[platform] = report_results(current, terms, now, refused_count=refused_count, is_slow=is_slow)
 
 
 @dataclass(slots=True)

@@ -114,7 +114,7 @@ def authorized(
         "sub": "mailto:ops@example.org",
     }
     change(claims)
-    return f"vapid t={es256_token(key, {'typ': 'JWT', 'alg': 'ES256'}, claims)}, k={CREDENTIALS.public}"
+    return f"vapid t={es256_token(key, {'typ': 'JWT', 'alg': 'ES256'}, claims)}, k={CREDENTIALS.public_key}"
 
 
 @pytest.mark.parametrize(
@@ -144,22 +144,24 @@ def authorized(
 def test_each_claim_of_the_token_is_checked(
     change: Callable[[dict[str, str | int]], object], expected_fault: AuthorizationFault | None
 ) -> None:
-    assert authorization_fault(authorized(change), ORIGIN, CREDENTIALS.public, NOON) == expected_fault
+    assert authorization_fault(authorized(change), ORIGIN, CREDENTIALS.public_key, NOON) == expected_fault
 
 
 def test_signature_and_key_of_the_token_are_checked() -> None:
     valid, foreign = authorized(lambda claims: None), vapid(number=8)
-    assert authorization_fault(valid, ORIGIN, foreign.public, NOON) is AuthorizationFault.OTHER_KEY
+    assert authorization_fault(valid, ORIGIN, foreign.public_key, NOON) is AuthorizationFault.OTHER_KEY
     assert (
-        authorization_fault(authorized(lambda claims: None, foreign.key), ORIGIN, CREDENTIALS.public, NOON)
+        authorization_fault(authorized(lambda claims: None, foreign.key), ORIGIN, CREDENTIALS.public_key, NOON)
         is AuthorizationFault.WRONG_SIGNATURE
     )
     assert (
-        authorization_fault(valid.replace(CREDENTIALS.public, base64url(bytes(65))), ORIGIN, CREDENTIALS.public, NOON)
+        authorization_fault(
+            valid.replace(CREDENTIALS.public_key, base64url(bytes(65))), ORIGIN, CREDENTIALS.public_key, NOON
+        )
         is AuthorizationFault.MALFORMED
     )
-    assert authorization_fault(None, ORIGIN, CREDENTIALS.public, NOON) is AuthorizationFault.MISSING
-    assert authorization_fault("", ORIGIN, CREDENTIALS.public, NOON) is AuthorizationFault.MALFORMED
+    assert authorization_fault(None, ORIGIN, CREDENTIALS.public_key, NOON) is AuthorizationFault.MISSING
+    assert authorization_fault("", ORIGIN, CREDENTIALS.public_key, NOON) is AuthorizationFault.MALFORMED
 
 
 def test_token_of_another_algorithm_is_unreadable() -> None:
@@ -168,7 +170,7 @@ def test_token_of_another_algorithm_is_unreadable() -> None:
     shared = jwt.encode(claims, key="x" * 32, algorithm="HS256")
     for token in (unsigned, shared):
         assert (
-            authorization_fault(f"vapid t={token}, k={CREDENTIALS.public}", ORIGIN, CREDENTIALS.public, NOON)
+            authorization_fault(f"vapid t={token}, k={CREDENTIALS.public_key}", ORIGIN, CREDENTIALS.public_key, NOON)
             is AuthorizationFault.MALFORMED
         )
 
@@ -212,7 +214,7 @@ def test_scripted_shares_are_determined_by_seed() -> None:
         post = sent_post(world, world.browser())
         script = ProviderScript(seed=seed, gone_share=0.02, elsewhere_share=0.1)
         service = FakePushService(clock=world.clock, origin=ORIGIN, dialect=RefusalDialect.GOOGLE, script=script)
-        paths = [service.subscribe(CREDENTIALS.public).endpoint.removeprefix(ORIGIN) for _ in range(400)]
+        paths = [service.subscribe(CREDENTIALS.public_key).endpoint.removeprefix(ORIGIN) for _ in range(400)]
         statuses = [service.answer(replace(post, path=path)).status for path in paths]
         assert Counter(statuses) == service.response_counts
         return statuses

@@ -109,7 +109,7 @@ def test_capped_member_is_in_no_summary() -> None:
     audience = LateAudience.of_members(from_offsets([1, 2])).cover(7, from_offsets([1, 2]))
     original = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
     capped = original.capped({Member(1): Ruling.DAILY})
-    assert {olders: members(bits, 0) for olders, bits in capped.batch.summaries.items()} == {(7,): [2]}
+    assert {older_bursts: members(bits, 0) for older_bursts, bits in capped.batch.summaries.items()} == {(7,): [2]}
 
 
 def test_caps_apply_to_first_alerts_only() -> None:

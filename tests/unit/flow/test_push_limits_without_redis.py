@@ -29,15 +29,15 @@ def tweet_burst(seq: int) -> Burst:
 class BreakableProviderRates(MemoryProviderRates):
     unavailable: bool = False
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown_factor: float, now: datetime) -> int:
         if self.unavailable:
             raise CacheUnavailable
-        return MemoryProviderRates.draw(self, platform, wanted, urgent=urgent, slowdown=slowdown, now=now)
+        return MemoryProviderRates.draw(self, platform, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor, now=now)
 
-    def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+    def report_results(self, platform: Platform, *, refused_count: int, is_slow: bool, now: datetime) -> None:
         if self.unavailable:
             raise CacheUnavailable
-        MemoryProviderRates.report_results(self, platform, refused=refused, slow=slow, now=now)
+        MemoryProviderRates.report_results(self, platform, refused_count=refused_count, is_slow=is_slow, now=now)
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ def test_worker_without_redis_slows_down_when_provider_refuses() -> None:
     worker.paces.unavailable = True
     worker.drawn(60)
     before = worker.drawn(1)
-    worker.pacing.report_results(worker.clock.now(), refused=3, slow=False)
+    worker.pacing.report_results(worker.clock.now(), refused_count=3, is_slow=False)
     assert worker.drawn(1) < 0.75 * before
 
 

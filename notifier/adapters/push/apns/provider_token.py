@@ -1,4 +1,4 @@
-"""APNs provider tokens, identical in all processes without coordination."""
+"""APNs provider tokens, which processes sign without coordination."""
 
 import re
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from notifier.adapters.push.jwt import es256_token, parse_es256_key
 from notifier.domain.errors import BadSetting
 
 ISSUE_INTERVAL = timedelta(minutes=30)
-"""Issue times of tokens are multiples of this interval, so that all processes sign the same token.
+"""Tokens are normally issued at multiples of this interval, so that all processes sign the same token.
 
 Apple accepts a token for an hour, and a new one at most every 20 minutes.
 """
@@ -73,8 +73,8 @@ class ProviderTokens:
     def renew(self, refused_token: str, now: datetime) -> bool:
         """Renew a token that Apple refused as expired. Return whether there is another token to try.
 
-        Apple refuses it if this machine's clock is behind by more than half an hour. The new token is issued now
-        instead of at a multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
+        This machine's clock may be behind by more than half an hour. So the new token is issued now instead of at a
+        multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
         """
         if self.current(now) != refused_token:
             return True

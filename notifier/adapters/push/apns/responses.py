@@ -69,7 +69,7 @@ def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     return ConfigError(reason=f"{reason}: the response is not from Apple, or its API has changed.")
 
 
-def is_expired(reply: Reply) -> bool:
+def is_token_expired(reply: Reply) -> bool:
     return reply.status == 403 and parse_object(reply.body).get("reason") == EXPIRED_PROVIDER_TOKEN
 
 

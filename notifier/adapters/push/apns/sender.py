@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2s
 
 from notifier.adapters.push.apns.provider_token import ProviderTokens
-from notifier.adapters.push.apns.responses import is_expired, receipt_of
+from notifier.adapters.push.apns.responses import is_token_expired, receipt_of
 from notifier.adapters.push.requests import (
     DeviceReceipt,
     PushRequest,
@@ -30,7 +30,7 @@ SUSPECT_AGE = timedelta(hours=1)
 """Age up to which a registration is suspect.
 
 An address may be wrong from the start, such as one of the other environment or of another app. The first alert shows
-that, and active users get one within this time. Apps register at each start, so a longer time would make too many
+that, and most active users get one within this time. Apps register at each start, so a longer time would make too many
 devices suspect.
 """
 MAX_REMEMBERED_DEVICES = 65_536
@@ -48,7 +48,7 @@ class SuspectDevices:
     """
 
     capacity: int = MAX_REMEMBERED_DEVICES
-    _last_answers: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
+    _acceptance_by_device: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
     """Whether the last response accepted the device, by device id."""
 
     def is_suspect(self, device: Device, now: datetime) -> bool:
@@ -56,7 +56,7 @@ class SuspectDevices:
         return now - device.registered_at < SUSPECT_AGE if accepted is None else not accepted
 
     def record(self, device: Device, receipt: Receipt, now: datetime) -> None:
-        """Record a receipt. Of accepted devices, record only those that are or were suspect."""
+        """Record a drop, or the acceptance of a device that is or was suspect."""
         match receipt:
             case Accepted() if now - device.registered_at < SUSPECT_AGE or self._was_accepted(device) is not None:
                 self._remember(device.id, True)
@@ -67,13 +67,13 @@ class SuspectDevices:
 
     def _was_accepted(self, device: Device) -> bool | None:
         # If nothing is recorded, skip computing the id, which is a hash.
-        return self._last_answers.get(device.id) if self._last_answers else None
+        return self._acceptance_by_device.get(device.id) if self._acceptance_by_device else None
 
     def _remember(self, device: DeviceId, accepted: bool) -> None:
-        self._last_answers[device] = accepted
-        self._last_answers.move_to_end(device)
-        if len(self._last_answers) > self.capacity:
-            self._last_answers.popitem(last=False)
+        self._acceptance_by_device[device] = accepted
+        self._acceptance_by_device.move_to_end(device)
+        if len(self._acceptance_by_device) > self.capacity:
+            self._acceptance_by_device.popitem(last=False)
 
 
 ORIGINS: Mapping[ApnsEnvironment, str] = {
@@ -152,10 +152,10 @@ class _ApnsRequests:
             bearer=bearer,
         )
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
+    def replace_refused_token(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         return (
             isinstance(answer, Reply)
-            and is_expired(answer)
+            and is_token_expired(answer)
             and self.sender.tokens.renew(request.bearer, self.sender.clock.now())
         )
 

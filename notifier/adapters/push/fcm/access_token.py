@@ -1,8 +1,8 @@
 """OAuth access tokens for FCM, renewed between messages without delaying them.
 
-A token is valid for an hour. After half an hour, a request for a new token is sent among the messages, and its response
-is not passed on to the caller. The old token stays valid in the meantime. So renewals need no thread and no pause.
-Messages wait for a token only if none is valid: at the start, after an idle hour, and after Google refused one.
+A token is usually valid for an hour. After half of that time, a request for a new token is sent among the messages.
+Its response is not passed on to the caller. The old token stays valid in the meantime. So renewals need no thread and
+no pause. Messages wait for a token only if none is valid, such as at the start or after an idle hour.
 """
 
 import re

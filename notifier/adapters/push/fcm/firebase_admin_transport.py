@@ -103,7 +103,7 @@ class FirebaseAdminTransport:
     @classmethod
     def open(
         cls,
-        account: bytes,
+        account_file: bytes,
         *,
         clock: Clock,
         random: RandomSource,
@@ -112,8 +112,8 @@ class FirebaseAdminTransport:
     ) -> Self:
         """Create the transport from a service account file. Raises BadSetting, with the messages of ServiceAccount."""
         timeout = response_timeout.total_seconds()
-        service_account = ServiceAccount.read(account)
-        certificate = credentials.Certificate(json.loads(account))
+        service_account = ServiceAccount.read(account_file)
+        certificate = credentials.Certificate(json.loads(account_file))
         # firebase-admin registers all apps of a process in one table by name, so the name must be unique.
         app = firebase_admin.initialize_app(certificate, {"httpTimeout": timeout}, name=uuid4().hex)
         transport = cls(account=service_account, app=app, clock=clock, random=random, auth_request=AuthRequest(timeout))

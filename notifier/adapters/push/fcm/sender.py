@@ -90,7 +90,7 @@ class _FcmRequests:
             bearer=bearer,
         )
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
+    def replace_refused_token(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         if isinstance(answer, Reply) and is_unauthenticated(answer):
             self.sender.transport.forget(request.bearer)
             return True

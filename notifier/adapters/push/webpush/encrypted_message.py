@@ -36,15 +36,15 @@ def encrypt(
     """
     if len(key) != KEY_BYTES or len(secret) != SECRET_BYTES:
         raise ValueError("the subscription's keys have a wrong length")
-    shared = pair.private.exchange(ECDH(), EllipticCurvePublicKey.from_encoded_point(SECP256R1(), key))
-    input_key = _expand(_hmac(secret, shared), b"WebPush: info\0" + key + pair.public)
+    shared = pair.private_key.exchange(ECDH(), EllipticCurvePublicKey.from_encoded_point(SECP256R1(), key))
+    input_key = _expand(_hmac(secret, shared), b"WebPush: info\0" + key + pair.public_key)
     record_key = _hmac(salt, input_key)
     encryption_key = _expand(record_key, b"Content-Encoding: aes128gcm\0")[:16]
     nonce = _expand(record_key, b"Content-Encoding: nonce\0")[:12]
     record = AESGCM(encryption_key).encrypt(
         nonce, (content + _LAST_RECORD_DELIMITER).ljust(padded_length + 1, b"\0"), None
     )
-    return salt + pack(">IB", RECORD_SIZE, len(pair.public)) + pair.public + record
+    return salt + pack(">IB", RECORD_SIZE, len(pair.public_key)) + pair.public_key + record
 
 
 def _expand(key: bytes, label: bytes) -> bytes:
@@ -55,13 +55,10 @@ def _hmac(key: bytes, message: bytes) -> bytes:
     return digest(key, message, "sha256")
 
 
-# Content of an alert for the browser's service worker, padded so that its length reveals nothing.
+# Content of an alert for the browser's service worker, padded so that its length reveals little.
 
 PADDING_STEP = 512
-"""Contents are padded to a multiple of this many bytes.
-
-A push service or a network observer only sees that an alert is an ordinary one, and not whose name is in it.
-"""
+"""Contents are padded to a multiple of this many bytes, so that their lengths hardly differ between names."""
 MAX_CONTENT_BYTES = 5 * PADDING_STEP
 """Maximum padded content in bytes.
 

@@ -38,7 +38,7 @@ _MAX_SEARCHED_BYTES = 4096
 
 
 def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, random_number: float) -> Receipt:
-    """Return the receipt for a response of the push service at `origin`, and record it in the key's reputation."""
+    """Return the receipt for a response of the push service at `origin`, and update the key's reputation."""
     if 200 <= reply.status < 300:
         reputation.record_acceptance(origin)
         return Accepted()
@@ -53,8 +53,8 @@ def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: dateti
         case status if 300 <= status < 400:
             return _redirected(status, retry_at)
         case status if status in _RETRYABLE_STATUSES or status >= 500:
-            # A 429 does not tell whether it is about one browser. Without the header of Windows, the rate for the whole
-            # service is reduced.
+            # A 429 does not tell whether it is about one browser. Without the header of Windows, it counts against the
+            # service.
             return RetryAt(
                 at=retry_at,
                 reason=reason,

@@ -86,10 +86,15 @@ class _WebPushRequests:
         authorization = self.sender.vapid.authorization(endpoint.origin, now)
         headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))
         return PushRequest(
-            origin=endpoint.line, path=endpoint.path, headers=headers, body=body, device=device, bearer=authorization
+            origin=endpoint.origin_with_port,
+            path=endpoint.path,
+            headers=headers,
+            body=body,
+            device=device,
+            bearer=authorization,
         )
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
+    def replace_refused_token(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         # A new token cannot help: each token is valid for hours when it is sent.
         return False
 

@@ -40,7 +40,7 @@ def guarded(resolve: Resolver, services: PushServices) -> Resolver:
     """
 
     def addresses(host: str, port: int) -> Sequence[str]:
-        must_be_loopback = services.loopback and host in LOOPBACK_HOSTS
+        must_be_loopback = services.allows_loopback and host in LOOPBACK_HOSTS
         resolved = tuple(resolve(host, port))
         if not resolved:
             raise OSError(f"{host} has no address")

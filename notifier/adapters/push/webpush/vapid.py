@@ -40,8 +40,8 @@ class Vapid:
 
     key: EllipticCurvePrivateKey = field(repr=False)
     subject: str
-    public: str
-    """Public key with which browsers subscribe, as `applicationServerKey`."""
+    public_key: str
+    """Key with which browsers subscribe, as `applicationServerKey`."""
     _headers: dict[str, tuple[datetime, str]] = field(default_factory=dict, repr=False)
     """Cached header by origin, with the start time of its token."""
 
@@ -55,14 +55,14 @@ class Vapid:
                 "on a public host. Push services use it to report problems with alerts."
             )
         public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-        return cls(key=key, subject=subject, public=base64url(public))
+        return cls(key=key, subject=subject, public_key=base64url(public))
 
     def authorization(self, origin: str, now: datetime) -> str:
         """Return the value of the authorization header for a push service."""
         start = now - (now - _EPOCH) % START_INTERVAL
         cached_start, header = self._headers.get(origin, (None, ""))
         if cached_start != start:
-            header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public}"
+            header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public_key}"
             if len(self._headers) >= MAX_CACHED_TOKENS:
                 # Push services have fewer origins, so clients have registered invented ones.
                 self._headers.clear()
@@ -99,9 +99,9 @@ def _is_host(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MessageKeyPair:
-    private: EllipticCurvePrivateKey
-    public: bytes
-    """Encoded public key, 65 bytes."""
+    private_key: EllipticCurvePrivateKey
+    public_key: bytes
+    """Encoded, 65 bytes."""
 
     @classmethod
     def of(cls, private: EllipticCurvePrivateKey) -> Self:
@@ -130,10 +130,10 @@ class MessageKeyPairs:
         self,
         new_pair: Callable[[], MessageKeyPair] = MessageKeyPair.new,
         *,
-        pregenerated: int = PREGENERATED_PAIRS,
+        pregenerated_count: int = PREGENERATED_PAIRS,
         idle_seconds: float = IDLE_SECONDS,
     ):
-        self._new_pair, self._pregenerated, self._idle_seconds = new_pair, pregenerated, idle_seconds
+        self._new_pair, self._pregenerated_count, self._idle_seconds = new_pair, pregenerated_count, idle_seconds
         self._pairs: deque[MessageKeyPair] = deque()
         self._was_used, self._closing = Event(), Event()
         self._thread = Thread(target=self._run, name="pairs", daemon=True)
@@ -163,16 +163,16 @@ class MessageKeyPairs:
                     return
 
     def _fill(self) -> None:
-        while len(self._pairs) < self._pregenerated and not self._was_used.is_set():
+        while len(self._pairs) < self._pregenerated_count and not self._was_used.is_set():
             self._pairs.append(self._new_pair())
 
 
 # Reputation of the VAPID key: it decides whether a refusal is caused by the key or by one subscription.
 #
 # Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
-# of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong evidence.
-# There are two strong kinds of evidence: a service that has never accepted our key refuses it and names the key; or
-# there are more consecutive refusals than one user may have browsers.
+# of a push service that is not a subscription. A configuration error stops all alerts to a push service, so it needs
+# strong evidence: a service that has never accepted our key refuses and names it, or there are more consecutive
+# refusals than one user may have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""

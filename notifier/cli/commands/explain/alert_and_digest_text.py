@@ -73,7 +73,7 @@ DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     AlertOutcome.DROPPED: "doesn't exist any more, according to its provider",
     AlertOutcome.REFUSED: "got no alert, because the provider rejected it",
     AlertOutcome.GIVEN_UP: "gets no further attempt",
-    AlertOutcome.SUPPRESSED: "is suppressed, or belongs to another user now",
+    AlertOutcome.SUPPRESSED: "is suppressed, or no longer belongs to the user",
 }
 """Text for the result of a device's last attempt. It follows the device's id in a sentence."""
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.http2.connection_protocol import Http2Connection
 from notifier.adapters.http2.limits import Http2Limits, Origin
-from notifier.adapters.http2.request import RequestInFlight
+from notifier.adapters.http2.request import Request
 from notifier.ports.push import NoReply, Post, Reply
 
 ORIGIN = "https://push.example"
@@ -76,16 +76,16 @@ class H2Server:
                 self.h2.end_stream(stream)
 
 
-def request_of(headers: Sequence[tuple[str, str]], body: bytes) -> RequestInFlight:
+def request_of(headers: Sequence[tuple[str, str]], body: bytes) -> Request:
     post = Post(origin=ORIGIN, path="/3/device/ab", headers=headers, body=body)
-    return RequestInFlight(post=post, origin=Origin.parse(ORIGIN), accepted_at=0.0)
+    return Request(post=post, origin=Origin.parse(ORIGIN), accepted_at=0.0)
 
 
 def exchange(connection: Http2Connection, server: H2Server, chunk_size: int = 1 << 20) -> None:
     """Exchange bytes until neither side has any to send."""
-    while connection.out.queued:
-        chunk = bytes(connection.out.queued[:chunk_size])
-        connection.out.on_sent(len(chunk))
+    while connection.send_buffer.queued:
+        chunk = bytes(connection.send_buffer.queued[:chunk_size])
+        connection.send_buffer.on_sent(len(chunk))
         if response := server.take(chunk):
             connection.receive(response, 0.0)
 
@@ -105,12 +105,12 @@ def test_client_keeps_protocol_rules(
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server(window=window, frame=frame, table=table)
     connection.receive(server.h2.data_to_send(), 0.0)
     exchange(connection, server)  # h2 accepts larger frames only from its next chunk on
-    flights = [request_of(headers, bytes(number % 251 for number in range(size))) for headers, size in posts]
-    for request in flights:
+    requests = [request_of(headers, bytes(number % 251 for number in range(size))) for headers, size in posts]
+    for request in requests:
         connection.start_request(request, 0.0)
     exchange(connection, server, chunk_size)
     responses = {request.stream: response for request, response in connection.finished}
-    for request, (headers, _) in zip(flights, posts, strict=True):
+    for request, (headers, _) in zip(requests, posts, strict=True):
         body = request.post.body
         pseudo = [(":method", "POST"), (":scheme", "https"), (":authority", "push.example"), (":path", "/3/device/ab")]
         assert server.requests[request.stream] == [*pseudo, ("content-length", str(len(body))), *headers]
@@ -122,30 +122,32 @@ def test_client_keeps_protocol_rules(
 def test_partly_sent_requests_are_resent_after_connection_ends() -> None:
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server()
     connection.receive(server.h2.data_to_send(), 0.0)
-    flights = [request_of([], b"x" * 100) for _ in range(3)]
-    for request in flights:
+    requests = [request_of([], b"x" * 100) for _ in range(3)]
+    for request in requests:
         connection.start_request(request, 0.0)
-    connection.out.on_sent(flights[1].end_offset - 1)  # the whole first request, and the second without its last byte
+    connection.send_buffer.on_sent(
+        requests[1].end_offset - 1
+    )  # the whole first request, and the second without its last byte
     connection.on_closed("it was cut")
-    assert connection.finished == [(flights[0], NoReply(reason="it was cut", may_have_arrived=True))]
-    assert connection.resendable == flights[1:]
+    assert connection.finished == [(requests[0], NoReply(reason="it was cut", may_have_arrived=True))]
+    assert connection.resendable == requests[1:]
 
 
 def test_goaway_returns_requests_above_last_stream() -> None:
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server()
     connection.receive(server.h2.data_to_send(), 0.0)
-    flights = [request_of([], b"") for _ in range(4)]
-    for request in flights:
+    requests = [request_of([], b"") for _ in range(4)]
+    for request in requests:
         connection.start_request(request, 0.0)
-    connection.out.on_sent(len(connection.out.queued))
+    connection.send_buffer.on_sent(len(connection.send_buffer.queued))
     server.h2.receive_data(b"")
     server.h2.close_connection(last_stream_id=3)
     connection.receive(server.h2.data_to_send(), 0.0)
-    assert connection.resendable == flights[2:]
+    assert connection.resendable == requests[2:]
     assert connection.free_streams == 0
     assert connection.is_busy
     connection.on_closed("it was cut")
-    assert [request for request, _ in connection.finished] == flights[:2]
+    assert [request for request, _ in connection.finished] == requests[:2]
     assert all(isinstance(response, NoReply) and response.may_have_arrived for _, response in connection.finished)
 
 
@@ -155,8 +157,8 @@ def test_accepted_status_counts_without_end_of_response(status: str) -> None:
     connection.receive(server.h2.data_to_send(), 0.0)
     request = request_of([], b"")
     connection.start_request(request, 0.0)
-    server.h2.receive_data(bytes(connection.out.queued))
-    connection.out.on_sent(len(connection.out.queued))
+    server.h2.receive_data(bytes(connection.send_buffer.queued))
+    connection.send_buffer.on_sent(len(connection.send_buffer.queued))
     server.h2.send_headers(request.stream, [(":status", status)])
     connection.receive(server.h2.data_to_send(), 0.0)
     connection.on_closed("it was cut")
@@ -168,7 +170,7 @@ def test_interim_responses_and_trailers_are_ignored() -> None:
     connection.receive(server.h2.data_to_send(), 0.0)
     request = request_of([], b"")
     connection.start_request(request, 0.0)
-    server.h2.receive_data(bytes(connection.out.queued))
+    server.h2.receive_data(bytes(connection.send_buffer.queued))
     server.h2.send_headers(request.stream, [(":status", "103")])
     server.h2.send_headers(request.stream, [(":status", "201")])
     server.h2.send_data(request.stream, b"body", pad_length=9)

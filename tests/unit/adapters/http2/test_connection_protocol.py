@@ -7,7 +7,7 @@ from notifier.adapters.http2.connection_protocol import MAX_PENDING_ACKS, Http2C
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import encode_fields
 from notifier.adapters.http2.limits import Http2Limits, Origin
-from notifier.adapters.http2.request import RequestInFlight
+from notifier.adapters.http2.request import Request
 from notifier.ports.push import NoReply, Post, Reply
 
 ORIGIN = "https://push.example"
@@ -15,23 +15,23 @@ OK = encode_fields([(":status", "200")])
 END_FLAGS = frames.END_HEADERS | frames.END_STREAM
 
 
-def new_request(body: bytes = b"{}") -> RequestInFlight:
-    return RequestInFlight(
+def new_request(body: bytes = b"{}") -> Request:
+    return Request(
         post=Post(origin=ORIGIN, path="/", headers=[], body=body), origin=Origin.parse(ORIGIN), accepted_at=0.0
     )
 
 
 def opened(
     limits: Http2Limits = Http2Limits(), count: int = 1, streams: int = 100
-) -> tuple[Http2Connection, list[RequestInFlight]]:
+) -> tuple[Http2Connection, list[Request]]:
     """Return a connection that has sent `count` requests, on odd streams from 1 on."""
     connection = Http2Connection(limits, 0.0)
     connection.receive(frames.settings([(frames.MAX_STREAMS, streams)]), 0.0)
-    flights = [new_request() for _ in range(count)]
-    for request in flights:
+    requests = [new_request() for _ in range(count)]
+    for request in requests:
         connection.start_request(request, 0.0)
-    connection.out.on_sent(len(connection.out.queued))
-    return connection, flights
+    connection.send_buffer.on_sent(len(connection.send_buffer.queued))
+    return connection, requests
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_body_before_status_is_rejected() -> None:
 
 
 def test_late_response_to_abandoned_request_is_ignored() -> None:
-    connection, flights = opened(count=2)
+    connection, requests = opened(count=2)
     assert connection.check_timeouts(10.0)
-    assert [request for request, _ in connection.finished] == flights
+    assert [request for request, _ in connection.finished] == requests
     assert connection.free_streams == 100
     connection.finished.clear()
     connection.receive(frame(frames.HEADERS, frames.END_HEADERS, 1, OK) + frame(frames.DATA, 1, 1, b"late"), 11.0)
@@ -109,12 +109,12 @@ def test_late_response_to_abandoned_request_is_ignored() -> None:
 def test_silent_connection_is_pinged_once_and_then_ended() -> None:
     connection, _ = opened()
     assert connection.check_timeouts(2.9)
-    assert not connection.out.queued
+    assert not connection.send_buffer.queued
     assert connection.check_timeouts(3.0)
-    assert connection.out.queued[3] == frames.PING
-    queued = len(connection.out.queued)
+    assert connection.send_buffer.queued[3] == frames.PING
+    queued = len(connection.send_buffer.queued)
     assert connection.check_timeouts(5.9)
-    assert len(connection.out.queued) == queued
+    assert len(connection.send_buffer.queued) == queued
     assert not connection.check_timeouts(6.0)
 
 
@@ -123,9 +123,9 @@ def test_any_frame_resets_the_silence_timer() -> None:
     connection.check_timeouts(3.0)
     connection.receive(frame(frames.PING, 0, 0, b"12345678"), 5.0)
     assert connection.check_timeouts(7.9)
-    connection.out.on_sent(len(connection.out.queued))
+    connection.send_buffer.on_sent(len(connection.send_buffer.queued))
     connection.check_timeouts(8.0)
-    assert connection.out.queued[3] == frames.PING
+    assert connection.send_buffer.queued[3] == frames.PING
 
 
 def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
@@ -173,13 +173,13 @@ def test_partly_sent_request_is_resent_after_reset() -> None:
 
 
 def test_second_goaway_may_name_an_earlier_stream() -> None:
-    connection, flights = opened(count=3)
+    connection, requests = opened(count=3)
     connection.receive(frames.goaway(2**31 - 1, frames.NO_ERROR), 1.0)
     assert (connection.resendable, connection.free_streams) == ([], 0)
     connection.receive(frames.goaway(3, frames.NO_ERROR), 1.0)
-    assert connection.resendable == flights[2:]
+    assert connection.resendable == requests[2:]
     connection.receive(frame(frames.HEADERS, END_FLAGS, 3, OK) + frame(frames.HEADERS, END_FLAGS, 1, OK), 2.0)
-    assert [request for request, _ in connection.finished] == [flights[1], flights[0]]
+    assert [request for request, _ in connection.finished] == [requests[1], requests[0]]
     assert not connection.is_busy
 
 
@@ -196,12 +196,12 @@ def test_receive_window_is_replenished() -> None:
     connection, _ = opened(count=0, streams=2_000)
     for number in range(600):
         connection.start_request(new_request(b""), 0.0)
-        connection.out.on_sent(len(connection.out.queued))
+        connection.send_buffer.on_sent(len(connection.send_buffer.queued))
         stream = 2 * number + 1
         response = frame(frames.HEADERS, frames.END_HEADERS, stream, OK) + frame(frames.DATA, 1, stream, b"x" * 16_000)
         connection.receive(response, 1.0)
-        if connection.out.queued:
+        if connection.send_buffer.queued:
             break
-    [(kind, _, stream, payload)] = frames.FrameReader().feed(bytes(connection.out.queued))
+    [(kind, _, stream, payload)] = frames.FrameReader().feed(bytes(connection.send_buffer.queued))
     assert (kind, stream) == (frames.WINDOW_UPDATE, 0)
     assert frames.read_uint32(payload) == 16_000 * (number + 1)

@@ -8,7 +8,7 @@ from notifier.adapters.push.webpush.ssrf_guard import BlockedAddress, guarded, i
 from notifier.domain.push.device_address import PushServices
 
 SERVICES = PushServices()
-DEVELOPMENT = PushServices(loopback=True, production=False)
+DEVELOPMENT = PushServices(allows_loopback=True, is_production=False)
 PUBLIC = ["142.250.74.10", "17.188.1.1", "2a00:1450:4001:82b::200a", "2620:149::1", "64:ff9b::8efa:4a0a"]
 PRIVATE = [
     "127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",

@@ -66,8 +66,8 @@ def test_each_push_service_gets_its_own_token() -> None:
 
 def test_public_key_equals_key_in_the_token() -> None:
     credentials = vapid()
-    assert parts(credentials.authorization(GOOGLE, NOON))[1] == credentials.public
-    assert len(urlsafe_b64decode(credentials.public + "=")) == 65
+    assert parts(credentials.authorization(GOOGLE, NOON))[1] == credentials.public_key
+    assert len(urlsafe_b64decode(credentials.public_key + "=")) == 65
 
 
 def test_token_is_cached_until_the_next_grid_time() -> None:
@@ -160,7 +160,7 @@ def test_invalid_key_is_rejected_without_key_material(reason: str, key: bytes) -
 
 def test_key_in_traditional_openssl_format_is_accepted() -> None:
     traditional = KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-    assert Vapid.read(traditional, subject=SUBJECT).public == vapid().public
+    assert Vapid.read(traditional, subject=SUBJECT).public_key == vapid().public_key
 
 
 def test_token_parts_are_valid_json() -> None:

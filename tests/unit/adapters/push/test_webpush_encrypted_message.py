@@ -106,7 +106,7 @@ def test_only_the_subscribed_browser_can_decrypt() -> None:
 
 def test_generated_key_pairs_are_unique_and_usable() -> None:
     pair = MessageKeyPair.new()
-    assert len(pair.public) == 65
-    assert MessageKeyPair.new().public != pair.public
+    assert len(pair.public_key) == 65
+    assert MessageKeyPair.new().public_key != pair.public_key
     message = encrypt(PLAINTEXT, padded_length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
     assert decrypt(message, BROWSER, SECRET) == PLAINTEXT

@@ -29,7 +29,7 @@ class Factory:
 
 @contextmanager
 def opened_pairs(factory: Factory, ahead: int, rests_for: float) -> Iterator[MessageKeyPairs]:
-    with closing(MessageKeyPairs(factory, pregenerated=ahead, idle_seconds=rests_for)) as key_pairs:
+    with closing(MessageKeyPairs(factory, pregenerated_count=ahead, idle_seconds=rests_for)) as key_pairs:
         yield key_pairs
 
 

@@ -211,7 +211,7 @@ def test_unsent_message_is_retried(world: World) -> None:
 
 
 def test_subscription_with_foreign_key_is_dropped_if_ours_is_good(world: World) -> None:
-    matching, foreign = world.browser(), world.browser(key=vapid(number=8).public)
+    matching, foreign = world.browser(), world.browser(key=vapid(number=8).public_key)
     receipts = world.send(device(matching), device(foreign, 2))
     assert receipts == [Accepted(), DropDevice(reason="OtherKey")]
 

@@ -109,11 +109,11 @@ def bits(*places: int) -> Bits:
 
 
 def by_covered(covers: Mapping[OlderBursts, Bits]) -> dict[OlderBursts, set[int]]:
-    return {olders: people(covered) for olders, covered in covers.items()}
+    return {older_bursts: people(covered) for older_bursts, covered in covers.items()}
 
 
-def summary(olders: OlderBursts, *places: int) -> SendBatch:
-    return SendBatch(number=0, at=NOON, members=bits(*places), summaries={olders: bits(*places)})
+def summary(older_bursts: OlderBursts, *places: int) -> SendBatch:
+    return SendBatch(number=0, at=NOON, members=bits(*places), summaries={older_bursts: bits(*places)})
 
 
 def test_summary_covers_the_bursts_still_due_to_each_member() -> None:

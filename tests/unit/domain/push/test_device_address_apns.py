@@ -105,7 +105,7 @@ def test_endpoint_of_an_unknown_push_service_is_foreign(host: str) -> None:
 
 
 def test_loopback_endpoint_is_accepted_when_enabled() -> None:
-    loopback = PushServices(loopback=True, production=False)
+    loopback = PushServices(allows_loopback=True, is_production=False)
     address = device_address.web_subscription(
         "http://127.0.0.1:9000/wpush/v2/1", encoded(KEY), encoded(b"s" * 16), services=loopback
     )

@@ -8,7 +8,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.device_address import KNOWN_HOSTS, MAX_ENDPOINT_LENGTH, Endpoint, PushServices
 
 SERVICES = PushServices()
-NEARBY = PushServices(loopback=True, production=False)
+NEARBY = PushServices(allows_loopback=True, is_production=False)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_browser_endpoint_is_accepted_unchanged(url: str, host: str) -> None:
     endpoint = SERVICES.endpoint(url)
     assert (endpoint.host, endpoint.port, endpoint.scheme) == (host, 443, "https")
     assert endpoint.origin + endpoint.path == url
-    assert endpoint.line == f"https://{host}:443"
+    assert endpoint.origin_with_port == f"https://{host}:443"
 
 
 def test_default_port_is_accepted_and_left_out_of_the_origin() -> None:
@@ -101,15 +101,15 @@ def test_every_accepted_endpoint_is_at_a_push_service(text: str, prefix: str) ->
 
 
 @pytest.mark.parametrize(
-    ("url", "line"),
+    ("url", "target"),
     [
         ("http://127.0.0.1:8080/x", "http://127.0.0.1:8080"),
         ("http://localhost/x", "http://localhost:80"),
         ("https://localhost:9443/x", "https://localhost:9443"),
     ],
 )
-def test_loopback_endpoint_is_accepted_in_development_only(url: str, line: str) -> None:
-    assert NEARBY.endpoint(url).line == line
+def test_loopback_endpoint_is_accepted_in_development_only(url: str, target: str) -> None:
+    assert NEARBY.endpoint(url).origin_with_port == target
     with pytest.raises(ValueError, match="https://"):
         SERVICES.endpoint(url)
 
@@ -129,7 +129,7 @@ def test_development_accepts_no_other_hosts(url: str) -> None:
 
 def test_production_refuses_the_development_setting() -> None:
     with pytest.raises(BadSetting, match="production"):
-        PushServices(loopback=True)
+        PushServices(allows_loopback=True)
 
 
 @pytest.mark.parametrize(

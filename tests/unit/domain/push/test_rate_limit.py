@@ -1,4 +1,4 @@
-"""Rate limit of a provider: urgent alerts first, slower after refusals, automatic recovery."""
+"""Rate limit of a provider: P0 alerts first, slower after refusals, automatic recovery."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ FULL = ProviderRate(bucket=TokenBucket(tokens=10.0, at=NOON), since=NOON - 2 * M
 LOTS = 1_000_000
 
 Step = tuple[float, int, bool, float, int, bool]
-"""Seconds that pass (may be negative), wanted, urgent, slowdown, refused, slow."""
+"""Seconds that pass (may be negative), wanted, is_p0, slowdown_factor, refused_count, is_slow."""
 STEPS = st.lists(
     st.tuples(
         st.floats(-2, 10), st.integers(0, 2_000), st.booleans(), st.floats(0.05, 1), st.integers(0, 1), st.booleans()
@@ -39,24 +39,24 @@ STEPS = st.lists(
 
 
 def total(
-    pace: ProviderRate | None, terms: ProviderLimit, start: datetime, seconds: float, *, urgent: bool = False
+    pace: ProviderRate | None, terms: ProviderLimit, start: datetime, seconds: float, *, is_p0: bool = False
 ) -> int:
     """Return what a sender gets that asks for everything twenty times a second."""
     granted = 0
     for tick in range(int(seconds * 20) + 1):
-        pace, drawn_now = draw(pace, terms, start + SECOND * tick / 20, LOTS, urgent=urgent)
+        pace, drawn_now = draw(pace, terms, start + SECOND * tick / 20, LOTS, is_p0=is_p0)
         granted += drawn_now
     return granted
 
 
 def granted(steps: Sequence[Step], terms: ProviderLimit) -> list[tuple[datetime, int]]:
     pace, now, grants = FULL, NOON, list[tuple[datetime, int]]()
-    for seconds, wanted, urgent, slowdown, refused, slow in steps:
+    for seconds, wanted, is_p0, slowdown_factor, refused_count, is_slow in steps:
         now += timedelta(seconds=seconds)
-        pace, drawn_now = draw(pace, terms, now, wanted, urgent=urgent, slowdown_factor=slowdown)
+        pace, drawn_now = draw(pace, terms, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor)
         assert 0 <= drawn_now <= wanted
         grants.append((pace.bucket.at, drawn_now))
-        pace = report_results(pace, terms, now, refused=refused, slow=slow)
+        pace = report_results(pace, terms, now, refused_count=refused_count, is_slow=is_slow)
         assert MIN_SHARE <= pace.share <= 1
     return grants
 
@@ -84,73 +84,73 @@ def test_bucket_time_never_goes_backwards(steps: list[Step]) -> None:
 
 
 def test_first_two_seconds_allow_a_thousand_alerts() -> None:
-    assert 1_000 <= total(None, GOOGLE, NOON, 2, urgent=True) < 2_000
+    assert 1_000 <= total(None, GOOGLE, NOON, 2, is_p0=True) < 2_000
     idle = ProviderRate(bucket=TokenBucket(tokens=0.0, at=NOON - 6 * MINUTE), since=NOON - 20 * MINUTE)
-    assert 1_000 <= total(idle, GOOGLE, NOON, 2, urgent=True) < 2_000
+    assert 1_000 <= total(idle, GOOGLE, NOON, 2, is_p0=True) < 2_000
 
 
 def test_rate_ramps_up_for_a_minute() -> None:
     assert total(None, GOOGLE, NOON, 30) < 0.3 * 30 * GOOGLE.per_second
     assert total(None, GOOGLE, NOON, 60) < 0.55 * GOOGLE.per_minute
-    risen, last = draw(None, GOOGLE, NOON, 0, urgent=False)
+    risen, last = draw(None, GOOGLE, NOON, 0, is_p0=False)
     for second in range(120):
-        risen, last = draw(risen, GOOGLE, NOON + second * SECOND, LOTS, urgent=True)
+        risen, last = draw(risen, GOOGLE, NOON + second * SECOND, LOTS, is_p0=True)
     assert last == int(GOOGLE.per_second)
 
 
 def test_ramp_restarts_after_a_pause_of_six_minutes_but_not_of_four() -> None:
-    _, after_four = draw(FULL, SMALL, NOON + 4 * MINUTE, LOTS, urgent=True)
-    _, after_six = draw(FULL, SMALL, NOON + 6 * MINUTE, LOTS, urgent=True)
+    _, after_four = draw(FULL, SMALL, NOON + 4 * MINUTE, LOTS, is_p0=True)
+    _, after_six = draw(FULL, SMALL, NOON + 6 * MINUTE, LOTS, is_p0=True)
     assert (after_four, after_six) == (10, 1)
 
 
-def test_urgent_alerts_get_reserve_and_all_refill_under_load() -> None:
+def test_p0_alerts_get_reserve_and_all_refill_under_load() -> None:
     pace: ProviderRate | None = None
     for tick in range(2_400):
-        pace, _ = draw(pace, GOOGLE, NOON + SECOND * tick / 20, LOTS, urgent=False)
+        pace, _ = draw(pace, GOOGLE, NOON + SECOND * tick / 20, LOTS, is_p0=False)
     now = NOON + 120 * SECOND
-    pace, at_once = draw(pace, GOOGLE, now, LOTS, urgent=True)
+    pace, at_once = draw(pace, GOOGLE, now, LOTS, is_p0=True)
     assert at_once >= 0.25 * GOOGLE.per_second
-    ordinary = urgent = 0
+    ordinary = p0_total = 0
     for tick in range(1, 21):
-        pace, amount = draw(pace, GOOGLE, now + SECOND * tick / 20, LOTS, urgent=False)
+        pace, amount = draw(pace, GOOGLE, now + SECOND * tick / 20, LOTS, is_p0=False)
         ordinary += amount
-        pace, amount = draw(pace, GOOGLE, now + SECOND * tick / 20, LOTS, urgent=True)
-        urgent += amount
+        pace, amount = draw(pace, GOOGLE, now + SECOND * tick / 20, LOTS, is_p0=True)
+        p0_total += amount
     assert ordinary == 0
-    assert urgent == pytest.approx(GOOGLE.per_second, rel=0.01)
+    assert p0_total == pytest.approx(GOOGLE.per_second, rel=0.01)
 
 
-@pytest.mark.parametrize(("urgent", "share"), [(False, 0.05), (True, 0.5)])
-def test_slowdown_affects_urgent_alerts_less(urgent: bool, share: float) -> None:
+@pytest.mark.parametrize(("is_p0", "share"), [(False, 0.05), (True, 0.5)])
+def test_slowdown_affects_p0_alerts_less(is_p0: bool, share: float) -> None:
     pace, granted = FULL, 0
     for tick in range(20 * 60):
-        pace, amount = draw(pace, SMALL, NOON + SECOND * tick / 20, LOTS, urgent=urgent, slowdown_factor=0.05)
+        pace, amount = draw(pace, SMALL, NOON + SECOND * tick / 20, LOTS, is_p0=is_p0, slowdown_factor=0.05)
         granted += amount
     assert granted == pytest.approx(600 * share, abs=10 * share + 1)
 
 
 def test_full_slowdown_allows_urgent_alerts_only() -> None:
-    assert draw(FULL, SMALL, NOON, 5, urgent=False, slowdown_factor=0.0)[1] == 0
-    assert draw(FULL, SMALL, NOON, 5, urgent=True, slowdown_factor=0.0)[1] == 5
+    assert draw(FULL, SMALL, NOON, 5, is_p0=False, slowdown_factor=0.0)[1] == 0
+    assert draw(FULL, SMALL, NOON, 5, is_p0=True, slowdown_factor=0.0)[1] == 5
 
 
 def test_refusal_halves_the_rate_at_most_once_a_second() -> None:
     pace = FULL
     for _ in range(5):
-        pace = report_results(pace, SMALL, NOON, refused=100, slow=True)
+        pace = report_results(pace, SMALL, NOON, refused_count=100, is_slow=True)
     assert (pace.share, pace.bucket.tokens) == (0.5, 5.0)
-    assert report_results(pace, SMALL, NOON + SECOND, refused=1, slow=False).share == pytest.approx(0.275)
+    assert report_results(pace, SMALL, NOON + SECOND, refused_count=1, is_slow=False).share == pytest.approx(0.275)
 
 
 def test_slow_provider_reduces_the_rate_by_a_fifth() -> None:
-    assert report_results(FULL, SMALL, NOON, refused=0, slow=True).share == 0.8
-    assert report_results(FULL, SMALL, NOON, refused=0, slow=False) == FULL
+    assert report_results(FULL, SMALL, NOON, refused_count=0, is_slow=True).share == 0.8
+    assert report_results(FULL, SMALL, NOON, refused_count=0, is_slow=False) == FULL
 
 
 def test_rate_recovers_by_a_twentieth_a_second() -> None:
-    pace = report_results(FULL, SMALL, NOON, refused=1, slow=False)
-    shares = [draw(pace, SMALL, NOON + second * SECOND, 0, urgent=False)[0].share for second in (0, 1, 5, 10, 60)]
+    pace = report_results(FULL, SMALL, NOON, refused_count=1, is_slow=False)
+    shares = [draw(pace, SMALL, NOON + second * SECOND, 0, is_p0=False)[0].share for second in (0, 1, 5, 10, 60)]
     assert shares == pytest.approx([0.5, 0.55, 0.75, 1, 1])
 
 
@@ -158,15 +158,15 @@ def test_rate_never_drops_to_zero_after_refusals() -> None:
     pace, now = FULL, NOON
     for _ in range(200):
         now += 1.1 * SECOND
-        pace = report_results(pace, SMALL, now, refused=1, slow=True)
+        pace = report_results(pace, SMALL, now, refused_count=1, is_slow=True)
     assert total(pace, SMALL, now, 30) > 10
 
 
 def test_slightly_slow_clock_earns_and_costs_nothing() -> None:
-    empty, _ = draw(FULL, SMALL, NOON, LOTS, urgent=True)
-    unchanged, amount = draw(empty, SMALL, NOON - 3 * SECOND, LOTS, urgent=True)
+    empty, _ = draw(FULL, SMALL, NOON, LOTS, is_p0=True)
+    unchanged, amount = draw(empty, SMALL, NOON - 3 * SECOND, LOTS, is_p0=True)
     assert (unchanged, amount) == (empty, 0)
-    assert draw(unchanged, SMALL, NOON + SECOND, LOTS, urgent=True)[1] == 10
+    assert draw(unchanged, SMALL, NOON + SECOND, LOTS, is_p0=True)[1] == 10
 
 
 def test_clocks_hours_apart_neither_exceed_nor_stop_the_rate() -> None:
@@ -174,7 +174,7 @@ def test_clocks_hours_apart_neither_exceed_nor_stop_the_rate() -> None:
     for tick in range(20 * 30):
         for ahead in (timedelta(), 2 * 60 * MINUTE):
             for _ in range(2):
-                pace, amount = draw(pace, SMALL, NOON + ahead + SECOND * tick / 20, 1, urgent=True)
+                pace, amount = draw(pace, SMALL, NOON + ahead + SECOND * tick / 20, 1, is_p0=True)
                 granted_total += amount
     assert granted_total <= 2 * 30 * SMALL.per_second + 10
     assert total(pace, SMALL, NOON + 40 * SECOND, 60) > 100

@@ -14,8 +14,8 @@ from notifier.domain.push.send_log import (
     AlertOutcome,
     AttemptState,
     FailedAttempt,
+    failure_in_doubt,
     failure_of,
-    in_doubt,
     is_retry_window_over,
     retry_or_give_up,
 )
@@ -62,12 +62,12 @@ def test_retry_window_opens_at_the_first_failed_try(receipt: Receipt) -> None:
 
 
 def test_retry_window_of_attempt_in_doubt_opens_once() -> None:
-    doubtful = in_doubt(NEW, LATE)
+    doubtful = failure_in_doubt(NEW, LATE)
     assert (doubtful.outcome, doubtful.at, doubtful.state.first_at) == (AlertOutcome.UNKNOWN, LATE, LATE)
-    retried = in_doubt(replace(NEW, failed_attempts=1), LATE)
+    retried = failure_in_doubt(replace(NEW, failed_attempts=1), LATE)
     assert retried.state.first_at == NOON
     assert is_retry_window_over(retried.state, LATE)
     assert (
-        in_doubt(replace(NEW, failed_attempts=MAX_ALERT_ATTEMPTS - 1), NOON + timedelta(minutes=1)).outcome
+        failure_in_doubt(replace(NEW, failed_attempts=MAX_ALERT_ATTEMPTS - 1), NOON + timedelta(minutes=1)).outcome
         is AlertOutcome.GIVEN_UP
     )
