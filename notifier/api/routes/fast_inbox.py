@@ -64,7 +64,7 @@ class FastInbox:
             return False
         try:
             holder = await self.authenticator.user(authorization, self.container.clock.now())
-            limit = self.container.request_meter.reads
+            limit = self.container.request_meter.read_limit
             allowance = None
             if limit is not None:
                 granted, allowance = self.container.request_meter.take(limit, holder.user)

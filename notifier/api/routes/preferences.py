@@ -226,7 +226,7 @@ async def change_subject_preference(
     """Change the volume of a subject, or mute or unmute it, and return the current preference."""
     target = Subject.parse(raw_path_part(request, PATH_PREFIX, subject))
     if target.kind is not Kind.MENTION:
-        raise BadPreference("Users are always notified of mentions of themselves.")
+        raise BadPreference("Mentions of the user have no preference of their own.")
     preference = await container.preference_editor.change(
         request.user, target, _preference_patch(data, container.clock.now())
     )
