@@ -19,7 +19,7 @@ from notifier.api.port import free_port
 from notifier.cli.command_groups import program_command
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.send_events import BATCH_CONTENT_TYPE
-from notifier.cli.commands.up import RunningService
+from notifier.cli.commands.up import ServiceRunner
 from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.options import command_line_for
 from notifier.cli.running_service import Ready, request_json
@@ -193,7 +193,7 @@ class BrowserDemo:
                     profile.migrate()
                     loading.start()
                     try:
-                        RunningService(
+                        ServiceRunner(
                             settings,
                             profile,
                             {**environment, **self._environment(settings)},

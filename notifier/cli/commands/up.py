@@ -124,7 +124,7 @@ def run_service(
         with stop_signal() as stopping, profile.services() as environment:
             profile.migrate()
             loading_file(settings.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
-            service = RunningService(
+            runner = ServiceRunner(
                 settings,
                 profile,
                 environment,
@@ -133,7 +133,7 @@ def run_service(
                 started=started,
                 open_forks=open_forks,
             )
-            service.run(stopping)
+            runner.run(stopping)
     finally:
         profile.close()
 
@@ -149,7 +149,7 @@ def _with_fake_script(push: PushSettings, script: str | None) -> PushSettings:
     return replace(push, fake_script=script)
 
 
-class RunningService:
+class ServiceRunner:
     """Runs the roles of one data folder, from start to stop."""
 
     def __init__(

@@ -58,7 +58,7 @@ export class Actions {
     this.inbox.view.rows.get(item.burst)?.button.focus();
   }
 
-  // A temporary message with an action.
+  // Shows a temporary message, with an action if there is a label.
   showToast(...toast) {
     this.dismissToast();
     this.inbox.view.showToast(...toast);
