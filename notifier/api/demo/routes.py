@@ -19,7 +19,7 @@ from litestar.params import JSONBody, QueryParameter, SkipValidation
 from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
-from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
+from notifier.api.demo.phones import ALERTS_FILE, DemoPhoneReader, DemoPhonesBody
 from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.response_parts import NO_STORE_HEADERS
@@ -161,7 +161,7 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
     """Return the alerts of the four demo users since an earlier request. The page asks for them every second."""
     ports = container.system.ports
-    reader = DemoPhones(
+    reader = DemoPhoneReader(
         directory=ports.directory, devices=ports.devices, alerts_file=container.system.settings.data / ALERTS_FILE
     )
     body = await container.in_thread(reader, USER_KINDS, _demo_users(container), after)
