@@ -22,8 +22,8 @@ SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics"
 def key() -> None:
     """Add, list and remove the keys of services. Each key has scopes.
 
-    Running API processes apply changes within a second. To rotate a key, add another one with the same name and give it to
-    the service. Then remove the old key by its id.
+    Running API processes apply changes within a second. To rotate a key, add another one with the same name and give it
+    to the service. Then remove the old key by its id.
     """
 
 

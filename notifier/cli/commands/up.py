@@ -86,7 +86,7 @@ def up(
 ) -> None:
     """Run the whole service on this machine until Ctrl-C.
 
-    The ready file is written once everything is up, and again whenever a process is replaced. It is JSON with url,
+    The ready file is written once the service is up, and again whenever a process is replaced. It is JSON with url,
     service_key, pids by process name, data, version, since and insecure_dev. Logs are in DIR/logs.
     """
     started = monotonic()
@@ -176,7 +176,7 @@ class ServiceRunner:
         self.since = iso_time(datetime.now(UTC))
         self.heartbeat_limits = heartbeat_limits
         self.on_ready = on_ready or print_banner
-        """Called once everything is up, with the content of the ready file and the seconds that the start took."""
+        """Called once the service is up, with the content of the ready file and the seconds that the start took."""
         self.open_forks = open_forks
         self.is_announced = False
         self.fakes = FakeProviders(ports={}, data=settings.data, push=settings.push)
