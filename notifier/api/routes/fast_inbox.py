@@ -1,7 +1,7 @@
 """ASGI fast path for the first inbox page and the unread count.
 
-It bypasses the framework, which takes a third of a page's time. It answers these two requests if they have no query, a
-valid user token and no error. The routes answer everything else.
+It bypasses the framework, which takes a third of a page's time. It answers these two requests if they have no query and
+a valid user token, and cause no error. The routes answer everything else.
 """
 
 from collections.abc import Iterable
