@@ -17,11 +17,11 @@ from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongTy
 from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
-ALREADY_METERED = "notifier.prepaid"
+METERING_RESULT_KEY = "notifier.prepaid"
 """Key in the request scope. Its value is the result of `RequestMeter.take`, if the fast path has called it."""
 INBOX_PATH = "/v1/inbox"
 """Path of the inbox routes. Their requests start no warm-up: most of them read the inbox anyway."""
-REMAINING_ALLOWANCE = "left"
+ALLOWANCE_KEY = "left"
 """Key in the request state. Its value is the caller's remaining allowance, for the `RateLimit` headers."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
@@ -84,8 +84,8 @@ def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit 
     """
     if limit is None:
         return
-    granted, allowance = connection.scope.pop(ALREADY_METERED, None) or container.request_meter.take(limit, caller)  # type: ignore[misc] # our own key
-    connection.scope["state"][REMAINING_ALLOWANCE] = allowance
+    granted, allowance = connection.scope.pop(METERING_RESULT_KEY, None) or container.request_meter.take(limit, caller)  # type: ignore[misc] # our own key
+    connection.scope["state"][ALLOWANCE_KEY] = allowance
     if not granted:
         detail = f"The limit is {limit.max_requests} {limit.name} in {whole_seconds(limit.window)} seconds."
         raise TooManyRequests(detail, allowance.retry_after)

@@ -175,13 +175,13 @@ class BrowserDemo:
         from notifier.devkit.check.notifier_instance import engines
         from notifier.devkit.engines.cassandra import Sync
 
-        started = monotonic()
+        started_at = monotonic()
         prepare_data_folder(self.data)
         require_own_folder(self.data)
         with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
-            self._run(self._settings(), started)
+            self._run(self._settings(), started_at)
 
-    def _run(self, settings: Settings, started: float) -> None:
+    def _run(self, settings: Settings, started_at: float) -> None:
         from notifier.cli.supervisor.heartbeat import HeartbeatLimits
         from notifier.profiles import choose
 
@@ -199,7 +199,7 @@ class BrowserDemo:
                             {**environment, **self._environment(settings)},
                             ready_file=None,
                             heartbeat_limits=HeartbeatLimits(),
-                            started=started,
+                            started_at=started_at,
                             on_ready=lambda ready, seconds: self._print_welcome(settings, ready, seconds, loading),
                         ).run(stopping)
                     finally:

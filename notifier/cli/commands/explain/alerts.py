@@ -43,7 +43,7 @@ class DeviceState:
     next_attempt_at: datetime | None = None
     """Earliest time of the next attempt. None: none is planned."""
     gives_up_at: datetime | None = None
-    """Time after which no attempt is made. None: attempts are made until the slice ends, or one is running."""
+    """Time after which no attempt is made. None: there is no such limit, or an attempt is running."""
     reason: str | None = None
     """Reason of `last_failure`, often the provider's."""
 
