@@ -19,7 +19,7 @@ def no_forks(profile: str, logs: Path) -> Iterator[None]:
 
 
 def main(way: str, data: str, ready_file: str) -> None:
-    started = monotonic()
+    started_at = monotonic()
     from notifier.cli.commands.up import run_service
     from notifier.cli.options import settings_for
     from notifier.cli.supervisor.forkserver_client import OpenForks, fork_server
@@ -34,7 +34,11 @@ def main(way: str, data: str, ready_file: str) -> None:
         forks = no_forks
     settings = replace(settings_for(Path(data), port=0), data=Path(data).absolute())
     run_service(
-        settings, ready_file=Path(ready_file), heartbeat_limits=HeartbeatLimits(), started=started, open_forks=forks
+        settings,
+        ready_file=Path(ready_file),
+        heartbeat_limits=HeartbeatLimits(),
+        started_at=started_at,
+        open_forks=forks,
     )
 
 

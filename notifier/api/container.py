@@ -16,9 +16,9 @@ from notifier.api.auth.service_keys import InstallationKeys
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
 from notifier.api.background.overview_snapshots import (
-    ExclusiveRequests,
     OverviewReader,
     OverviewStreamLimit,
+    RequestLock,
     SharedSnapshots,
 )
 from notifier.api.background.page_audit_sampler import PageAuditSampler
@@ -148,9 +148,9 @@ def build_container(
             pause=pause,
         ),
         intake=EventIntake(gateway=build_gateway(system), threads=threads),
-        preview=build_preview(system, ExclusiveRequests("Another preview is being computed; try again later.")),
+        preview=build_preview(system, RequestLock("Another preview is being computed; try again later.")),
         event_status=build_event_status(
-            system, ExclusiveRequests("Another event is being looked up in the log; try again later.")
+            system, RequestLock("Another event is being looked up in the log; try again later.")
         ),
         inbox=inbox,
         warm_up=WarmUp(inbox=inbox, metrics=metrics),

@@ -16,7 +16,7 @@ MEDIA_TYPE = "text/event-stream"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """`X-Accel-Buffering` makes nginx forward each event immediately."""
 KEEP_ALIVE = b":\n\n"
-"""Heartbeat: an SSE comment that shows the client that the connection is alive."""
+"""SSE comment that shows the client that the connection is alive."""
 
 
 class EventSource(Protocol):

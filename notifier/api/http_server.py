@@ -20,7 +20,7 @@ from notifier.config import MAX_STREAMS
 from notifier.domain.errors import UnusableEnvironment
 
 DRAIN_TIMEOUT = timedelta(seconds=1.5)
-"""Time to finish open requests after SIGTERM or SIGINT. Clients that are cut off retry."""
+"""Time to finish open requests after SIGTERM or SIGINT. Then they are cut off."""
 LISTEN_BACKLOG = 1024
 """New connections that the kernel queues until the server accepts them."""
 HUB_KEY = "hub"

@@ -59,7 +59,7 @@ class OpaqueIds:
     """Deterministic authenticated encryption, AES-SIV (RFC 5297), bound to version, purpose and viewer.
 
     - Encrypted: gaps between readable burst numbers would reveal how many bursts are hidden from the viewer.
-    - Deterministic: a viewer's id of a burst never changes and is the same on every device, although it is not stored.
+    - Deterministic: a viewer's id of a burst is the same in all responses, although it is not stored.
     - Bound to the viewer: two users learn nothing by comparing ids, and a value issued to one is invalid for others.
     """
 
@@ -90,7 +90,7 @@ class OpaqueIds:
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def gap_cursor(self, viewer: UserId, position: InboxPosition) -> str:
-        """Return the cursor of a gap fetch: a page of the bursts of one subject, valid for this subject only."""
+        """Return a cursor of the bursts of one subject. It is valid for this subject only."""
         return self._encrypt("gap", viewer, _Position(position.opened_at, _EncodedBurst.of(position.burst)))
 
     def gap_position(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:

@@ -107,7 +107,7 @@ def _lock(address: Address) -> socket.socket:
     """Prevent other notifiers from reserving the port. Their probe fails only while a process of ours listens.
 
     The lock is an abstract UNIX socket. Its name belongs to the same network namespace as the port, and disappears
-    with this process.
+    with the socket.
     """
     lock = socket.socket(socket.AF_UNIX)
     try:

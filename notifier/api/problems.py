@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ASGIApp, ExceptionHandlersMap, Message, Receive, Scope, Send
 
-from notifier.api.auth.guards import REMAINING_ALLOWANCE
+from notifier.api.auth.guards import ALLOWANCE_KEY
 from notifier.api.response_parts import NO_STORE_HEADERS
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
@@ -107,7 +107,7 @@ def on_notifier_error(request: Request[Any, Any, Any], error: NotifierError) -> 
 
 
 def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
-    """Answer an error that the framework raises before it calls a route handler."""
+    """Answer an error that the framework raises."""
     match error.status_code:
         case 404:
             return _problem_response(errors.NotFound("Unknown route."))
@@ -176,7 +176,7 @@ class ResponseHeaders:
                 headers = MutableScopeHeaders.from_message(message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
-                for name, value in limit_headers(scope["state"].get(REMAINING_ALLOWANCE)):
+                for name, value in limit_headers(scope["state"].get(ALLOWANCE_KEY)):
                     headers[name] = value
             await send(message)
 

@@ -20,7 +20,7 @@ class RoleProcesses:
     """Metrics of this process."""
 
     def pids(self) -> Mapping[str, int]:
-        """Return the process id of each role. Empty if no `notifier up` runs on the data folder."""
+        """Return the process id of each role that is ready. Empty if the ids can't be read."""
         try:
             return {
                 file.name: int(file.read_text())

@@ -20,7 +20,7 @@ from notifier.domain.errors import NotifierError, Refused
 USAGE_EXIT_CODE = 2
 """Exit code after wrong usage."""
 ENVIRONMENT_EXIT_CODE = 3
-"""Exit code if this machine or data folder can't run the command."""
+"""Exit code of any other error: an unusable machine or data folder, or an outage."""
 
 
 class OneLineUsageError(click.ClickException):
@@ -56,7 +56,7 @@ class CommandGroup(click.Group):
 
 
 class ErrorReportingGroup(CommandGroup):
-    """The outermost group: turns every expected error into one line and an exit code."""
+    """The outermost group: turns usage errors and each NotifierError into one line and an exit code."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with one_line_errors():

@@ -21,7 +21,7 @@ _RATE_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
 _PROFILE_KEY = "notifier.profile"
 """Key in click's `ctx.meta` under which --profile is stored."""
 
-MAX_THROTTLE_DURATION = timedelta(days=36_500)
+MAX_DURATION = timedelta(days=36_500)
 """Maximum duration. The current time plus this duration still fits into a datetime."""
 
 
@@ -37,7 +37,7 @@ class DurationParam(click.ParamType[timedelta]):
         if not match:
             self.fail(f"invalid duration {value!r}; examples: 15s, 20m, 2h.", param, ctx)
         seconds = float(match[1]) * _SECONDS_PER_UNIT[match[2]]
-        if seconds > MAX_THROTTLE_DURATION.total_seconds():
+        if seconds > MAX_DURATION.total_seconds():
             self.fail(f"{value!r} is longer than a hundred years.", param, ctx)
         return timedelta(seconds=seconds)
 

@@ -185,7 +185,7 @@ def cloud_event(
 def service_url_and_key(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
     """Return the URL and the key of the service to call.
 
-    With `url` alone, the key is made from the secret of the data folder, and no service has to run on that folder.
+    With `url` alone, the key is the main key of the data folder, on which no service has to run.
     """
     from notifier.api.auth.service_keys import installation_keys
 

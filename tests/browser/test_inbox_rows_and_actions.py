@@ -237,7 +237,7 @@ def test_refused_mark_is_reverted(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.marks_status = 503
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("Nothing was changed")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("The action failed")
     expect(opened.rows).to_have_count(5)
 
 

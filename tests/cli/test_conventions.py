@@ -16,7 +16,7 @@ from click.testing import Result
 
 from notifier.cli import main
 from notifier.cli.command_groups import CommandGroup
-from notifier.cli.commands.throttle import selected_throttles
+from notifier.cli.commands.throttle import selected_throttle_ids
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from tests.cli.conftest import Notifier
@@ -271,6 +271,6 @@ def test_ambiguous_id_prefix_is_refused_with_count() -> None:
     )
     known = [first, replace(first, id="abcdef12"), replace(first, id="abcdef3", ends_at=now)]
     with pytest.raises(click.UsageError, match="2 throttles begin with abcdef"):
-        selected_throttles("abcdef", known, now)
-    assert selected_throttles("abcdef1", known, now) == ["abcdef1"]
-    assert selected_throttles("abcdef3", known, now) == []
+        selected_throttle_ids("abcdef", known, now)
+    assert selected_throttle_ids("abcdef1", known, now) == ["abcdef1"]
+    assert selected_throttle_ids("abcdef3", known, now) == []

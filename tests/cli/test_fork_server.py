@@ -164,7 +164,7 @@ def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog
     assert [message.partition(",")[0] for message in caplog.messages] == [
         f"{MAX_CONSECUTIVE_FAILURES} consecutive failures of the fork server"
     ]
-    assert broken.failures == MAX_CONSECUTIVE_FAILURES
+    assert broken.failure_count == MAX_CONSECUTIVE_FAILURES
     assert log.read_text().count("No such option '--parent'.") == 2
 
 

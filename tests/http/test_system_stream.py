@@ -47,10 +47,10 @@ def test_watcher_that_does_not_read_is_disconnected() -> None:
         slow, healthy = watch(watchers, reading=False), watch(watchers, reading=True)
         await slow.wait_closed()
         assert not slow.ended
-        assert watchers.open_streams == 1
+        assert watchers.open_count == 1
         assert len(await healthy.next_events(3)) >= 3
         await healthy.disconnect()
-        assert watchers.open_streams == 0
+        assert watchers.open_count == 0
 
     asyncio.run(scenario())
 

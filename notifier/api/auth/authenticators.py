@@ -1,4 +1,4 @@
-"""Authenticators: users by short-lived token, services by key, and neither in `--insecure-dev` mode.
+"""Authenticators: users by token, services by key; in `--insecure-dev` mode local requests need neither.
 
 The main service key is compared in constant time, so response times reveal nothing about it. Other service keys are
 looked up by a keyed hash.
@@ -52,7 +52,7 @@ class Authenticator:
         return holder
 
     def has_verified(self, authorization: str | None, now: datetime) -> bool:
-        """Return whether the header's token is in the cache of verified tokens, and has not expired."""
+        """Return whether the header's token is in the cache of verified tokens, and is valid now."""
         with suppress(BadToken):
             return self.verified_tokens.contains(_bearer(authorization), now)
         return False
@@ -117,7 +117,7 @@ DEV_TOKEN_LIFETIME = timedelta(days=1)
 """Lifetime of the identity in a header `Authorization: User ada`. An open stream ends when it expires."""
 
 DEV_CALLER = Caller(key_id="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
-"""The service that makes each local request without a key. It has every scope."""
+"""Caller of a local request without an `Authorization` header. It has every scope."""
 
 
 @dataclass(frozen=True, slots=True)

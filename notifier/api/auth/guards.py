@@ -17,11 +17,11 @@ from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongTy
 from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
-ALREADY_METERED = "notifier.prepaid"
+METERING_RESULT_KEY = "notifier.prepaid"
 """Key in the request scope. Its value is the result of `RequestMeter.take`, if the fast path has called it."""
 INBOX_PATH = "/v1/inbox"
-"""Path of the inbox routes. Their requests start no warm-up: a client that sends one loads the inbox itself."""
-REMAINING_ALLOWANCE = "left"
+"""Path of the inbox routes. Their requests start no warm-up: most of them read the inbox anyway."""
+ALLOWANCE_KEY = "left"
 """Key in the request state. Its value is the caller's remaining allowance, for the `RateLimit` headers."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
@@ -35,7 +35,7 @@ def allow_services(container: ApiContainer, *scopes: Scope) -> Guard:
         authenticator = await _authenticator_for(container, connection)
         caller = await authenticator.service_caller(connection.headers.get("authorization"), container.clock.now())
         caller.require(*scopes)
-        _meter(container, connection, container.request_meter.requests, caller.key_id)
+        _meter(container, connection, container.request_meter.service_limit, caller.key_id)
         connection.scope["user"] = caller
 
     return guard
@@ -60,8 +60,7 @@ def allow_users(container: ApiContainer) -> Guard:
 async def _authenticator_for(container: ApiContainer, connection: Connection) -> Authenticator | InsecureAuthenticator:
     """Return the insecure authenticator if `insecure_dev` is set and the request is local, else the normal one.
 
-    Requests that a page of another origin makes in a local browser do not count as local: the page must not act as any
-    user.
+    A request with a foreign Origin or Host does not count as local: a page of another site must not act as any user.
     """
     if container.system.settings.insecure_dev:
         with suppress(Forbidden):
@@ -72,9 +71,9 @@ async def _authenticator_for(container: ApiContainer, connection: Connection) ->
 
 def _user_limit(container: ApiContainer, connection: Connection) -> RequestLimit | None:
     return (
-        container.request_meter.reads
+        container.request_meter.read_limit
         if connection.scope.get("method") in READ_METHODS
-        else container.request_meter.writes
+        else container.request_meter.write_limit
     )
 
 
@@ -85,15 +84,15 @@ def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit 
     """
     if limit is None:
         return
-    granted, allowance = connection.scope.pop(ALREADY_METERED, None) or container.request_meter.take(limit, caller)  # type: ignore[misc] # our own key
-    connection.scope["state"][REMAINING_ALLOWANCE] = allowance
+    granted, allowance = connection.scope.pop(METERING_RESULT_KEY, None) or container.request_meter.take(limit, caller)  # type: ignore[misc] # our own key
+    connection.scope["state"][ALLOWANCE_KEY] = allowance
     if not granted:
         detail = f"The limit is {limit.max_requests} {limit.name} in {whole_seconds(limit.window)} seconds."
         raise TooManyRequests(detail, allowance.retry_after)
 
 
 def allow_loopback_or_services(container: ApiContainer) -> Guard:
-    """Allow loopback requests whose Host is a loopback address, and otherwise services with the metrics scope.
+    """Allow loopback requests with a local Host, and otherwise services with the metrics scope.
 
     Without the check of Host, a page in a local browser could read the response: its owner could point its host name at
     this machine (DNS rebinding).
@@ -110,8 +109,7 @@ def allow_loopback_or_services(container: ApiContainer) -> Guard:
 async def require_loopback(connection: Connection, _: BaseRouteHandler | None = None) -> None:
     """Allow only requests from this machine. Raises Forbidden.
 
-    Requests that a page of another origin makes in a local browser are rejected, too. They have another Origin or,
-    after DNS rebinding, another Host.
+    Also rejects a foreign Origin, and a foreign Host (DNS rebinding): a page in a local browser could send them.
     """
     host = connection.headers.get("host", "")
     if not (_is_loopback(connection) and _names_loopback(f"//{host}")):

@@ -1,4 +1,4 @@
-"""Public keys of the token issuer, fetched on demand and cached during its outages."""
+"""Public keys of the token issuer: read from a file, or fetched and cached."""
 
 import asyncio
 import logging
@@ -123,12 +123,11 @@ def _number(text: str) -> int:
 LOGGER = logging.getLogger("notifier.api")
 
 MAX_KEY_AGE = timedelta(minutes=10)
-"""Maximum age of the keys while the issuer answers. A revoked key is accepted for this time at most."""
+"""Maximum age of the keys while the issuer answers. A revoked key may be accepted until then."""
 OUTAGE_EXTENSION = timedelta(hours=1)
 """Time beyond MAX_KEY_AGE for which the keys stay valid while the issuer cannot be reached.
 
-A longer time would be useless: genuine tokens last for minutes, so none that was signed before the outage is still
-valid after an hour. An attacker who blocks the connection to the issuer can use a stolen key for this time longer.
+It is short, because an attacker who blocks the connection to the issuer can use a stolen key for this time longer.
 """
 MIN_FETCH_INTERVAL = timedelta(seconds=10)
 """Minimum time between two fetches, however many tokens with unknown `kid` values an attacker sends."""

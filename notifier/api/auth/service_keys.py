@@ -1,4 +1,4 @@
-"""Service keys: random, named and scoped, stored as keyed hashes in one file."""
+"""Service keys with their scopes and file; the installation's secret and main key."""
 
 import fcntl
 import logging
@@ -24,7 +24,7 @@ from notifier.domain.errors import BadSetting, Forbidden, Unwritable
 
 
 class Scope(StrEnum):
-    """Permissions, one per kind of service. A leaked key grants only the access that its service needed."""
+    """Permissions of a service key."""
 
     EVENTS = "events"
     """Send and preview mentions, report deleted and edited tweets, and query the status of events."""
@@ -101,7 +101,7 @@ def new_key(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) 
 def key_hash(text: str, pepper: bytes) -> str:
     """Return the keyed hash of a key's text.
 
-    - Fast: every request computes it. A slow hash protects guessable passwords, but adds nothing to 256 random bits.
+    - Fast, because requests wait for it. A slow hash protects guessable passwords, but adds nothing to 256 random bits.
     - Keyed: an attacker who can write the key file but lacks the secret cannot create a valid key.
     - Safe to look up directly: without the secret the hash is unpredictable, so comparison times reveal nothing.
     """
@@ -127,7 +127,7 @@ class InstallationKeys:
     """The secret of this installation and its main service key."""
 
     secret: str = field(repr=False)
-    """Signs user tokens. Keys for other purposes are derived from it."""
+    """Signs user tokens, unless an issuer does. Keys for other purposes are derived from it."""
     service_key: str = field(repr=False)
     """The main service key, which has every scope. Services with keys of their own don't need it."""
 
@@ -187,7 +187,7 @@ def _derive_key(secret: str, purpose: str) -> bytes:
     return blake2b(purpose.encode(), key=blake2b(secret.encode()).digest(), digest_size=32).digest()
 
 
-# The key file: changed by `notifier key`, and reloaded by every running process.
+# The key file: changed by `notifier key`, and reloaded by running API processes.
 
 LOGGER = logging.getLogger("notifier.api")
 
@@ -266,7 +266,7 @@ class ServiceKeyCache:
     checked_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the keys. Raises BadSetting, because with an unreadable key file the API would reject all services."""
+        """Load the keys. Raises BadSetting: with an unreadable file, the API would accept the main key only."""
         self.fingerprint, self.checked_at = self._fingerprint(), self.now()
         self.callers = callers_by_hash(self.key_file.read())
 

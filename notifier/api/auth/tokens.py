@@ -26,8 +26,8 @@ AUDIENCE = "notifier"
 DEFAULT_LIFETIME = timedelta(minutes=15)
 """Lifetime of a token that this service signs, unless the caller chooses another."""
 LEEWAY = timedelta(seconds=30)
-"""Tolerated difference between the clocks of the issuer and this service."""
-INVALID_TOKEN = "The token is malformed, or neither this service nor its issuer has signed it."
+"""Tolerated difference between the clocks of the signer and this process."""
+INVALID_TOKEN = "The token is malformed, or its signature is not accepted."
 
 _MAX_TIMESTAMP = 2**40
 """Largest accepted timestamp in seconds. `datetime` can represent it."""
@@ -46,7 +46,7 @@ class TokenHolder:
     begins_at: float = 0.0
     """Unix time in seconds before which the token is rejected."""
     kid: str = ""
-    """Id of the signing key, as named by the token; empty if this service signed it."""
+    """Id of the issuer's key, as named by the token; empty if it names none."""
     key: PublicKey | None = None
     """The issuer's key that signed the token; None if this service signed it."""
 
@@ -72,7 +72,7 @@ class _OwnClaims(msgspec.Struct, omit_defaults=True):
     nbf: _Seconds = 0
 
 
-class _IssuedClaims(msgspec.Struct):
+class _IssuerClaims(msgspec.Struct):
     iss: str
     sub: str
     aud: str | list[str]
@@ -81,8 +81,8 @@ class _IssuedClaims(msgspec.Struct):
     nbf: _Timestamp = 0
 
 
-Claims = TypeVar("Claims", _OwnClaims, _IssuedClaims)
-SigningKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
+Claims = TypeVar("Claims", _OwnClaims, _IssuerClaims)
+VerificationKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 """This service's secret, or a public key of the issuer."""
 
 
@@ -118,7 +118,7 @@ class IssuerTokenVerifier:
         key = await self.keyring.key(kid)
         if key is None:
             raise BadToken(INVALID_TOKEN)
-        claims = _verified_claims(token, key.key, key.algorithm, _IssuedClaims)
+        claims = _verified_claims(token, key.key, key.algorithm, _IssuerClaims)
         if claims.iss != self.issuer:
             raise BadToken("The token is from another issuer.")
         return replace(_checked_holder(claims, self.audience, now), kid=kid, key=key)
@@ -158,7 +158,7 @@ def _kid(token: str) -> str:
         raise BadToken(INVALID_TOKEN) from None
 
 
-def _verified_claims(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Claims:
+def _verified_claims(token: str, key: VerificationKey, algorithm: str, kind: type[Claims]) -> Claims:
     """Verify the signature, and return the claims. Raises BadToken.
 
     Times are not checked here, because PyJWT would use the system's clock. The caller checks them with the clock of the
@@ -171,7 +171,7 @@ def _verified_claims(token: str, key: SigningKey, algorithm: str, kind: type[Cla
         raise BadToken(INVALID_TOKEN) from None
 
 
-def _checked_holder(claims: _OwnClaims | _IssuedClaims, audience: str, now: datetime) -> TokenHolder:
+def _checked_holder(claims: _OwnClaims | _IssuerClaims, audience: str, now: datetime) -> TokenHolder:
     now_seconds, leeway = now.timestamp(), LEEWAY.total_seconds()
     if audience not in ([claims.aud] if isinstance(claims.aud, str) else claims.aud):
         raise BadToken("The token is for another audience.")
@@ -195,7 +195,7 @@ HOLDER_BYTES = 600
 
 @dataclass(slots=True)
 class VerifiedTokens:
-    """LRU cache of verified tokens, each until it expires. One instance per event loop."""
+    """LRU cache of verified tokens. One instance per event loop."""
 
     stats: CacheCounters
     used_bytes: int = 0
@@ -215,7 +215,7 @@ class VerifiedTokens:
         return cached
 
     def contains(self, token: str, now: datetime) -> bool:
-        """Do what `holder` does, without counting a hit or a miss."""
+        """Return whether `holder` would find the token. Changes and counts nothing."""
         cached = self._holders.get(token)
         return cached is not None and cached.is_valid_at(now)
 

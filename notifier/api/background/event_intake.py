@@ -33,8 +33,8 @@ WaitingEvent = tuple[IncomingEvent, "asyncio.Future[IntakeReceipt]"]
 class EventBatcher:
     """Appends events to the log in batches. One instance per event loop.
 
-    An event is appended at once if fewer than MAX_CONCURRENT_BATCHES batches are in progress. Otherwise it waits for
-    the next batch.
+    An event is appended at once if fewer than MAX_CONCURRENT_BATCHES batches are in progress. Otherwise it joins a
+    later batch.
     """
 
     append_all: AppendEvents

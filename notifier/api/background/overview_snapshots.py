@@ -21,9 +21,9 @@ from notifier.domain.errors import NotifierError, StreamsFull, Unavailable
 from notifier.flow.operations.overview import Overview
 
 SNAPSHOT_SECONDS = 1.0
-"""Seconds between two snapshots."""
+"""Minimum seconds between two snapshots."""
 SNAPSHOT_WAIT_SECONDS = 5.0
-"""Seconds that a stream waits for a slow snapshot before it sends a heartbeat instead.
+"""Seconds that a stream waits for a slow snapshot before it sends KEEP_ALIVE instead.
 
 The demo page closes a connection that is silent for 8 seconds.
 """
@@ -69,7 +69,7 @@ class SharedSnapshots:
     read_task: "asyncio.Task[bytes] | None" = None
 
     async def latest(self) -> bytes:
-        """Return a snapshot that is at most one second old. Raises the reader's errors.
+        """Return the snapshot of the last second, or read a new one. Raises the reader's errors.
 
         All callers share the running read. It continues even if every caller is canceled.
         """
@@ -117,7 +117,7 @@ wait would block a thread that event intake needs.
 
 
 @dataclass(frozen=True, slots=True)
-class ExclusiveRequests:
+class RequestLock:
     """Lock for expensive requests that run one at a time."""
 
     busy_text: str
@@ -147,11 +147,11 @@ class OverviewStreamLimit:
 
     max_streams: int = MAX_OVERVIEW_STREAMS
     write_timeout: float = WRITE_TIMEOUT_SECONDS
-    open_streams: int = 0
+    open_count: int = 0
 
     def require_room(self) -> None:
         """Raise StreamsFull if the maximum number of streams is open."""
-        if self.open_streams >= self.max_streams:
+        if self.open_count >= self.max_streams:
             raise StreamsFull(f"All {self.max_streams} streams of the overview are in use.")
 
 
@@ -163,7 +163,7 @@ class SnapshotStream:
     events: AsyncGenerator[bytes]
 
     def open(self) -> None:
-        self.limit.open_streams += 1
+        self.limit.open_count += 1
 
     def started(self, writing: "asyncio.Task[None]") -> None:
         """Do nothing, because a watcher is cut off only by its own write timeout."""
@@ -176,4 +176,4 @@ class SnapshotStream:
                         await send({"type": "http.response.body", "body": event, "more_body": True})
 
     def closed(self) -> None:
-        self.limit.open_streams -= 1
+        self.limit.open_count -= 1

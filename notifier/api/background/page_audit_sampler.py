@@ -13,7 +13,7 @@ from notifier.flow.inbox.page import OpenedInbox
 LOGGER = logging.getLogger("notifier.api")
 
 ANSWERS_PER_AUDIT = 200
-"""One of so many answers (pages, badges, new streams) is audited. Audits add 0.5 % reads.
+"""At most one of so many answers (pages, badges, new streams) is audited. Audits add 0.5 % reads.
 
 A fault in 1 % of the answers is found after 20,000 answers on average.
 """

@@ -1,6 +1,6 @@
 """Page latency of an API process, and its reports to the processes that send alerts.
 
-A report is sent about once a second. The receivers slow down if the latency is high.
+A report is sent at most once a second. The receivers slow down if the latency is high.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from notifier.ports.push import InboxLatencyReport
 REPORT_WINDOW = timedelta(seconds=5)
 """A report covers the pages that were completed in this time before it. It is valid for the same time after it."""
 MIN_PAGES = 20
-"""Minimum pages per report. With fewer pages, a single slow page would determine the percentile."""
+"""Minimum pages per report: the 99th percentile of a few pages says little."""
 MAX_PAGES = 4_096
 """Maximum pages whose latency is kept, the latest ones: about 300 kB, and 0.5 ms of work each second."""
 REPORT_SECONDS = 1.0

@@ -43,17 +43,17 @@ class DeviceRequestLimiter:
         return call(self.registry, self.registry.member(user, create=create_member))
 
 
-# Rate limits. Each process counts each request at once, in its memory. Once a caller has used 1/100 of the limit, the
-# process reports its count to Redis within about a second. Redis answers how many requests are left.
+# Rate limits. Each process counts each request at once, in its memory. Once a caller's unreported requests reach 1/100
+# of the limit, the process reports them to Redis within about a second. Redis answers how many requests are left.
 
 READS_WINDOW, WRITES_WINDOW, REQUESTS_WINDOW = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
 """Times over which a user's reads, a user's writes and a service's requests are limited."""
 REPORT_SECONDS = 1.0
 """Seconds between two reports to Redis, while there are counts to report."""
 REPORTS_PER_LIMIT = 100
-"""A process reports a caller's requests once they reach 1/100 of the limit, so that rare callers cost no round trip.
+"""A process reports a caller's requests in portions of 1/100 of the limit, so that rare callers cost no round trip.
 
-So a caller can exceed the limit by 1/100 of it for each process, and by the requests of one second.
+A caller can exceed the limit by 1/100 of it for each process, and by the requests of one second.
 """
 MAX_LOCAL_BUCKETS = 20_000
 """Maximum buckets in memory, about 6 MB. The least recently used one is evicted.
@@ -80,11 +80,11 @@ class RequestMeter:
     threads: Threads
     clock: Clock
     metrics: Metrics
-    reads: RequestLimit | None
+    read_limit: RequestLimit | None
     """Limit of a user's reads; None means unlimited."""
-    writes: RequestLimit | None
+    write_limit: RequestLimit | None
     """Limit of a user's writes; None means unlimited."""
-    requests: RequestLimit | None
+    service_limit: RequestLimit | None
     """Limit of a service's requests; None means unlimited."""
     pause: Pause = asyncio.sleep
     local_buckets: "OrderedDict[tuple[RequestLimit, str], _LocalBucket]" = field(default_factory=OrderedDict)
@@ -167,7 +167,7 @@ def request_meter(
         clock=clock,
         metrics=metrics,
         pause=pause,
-        reads=limit("reads", limits.reads, READS_WINDOW),
-        writes=limit("writes", limits.writes, WRITES_WINDOW),
-        requests=limit("requests", limits.requests, REQUESTS_WINDOW),
+        read_limit=limit("reads", limits.reads, READS_WINDOW),
+        write_limit=limit("writes", limits.writes, WRITES_WINDOW),
+        service_limit=limit("requests", limits.requests, REQUESTS_WINDOW),
     )

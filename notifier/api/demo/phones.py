@@ -27,7 +27,7 @@ MAX_READ_BYTES = 4 << 20
 """Maximum bytes read per request, the last ones of the file: the alerts of about twenty storms."""
 
 
-class FakeAlertBody(msgspec.Struct):
+class LoggedAlert(msgspec.Struct):
     """An alert that a fake provider received: a line of its log. Other fields of the line are ignored."""
 
     at: datetime
@@ -64,7 +64,7 @@ class DemoPhonesBody(msgspec.Struct, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemoPhones:
+class DemoPhoneReader:
     """Reads the alerts of the demo users from the log file of the fake providers."""
 
     directory: Directory
@@ -125,7 +125,7 @@ def lines_after(file: Path, offset: int) -> tuple[Sequence[bytes], int]:
 
 
 def _alerts(lines: Sequence[bytes], devices: Mapping[str, Device]) -> Iterator[tuple[Device, PhoneAlertBody]]:
-    decode = msgspec.json.Decoder(FakeAlertBody).decode
+    decode = msgspec.json.Decoder(LoggedAlert).decode
     for line in lines:
         try:
             alert = decode(line)

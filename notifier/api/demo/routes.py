@@ -1,7 +1,6 @@
 """`/` and `/demo`: the demo page and the actions of its buttons.
 
-The routes exist only if the settings enable the demo. Every action returns a shell command and an HTTP request that do
-the same.
+The routes exist only if the settings enable the demo. An action returns a shell command and an HTTP request to copy.
 """
 
 import os
@@ -20,7 +19,7 @@ from litestar.params import JSONBody, QueryParameter, SkipValidation
 from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
-from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
+from notifier.api.demo.phones import ALERTS_FILE, DemoPhoneReader, DemoPhonesBody
 from notifier.api.demo.traffic import STORM_CELEBRITIES, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.response_parts import NO_STORE_HEADERS
@@ -65,13 +64,13 @@ def demo_controls(container: ApiContainer, flush_redis: Callable[[], bool]) -> D
     """Build the demo's controls, without starting anything."""
     nonces = container.system.ports.nonces
     traffic = DemoTraffic(
-        gateway=_Gateway(container), leases=_ProcessLeases(container), clock=container.clock, nonces=nonces
+        sink=_IntakeSink(container), leases=_ProcessLeases(container), clock=container.clock, nonces=nonces
     )
     return DemoControls(traffic=traffic, roles=container.roles, flush_redis=flush_redis)
 
 
 @dataclass(frozen=True, slots=True)
-class _Gateway:
+class _IntakeSink:
     container: ApiContainer
 
     async def send(self, body: bytes) -> None:
@@ -81,7 +80,7 @@ class _Gateway:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """Leases of this process in the store. `take_or_renew` takes or renews one."""
+    """Leases of this process in the store."""
 
     container: ApiContainer
     leaderships: dict[str, Leadership] = field(default_factory=dict)
@@ -93,7 +92,7 @@ class _ProcessLeases:
 
 
 class DemoActionBody(msgspec.Struct, kw_only=True):
-    """The effect of an action, and the shell command and HTTP request that do the same."""
+    """The effect of an action, with a shell command and an HTTP request for the visitor to copy."""
 
     action: str
     message: str
@@ -109,7 +108,7 @@ class PauseBody(msgspec.Struct, kw_only=True):
 
 
 class KillBody(msgspec.Struct, kw_only=True):
-    """The pool whose worker is killed."""
+    """The pool whose first worker is killed."""
 
     role: Pool
 
@@ -162,7 +161,7 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
     """Return the alerts of the four demo users since an earlier request. The page asks for them every second."""
     ports = container.system.ports
-    reader = DemoPhones(
+    reader = DemoPhoneReader(
         directory=ports.directory, devices=ports.devices, alerts_file=container.system.settings.data / ALERTS_FILE
     )
     body = await container.in_thread(reader, USER_KINDS, _demo_users(container), after)
@@ -236,14 +235,14 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
 async def kill(
     data: JSONBody[KillBody], request: UserRequest, container: WiredContainer, controls: DemoControlsDependency
 ) -> DemoActionBody:
-    """Kill the worker of a pool with SIGKILL: it cannot clean up."""
+    """Kill the first worker of a pool with SIGKILL: it cannot clean up."""
     pid = controls.roles.pids().get(data.role)
     try:
         if pid is None:
             raise ProcessLookupError
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError as error:
-        raise NotFound(f"The worker {data.role} is being replaced; try again.") from error
+        raise NotFound(f"The worker {data.role} is not running; try again.") from error
     return DemoActionBody(
         action=f"Kill the worker {data.role}",
         message=f"Process {pid} was killed. Its slices are queued again when their claims expire, and resume "

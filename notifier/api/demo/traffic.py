@@ -18,7 +18,7 @@ from notifier.domain.upstream.validation import MENTIONED_TYPE
 from notifier.ports.coordination import Clock, Nonces
 
 STORM_CELEBRITIES = (UserId("nova"), UserId("orion"))
-"""Celebrities that a storm can mention. All users of the demo follow the first, and some follow the second."""
+"""Celebrities that a storm can mention. By default all users follow the first, and a tenth the second."""
 TRICKLE_RATE = 1
 """Mentions per second of the trickle."""
 STORM_RATE = 100 * TRICKLE_RATE
@@ -26,7 +26,7 @@ STORM_RATE = 100 * TRICKLE_RATE
 STORM_SECONDS = 8
 """Seconds of a storm. The demo's collapse window is 20 s, so a storm is one burst even on a slow machine."""
 MENTIONS_PER_BATCH = 10
-"""Mentions in each batch of a storm."""
+"""Mentions in each batch of a storm, except the first batch of one."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
 """Term of the trickle's lease. If the process that has it is killed, another continues after this time."""
@@ -39,7 +39,7 @@ TRICKLE_ACCOUNTS = (UserId("u3"), UserId("u5"), UserId("u8"))
 
 class EventSink(Protocol):
     async def send(self, body: bytes) -> None:
-        """Pass a batch of events to the gateway. Raises what the gateway raises."""
+        """Accept a batch of events. Raises NotifierError."""
         ...
 
 
@@ -56,12 +56,12 @@ class DemoLeases(Protocol):
 class DemoTraffic:
     """Generates storms and the trickle."""
 
-    gateway: EventSink
+    sink: EventSink
     leases: DemoLeases
     clock: Clock
     nonces: Nonces
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
-    chance: random.Random = field(default_factory=random.Random)
+    rng: random.Random = field(default_factory=random.Random)
     storm_task: "asyncio.Task[None] | None" = None
     trickle_task: "asyncio.Task[None] | None" = None
 
@@ -89,11 +89,11 @@ class DemoTraffic:
     def _is_storm_running(self) -> bool:
         return self.storm_task is not None and not self.storm_task.done()
 
-    async def _send_storm(self, celebrity: UserId, mentions: int) -> None:
+    async def _send_storm(self, celebrity: UserId, mention_count: int) -> None:
         """Send the mentions of a storm. If the gateway is slow, the storm ends on time with fewer mentions."""
         ends_at = self.clock.now() + timedelta(seconds=STORM_SECONDS)
-        await self._send([celebrity], author=self.chance.choice(AUTHORS))
-        for _ in range(mentions // MENTIONS_PER_BATCH):
+        await self._send([celebrity], author=self.rng.choice(AUTHORS))
+        for _ in range(mention_count // MENTIONS_PER_BATCH):
             if self.clock.now() >= ends_at:
                 return
             await self._send([celebrity] * MENTIONS_PER_BATCH)
@@ -113,12 +113,12 @@ class DemoTraffic:
     async def _trickle_accounts(self) -> AsyncIterator[UserId]:
         while True:
             await self.pause(1 / TRICKLE_RATE)
-            yield self.chance.choice(TRICKLE_ACCOUNTS)
+            yield self.rng.choice(TRICKLE_ACCOUNTS)
 
     async def _send(self, mentioned: Sequence[str], author: str | None = None) -> None:
-        body = mention_batch(mentioned, author=author, now=self.clock.now(), new_id=self.nonces.new, chance=self.chance)
+        body = mention_batch(mentioned, author=author, now=self.clock.now(), new_id=self.nonces.new, rng=self.rng)
         with suppress(NotifierError):  # not repeated, because new mentions follow
-            await self.gateway.send(json.dumps(body).encode())
+            await self.sink.send(json.dumps(body).encode())
 
 
 def mention_batch(
@@ -127,24 +127,22 @@ def mention_batch(
     now: datetime,
     new_id: Callable[[], str],
     author: str | None = None,
-    chance: random.Random | None = None,
+    rng: random.Random | None = None,
 ) -> Sequence[object]:
     """Return a batch of CloudEvents in the tweet service's format, one per mentioned account.
 
     All events have the given author. Without an author, each event has a random author.
     """
-    chance = chance or random.Random()
-    return [
-        _event(account, author or _random_author(chance), chance.choice(TEXTS), now, new_id()) for account in mentioned
-    ]
+    rng = rng or random.Random()
+    return [_event(account, author or _random_author(rng), rng.choice(TEXTS), now, new_id()) for account in mentioned]
 
 
-def _random_author(chance: random.Random) -> str:
+def _random_author(rng: random.Random) -> str:
     """Return one of about 14,000 authors: so many that none reaches the author's cap."""
-    return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
+    return f"{rng.choice(AUTHORS)}{rng.randrange(1000) or ''}"
 
 
 def _event(account: str, author: str, text: str, now: datetime, id: str) -> dict[str, object]:
     tweet = {"tweet": f"t-{id}", "author": author, "mentions": [account], "text": text.format(account)}
-    head = {"specversion": "1.0", "type": MENTIONED_TYPE, "source": "notifier-demo", "id": id}
-    return {**head, "time": now.isoformat(), "data": tweet}
+    attributes = {"specversion": "1.0", "type": MENTIONED_TYPE, "source": "notifier-demo", "id": id}
+    return {**attributes, "time": now.isoformat(), "data": tweet}

@@ -93,10 +93,7 @@ class DevicesBody(msgspec.Struct, kw_only=True):
 
 @get("/", responses=problem_responses(401, 403, 404, 429, 503))
 async def devices(request: UserRequest, container: WiredContainer) -> Response[DevicesBody]:
-    """List the user's devices, most recently registered first.
-
-    Tokens and endpoints are not returned, except for their last four characters.
-    """
+    """List the user's devices, most recently registered first."""
     registered = await container.device_requests(request.user, lambda registry, member: registry.list_devices(member))
     return Response(DevicesBody(devices=[device_body(device) for device in registered]), headers=PRIVATE_HEADERS)
 

@@ -111,7 +111,7 @@ class EventTierBody(msgspec.Struct, kw_only=True):
 class BurstBody(msgspec.Struct, kw_only=True):
     """A burst that the event opened or joined, with its fan-out progress by tier.
 
-    `note` explains why the burst was not fanned out.
+    `note` says if the burst is retracted, restricted or pull-only.
     """
 
     burst: str
@@ -170,9 +170,9 @@ async def accept(
         container, await _read_body(request, MAX_BODY_BYTES[content_type]), batch=content_type == BATCH_CONTENT_TYPE
     )
     _require_scopes(request.user, received)
-    if (dry_runs := _dry_run_values(request)) != [NO_DRY_RUN]:
+    if (dry_run_values := _dry_run_values(request)) != [NO_DRY_RUN]:
         return Response(
-            await _preview(container, received, content_type, dry_runs), status_code=200, headers=NO_STORE_HEADERS
+            await _preview(container, received, content_type, dry_run_values), status_code=200, headers=NO_STORE_HEADERS
         )
     if content_type == BATCH_CONTENT_TYPE:
         result: AcceptedEventBody | AcceptedBatch = _batch_result(
@@ -230,13 +230,13 @@ def _require_scopes(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
 
 
 async def _preview(
-    container: ApiContainer, received: Sequence[ReceivedEvent], content_type: str, dry_runs: Sequence[str]
+    container: ApiContainer, received: Sequence[ReceivedEvent], content_type: str, dry_run_values: Sequence[str]
 ) -> PreviewsBody:
     """Return the preview of a single mention event. Raises Refused, NotSupported, or the error of the event.
 
     Anything but a single `true` or `false` is rejected, because the client may expect that nothing is sent.
     """
-    if dry_runs != [DRY_RUN]:
+    if dry_run_values != [DRY_RUN]:
         raise Refused("dry_run must be true or false.")
     if content_type == BATCH_CONTENT_TYPE:
         raise NotSupported("A dry run takes one event, not a batch.")

@@ -1,7 +1,7 @@
 """ASGI fast path for the first inbox page and the unread count.
 
-It bypasses the framework, which takes a third of a page's time. It answers these two requests if they have no query, a
-valid user token and no error. The routes answer everything else.
+It bypasses the framework, which takes a third of a page's time. It answers these two requests if they have no query and
+a valid user token, and cause no error. The routes answer everything else.
 """
 
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
 from notifier.api.auth.authenticators import Authenticator
-from notifier.api.auth.guards import ALREADY_METERED
+from notifier.api.auth.guards import METERING_RESULT_KEY
 from notifier.api.container import ApiContainer
 from notifier.api.problems import SECURITY_HEADERS, limit_headers
 from notifier.api.response_parts import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches_etag
-from notifier.api.routes.inbox import FAST_PATH_ERROR, UNREAD_HEADERS
+from notifier.api.routes.inbox import FAST_PATH_ERROR_KEY, UNREAD_HEADERS
 from notifier.api.schemas.page_rendering import RenderedPage, badge_json
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
@@ -64,11 +64,11 @@ class FastInbox:
             return False
         try:
             holder = await self.authenticator.user(authorization, self.container.clock.now())
-            limit = self.container.request_meter.reads
+            limit = self.container.request_meter.read_limit
             allowance = None
             if limit is not None:
                 granted, allowance = self.container.request_meter.take(limit, holder.user)
-                scope[ALREADY_METERED] = granted, allowance  # type: ignore[literal-required] # our own key
+                scope[METERING_RESULT_KEY] = granted, allowance  # type: ignore[literal-required] # our own key
                 if not granted:
                     return False
             if scope["path"] == PAGE_PATH:
@@ -76,7 +76,7 @@ class FastInbox:
             else:
                 response = await self._unread(holder.user, allowance)
         except StoreUnavailable as error:  # the routes report this error without reading the store again
-            scope[FAST_PATH_ERROR] = error  # type: ignore[literal-required] # our own key
+            scope[FAST_PATH_ERROR_KEY] = error  # type: ignore[literal-required] # our own key
             return False
         except Exception:  # the routes repeat the request, and report the error
             return False

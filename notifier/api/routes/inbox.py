@@ -28,7 +28,7 @@ MAX_BODY_BYTES = 64 * 1024
 MAX_MARKED_BURSTS = 100
 """Maximum bursts per request: as many as the largest page shows."""
 
-FAST_PATH_ERROR = "notifier.failed"
+FAST_PATH_ERROR_KEY = "notifier.failed"
 """Key in the request scope. Its value is the error of the store that the fast path met."""
 
 
@@ -132,7 +132,7 @@ async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[
 
 def _raise_fast_path_error(request: UserRequest) -> None:
     # Remove the error from the scope. Its traceback refers to the scope, so otherwise they would form a cycle.
-    if (error := request.scope.pop(FAST_PATH_ERROR, None)) is not None:  # type: ignore[misc] # our own key
+    if (error := request.scope.pop(FAST_PATH_ERROR_KEY, None)) is not None:  # type: ignore[misc] # our own key
         raise error
 
 

@@ -20,7 +20,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferenceP
 
 # `PATCH /v1/preferences`: account preferences.
 
-MAX_ACCOUNT_CHANGE_BYTES = 4 * 1024
+MAX_PREFERENCES_CHANGE_BYTES = 4 * 1024
 ACCOUNT_VOLUMES = (Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF)
 MAX_ZONE_LENGTH = 64
 """Maximum characters of a time zone name. The longest IANA name has 32."""
@@ -51,7 +51,7 @@ class AccountPreferencesBody(msgspec.Struct, kw_only=True):
     mentions: str
 
 
-class AccountChangeBody(msgspec.Struct, kw_only=True):
+class AccountPreferencesChangeBody(msgspec.Struct, kw_only=True):
     """Changes to the account preferences. Omitted fields are unchanged."""
 
     volume: str | msgspec.UnsetType = msgspec.UNSET
@@ -77,11 +77,11 @@ class AccountPreferencesFields(TypedDict):
 @patch(
     "/",
     guards=[require_json],
-    request_max_body_size=MAX_ACCOUNT_CHANGE_BYTES,
+    request_max_body_size=MAX_PREFERENCES_CHANGE_BYTES,
     responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def change_account_preferences(
-    request: UserRequest, container: WiredContainer, data: JSONBody[AccountChangeBody]
+    request: UserRequest, container: WiredContainer, data: JSONBody[AccountPreferencesChangeBody]
 ) -> Response[AccountPreferencesBody]:
     """Change the account preferences and return the current ones."""
     account_preferences = await container.preference_editor.change_account_preferences(
@@ -107,7 +107,7 @@ def account_preferences_fields(account_preferences: AccountPreferences) -> Accou
     )
 
 
-def _account_patch(data: AccountChangeBody) -> AccountPreferencesPatch:
+def _account_patch(data: AccountPreferencesChangeBody) -> AccountPreferencesPatch:
     change = AccountPreferencesPatch(
         volume=None if data.volume is msgspec.UNSET else _parse_account_volume(data.volume),
         push=None if data.push is msgspec.UNSET else data.push,
@@ -226,7 +226,7 @@ async def change_subject_preference(
     """Change the volume of a subject, or mute or unmute it, and return the current preference."""
     target = Subject.parse(raw_path_part(request, PATH_PREFIX, subject))
     if target.kind is not Kind.MENTION:
-        raise BadPreference("Users are always notified of mentions of themselves.")
+        raise BadPreference("Mentions of the user have no preference of their own.")
     preference = await container.preference_editor.change(
         request.user, target, _preference_patch(data, container.clock.now())
     )

@@ -103,7 +103,7 @@ class DigestBody(msgspec.Struct, kw_only=True):
 class ItemBody(msgspec.Struct, kw_only=True):
     """An item of the inbox.
 
-    - `burst` is an opaque id. It never changes for this user, and differs between users.
+    - `burst` is an opaque id: the same in all responses to this user, and different for other users.
     - `seq` is the item's position in its subject: the second of its opening in Unix time. Two items may share it.
     - `more` means that others than `names` mentioned the subject too. For a digest, it means that other accounts than
       `names` may have been mentioned.

@@ -62,7 +62,7 @@ class RenderedPage:
         return self._body
 
     def has_same_content(self, page: Page, badge: Badge | None) -> bool:
-        """Return whether another page shows the same content. Its tokens may differ."""
+        """Return whether another page reuses the items of this one, with the same badge. Its tokens may differ."""
         own = self.page
         is_same_page = own.items is page.items and own.partial == page.partial and own.next == page.next
         return is_same_page and self.badge == badge
@@ -118,7 +118,7 @@ class Renderer:
     def _unpack_shared(self, answer: InboxAnswer, packed: bytes) -> RenderedPage | None:
         try:
             shared, page = unpack(_SharedPage, packed), answer.page
-        except Poison:  # serialized by another version of the software
+        except Poison:  # from another version of the software, or garbage
             return None
         return RenderedPage(
             page=page,
@@ -206,8 +206,7 @@ class Renderer:
 def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPosition:
     """Return the position from which a stream continues after the page.
 
-    The previous page's fingerprints of what the viewer may see, and of the marks, are reused if its viewer facts are
-    the same.
+    Reuse the fingerprints of the previous page if it was made from the same viewer facts.
     """
     if previous is None or previous.page.view.viewer is not page.view.viewer:
         return StreamPosition.of_view(page.view)

@@ -13,7 +13,7 @@ JOINS_NOTE = "The mention joins an open burst: its text grows, and no follower i
 NO_FANOUT_NOTE = "The followers are not notified."
 
 
-class ReachBody(msgspec.Struct, kw_only=True):
+class TierForecastBody(msgspec.Struct, kw_only=True):
     """Forecast for one tier.
 
     - `eta_seconds` is the time until the last row is written, or null if no estimate is possible.
@@ -33,7 +33,7 @@ class PreviewBody(msgspec.Struct, kw_only=True):
 
     - `refusal` is the reason why the followers would not be notified.
     - `burst` is the burst that the mention would open or join.
-    - `tiers` is empty if nothing would be fanned out; `note` then explains why.
+    - `tiers` is empty if nothing would be fanned out; `refusal` or `note` then explains why.
     - `dormant` counts dormant followers, and `dormant_alerted` those who would get an alert because they asked for it.
     """
 
@@ -44,7 +44,7 @@ class PreviewBody(msgspec.Struct, kw_only=True):
     lane: str
     verdict: str
     followers: int
-    tiers: dict[str, ReachBody]
+    tiers: dict[str, TierForecastBody]
     dormant: int
     dormant_alerted: int
     suppressed: dict[str, int]
@@ -72,7 +72,7 @@ def _preview_body(forecast: AccountPreview) -> PreviewBody:
         lane=forecast.lane,
         verdict=forecast.verdict,
         followers=forecast.followers,
-        tiers={str(tier): _reach_body(reach) for tier, reach in tiers.items()},
+        tiers={str(tier): _tier_forecast_body(tier_forecast) for tier, tier_forecast in tiers.items()},
         dormant=forecast.dormant,
         dormant_alerted=forecast.dormant_alerted,
         suppressed=dict(forecast.suppressed or {}),
@@ -89,12 +89,12 @@ def _note(forecast: AccountPreview, burst: Burst | None) -> str | None:
     return note_of(burst)
 
 
-def _reach_body(reach: TierForecast) -> ReachBody:
-    return ReachBody(
-        people=reach.people,
-        alerted=reach.alerted,
-        rows=reach.rows,
-        bytes=reach.bytes,
-        eta_seconds=reach.seconds,
-        held_by=reach.held_by,
+def _tier_forecast_body(tier_forecast: TierForecast) -> TierForecastBody:
+    return TierForecastBody(
+        people=tier_forecast.people,
+        alerted=tier_forecast.alerted,
+        rows=tier_forecast.rows,
+        bytes=tier_forecast.bytes,
+        eta_seconds=tier_forecast.seconds,
+        held_by=tier_forecast.held_by,
     )

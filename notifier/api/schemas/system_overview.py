@@ -49,10 +49,10 @@ class RecipientsBody(msgspec.Struct, kw_only=True):
 
 
 class RunningBody(msgspec.Struct, kw_only=True):
-    """The burst that is shown in detail: the newest one with work left, or the newest one if none has.
+    """The burst that is shown in detail: the newest unfinished one, or the newest one if all are finished.
 
-    A burst of a standard account is shown only if there is none of a celebrity. `deferred_until` is the time when the
-    burst's first deferred alert resumes; null if no alert is deferred.
+    Bursts of celebrities with a fan-out have precedence. `deferred_until` is the time when the first deferred slice
+    resumes; null if none is deferred.
     """
 
     burst: str
@@ -69,11 +69,10 @@ class RunningBody(msgspec.Struct, kw_only=True):
 class BacklogBody(msgspec.Struct, kw_only=True):
     """Backlog of a pool.
 
-    - `slices` counts the slices that are ready or running.
-    - `deferred_slices` counts further slices, which resume at a later time: users are in quiet hours, or a provider's
-      circuit is open. Slices of deferred bursts are not counted.
-    - `delay_seconds` is the age of the oldest burst with slices that are ready or running. It is null if unknown, and
-      while a throttle pauses the pool.
+    - `slices` counts the runnable slices.
+    - `deferred_slices` counts slices that resume at a later time. Slices of deferred bursts are not counted.
+    - `delay_seconds` is the age of the oldest burst with runnable slices, or 0 without any. It is null if unknown, and
+      while a throttle holds the pool.
     """
 
     slices: int
@@ -82,9 +81,9 @@ class BacklogBody(msgspec.Struct, kw_only=True):
 
 
 class OpenCircuitBody(msgspec.Struct, kw_only=True):
-    """A push provider whose circuit is open: no alerts are sent to it until the given time.
+    """A provider's line whose circuit breaker is open: no alerts are sent over it until the given time.
 
-    `line` is `apns`, `fcm`, or `web` with the name of a push service.
+    `line` is `apns`, `apns sandbox`, `fcm`, or `web` with the host of a push service.
     """
 
     line: str
@@ -136,9 +135,9 @@ class RedisBody(msgspec.Struct, kw_only=True):
 class SystemBody(msgspec.Struct, kw_only=True):
     """Overview of the system at one moment.
 
-    - `deferred_bursts` are not counted in `open_bursts`. They wait until quiet hours end or a provider is retried.
+    - `deferred_bursts` are not counted in `open_bursts`. They have nothing to do before a known time.
     - `backlog` is the backlog of each pool.
-    - `open_circuits` lists the push providers whose circuit is open.
+    - `open_circuits` lists the lines of push providers whose circuit breaker is open.
     - `stopped_lanes` are processing lanes that process nothing until an operator resumes them.
     - `loading` is the progress of loading a demo's data in percent; null when done.
     """

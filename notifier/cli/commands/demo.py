@@ -53,7 +53,7 @@ FAULT_LIST = "\n".join(
 MIN_BURSTS = 20
 """Minimum number of bursts that a headless demo must produce.
 
-It applies from the default numbers of mentions and celebrities on, and without --collapse.
+It applies without --collapse, and with at least the default numbers of mentions and celebrities.
 """
 
 

@@ -19,7 +19,7 @@ from notifier.api.port import free_port
 from notifier.cli.command_groups import program_command
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.send_events import BATCH_CONTENT_TYPE
-from notifier.cli.commands.up import RunningService
+from notifier.cli.commands.up import ServiceRunner
 from notifier.cli.data_folder import prepare_data_folder
 from notifier.cli.options import command_line_for
 from notifier.cli.running_service import Ready, request_json
@@ -175,13 +175,13 @@ class BrowserDemo:
         from notifier.devkit.check.notifier_instance import engines
         from notifier.devkit.engines.cassandra import Sync
 
-        started = monotonic()
+        started_at = monotonic()
         prepare_data_folder(self.data)
         require_own_folder(self.data)
         with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
-            self._run(self._settings(), started)
+            self._run(self._settings(), started_at)
 
-    def _run(self, settings: Settings, started: float) -> None:
+    def _run(self, settings: Settings, started_at: float) -> None:
         from notifier.cli.supervisor.heartbeat import HeartbeatLimits
         from notifier.profiles import choose
 
@@ -193,13 +193,13 @@ class BrowserDemo:
                     profile.migrate()
                     loading.start()
                     try:
-                        RunningService(
+                        ServiceRunner(
                             settings,
                             profile,
                             {**environment, **self._environment(settings)},
                             ready_file=None,
                             heartbeat_limits=HeartbeatLimits(),
-                            started=started,
+                            started_at=started_at,
                             on_ready=lambda ready, seconds: self._print_welcome(settings, ready, seconds, loading),
                         ).run(stopping)
                     finally:

@@ -22,7 +22,7 @@ MISMATCH_REASONS = {
     True: "the user was loaded with a device, or the last device was removed a moment ago",
     False: "the device indexer has not processed the registration yet",
 }
-"""Reasons for which the device bitmap and the device rows differ, by whether the user is in the bitmap."""
+"""Usual reasons for which the device bitmap and the device rows differ, by whether the user is in the bitmap."""
 DEVICE_ID = re.compile(r"[0-9a-f]{32}")
 
 

@@ -69,17 +69,17 @@ def row_line(stored: StoredRow) -> Line:
 def ledger_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
     from notifier.cli.opened_stores import active_throttle_ids
 
-    throttles = active_throttle_ids(ports)
+    throttle_ids = active_throttle_ids(ports)
     progress_rows = ports.archive.burst_progress() if key is None else iter(ports.ledger.read([key]).values())
-    return (line for progress in progress_rows for line in progress_lines(progress, ports.clock, throttles))
+    return (line for progress in progress_rows for line in progress_lines(progress, ports.clock, throttle_ids))
 
 
-def progress_lines(progress: BurstProgress, clock: Clock, throttles: frozenset[str]) -> Iterator[Line]:
+def progress_lines(progress: BurstProgress, clock: Clock, throttle_ids: frozenset[str]) -> Iterator[Line]:
     for state in progress.slice_states.values():
-        yield slice_line(state, clock, throttles)
+        yield slice_line(state, clock, throttle_ids)
 
 
-def slice_line(state: SliceState, clock: Clock, throttles: frozenset[str]) -> Line:
+def slice_line(state: SliceState, clock: Clock, throttle_ids: frozenset[str]) -> Line:
     slice_, final, claim, now = state.slice, state.final_entry, state.claim, clock.now()
     return {
         "burst": str(slice_.burst),
@@ -87,7 +87,7 @@ def slice_line(state: SliceState, clock: Clock, throttles: frozenset[str]) -> Li
         "tier": str(slice_.tier),
         "first": slice_.first,
         "last": slice_.last,
-        "state": str(state.state(now, throttle_ids=throttles)),
+        "state": str(state.state(now, throttle_ids=throttle_ids)),
         "until": iso_time_or_none(state.deferred_until) if state.is_deferred(now) else None,
         "dispatched": state.times_dispatched,
         "dispatched_at": iso_time_or_none(state.dispatched_at),

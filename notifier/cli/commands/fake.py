@@ -79,8 +79,8 @@ def fake() -> None:
 
     It listens only on the loopback interface, responds as the provider documents, and accepts well-known test
     credentials. A notifier uses these credentials if its settings contain the address of the fake and
-    NOTIFIER_PUSH_FAKES sends the alerts to fakes. `notifier up` runs a fake of its own for each provider without
-    credentials.
+    NOTIFIER_PUSH_FAKES sends the alerts to fakes. By default `notifier up` runs a fake of its own for each provider
+    without credentials.
     """
 
 

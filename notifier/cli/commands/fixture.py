@@ -27,7 +27,7 @@ from notifier.cli.output import print_json, print_sentence, progress
     type=click.IntRange(1, 10_000),
     default=12,
     show_default=True,
-    help="Number of celebrities; loading one takes up to a second.",
+    help="Number of celebrities.",
 )
 @click.option(
     "--second-followers",

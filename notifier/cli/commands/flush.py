@@ -14,8 +14,9 @@ from notifier.domain.errors import CacheUnavailable
 def flush(*, data: Path | None) -> None:
     """Empty the Redis that `notifier up` started. No notification is lost.
 
-    Lost are the counts of frequency caps, and who was active in the last minute. Inboxes read the store until the pull
-    index is rebuilt, and lost tasks are queued again. An external Redis (NOTIFIER_REDIS_URL) is left unchanged.
+    Lost are counts such as those of frequency caps, and who was active in the last minute. Inboxes read the store until
+    the pull index is rebuilt, and lost tasks are queued again. An external Redis (NOTIFIER_REDIS_URL) is left
+    unchanged.
     """
     from notifier.cli.opened_stores import require_folder
     from notifier.profiles import choose

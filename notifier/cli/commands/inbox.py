@@ -34,7 +34,7 @@ TOKEN_LIFETIME = timedelta(minutes=1)
 @click.command(epilog=example("notifier inbox u7", "notifier inbox u7 --limit 5 --json"))
 @click.argument("user")
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Number of items.")
-@click.option("--url", default=None, help="URL of a service to ask, instead of reading the data folder.")
+@click.option("--url", default=None, help="URL of a service to ask, instead of reading the stores.")
 @click.option(
     "--token",
     default=None,

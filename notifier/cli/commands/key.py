@@ -22,8 +22,8 @@ SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics"
 def key() -> None:
     """Add, list and remove the keys of services. Each key has scopes.
 
-    Running processes apply changes within a second. To rotate a key, add another one with the same name and give it to
-    the service. Then remove the old key by its id.
+    Running API processes apply changes within a second. To rotate a key, add another one with the same name and give it
+    to the service. Then remove the old key by its id.
     """
 
 
@@ -68,7 +68,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
     if as_json:
         print_json([key_json(key_) for key_ in keys])
     elif not keys:
-        print_sentence("The only key is the one in secret.json, which has all scopes.")
+        print_sentence("The only key is the main service key, which has all scopes.")
     else:
         rows = [(key_.id, key_.name, " ".join(key_.scopes), key_.made_at) for key_ in keys]
         print_table(("id", "name", "scopes", "created"), rows)
@@ -109,7 +109,7 @@ def key_json(service_key: "ServiceKey") -> dict[str, object]:
 
 
 def _key_file(data: Path | None) -> "ServiceKeyFile":
-    """Return the key file. It hashes keys with the secret of the data folder."""
+    """Return the key file, which the secret of the installation protects."""
     from notifier.api.auth.service_keys import ServiceKeyFile, installation_keys
     from notifier.cli.opened_stores import require_folder
 

@@ -42,11 +42,12 @@ def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
     progress = ports.ledger.read([key]).get(key)
     if progress is None:
         raise NotFound(f"Burst {key} has no plan.")
-    now, throttles = ports.clock.now(), active_throttle_ids(ports)
+    now, throttle_ids = ports.clock.now(), active_throttle_ids(ports)
     counts = (snapshot.counts() for snapshot in ports.archive.audience_snapshots(key))
-    totals = recipient_totals(progress, counts, throttle_ids=throttles, now=now)
+    totals = recipient_totals(progress, counts, throttle_ids=throttle_ids, now=now)
     states = {
-        slice_: slice_state.state(now, throttle_ids=throttles) for slice_, slice_state in progress.slice_states.items()
+        slice_: slice_state.state(now, throttle_ids=throttle_ids)
+        for slice_, slice_state in progress.slice_states.items()
     }
     slice_counts = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
     run_times = _earliest_run_times(progress, states)
@@ -60,7 +61,7 @@ def ledger_json(ports: Ports, key: BurstKey) -> dict[str, object]:
             {"step": step, "tier": tier, "state": state, "slices": n, "until": run_times.get((step, tier, state))}
             for (step, tier, state), n in slice_counts.items()
         ],
-        "parked_by": _parked_by(progress, states, throttles),
+        "parked_by": _parked_by(progress, states, throttle_ids),
     }
 
 
@@ -78,9 +79,9 @@ def _earliest_run_times(progress: BurstProgress, states: Mapping[Slice, State]) 
     return {group: iso_time(at) for group, at in earliest.items()}
 
 
-def _parked_by(progress: BurstProgress, states: Mapping[Slice, State], throttles: frozenset[str]) -> list[str]:
+def _parked_by(progress: BurstProgress, states: Mapping[Slice, State], throttle_ids: frozenset[str]) -> list[str]:
     parked = [progress.slice_states[slice_] for slice_ in progress.slice_states if states[slice_] is State.PARKED]
-    return sorted({id for slice_state in parked for id in slice_state.parked_by & throttles})
+    return sorted({id for slice_state in parked for id in slice_state.parked_by & throttle_ids})
 
 
 def _print_report(report: Mapping[str, object]) -> None:

@@ -265,7 +265,7 @@ def set_reach(
 @reach.command("list", epilog=example("notifier reach list", "notifier reach list --json"))
 @data_option
 @json_option
-def list_reaches(data: Path | None, as_json: bool) -> None:
+def list_limits(data: Path | None, as_json: bool) -> None:
     """List the accounts with a limited reach, and who set it, why and when."""
     from notifier.cli.opened_stores import open_stores
 

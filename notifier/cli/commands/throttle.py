@@ -20,7 +20,7 @@ MIN_PREFIX_LENGTH = 6
 
 
 def user_name() -> str:
-    """Return the name of this process's user, or the uid if it has none. Used in containers, which set no USER."""
+    """Return the name of this process's user, or the uid if it has none."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -133,8 +133,8 @@ def lift(id: str, operator: str, data: Path | None, as_json: bool) -> None:
 
     with open_stores(settings_for(data)) as stores:
         now = stores.ports.clock.now()
-        selected = selected_throttles(id, stores.ports.throttles.since(now), now)
-        results = [stores.ports.throttles.lift(throttle_, operator, now) for throttle_ in selected]
+        selected_ids = selected_throttle_ids(id, stores.ports.throttles.since(now), now)
+        results = [stores.ports.throttles.lift(id_, operator, now) for id_ in selected_ids]
     lifted = [throttle_ for throttle_ in results if throttle_]
     if not lifted:
         raise NotFound(f"No throttle {id} is active.")
@@ -145,7 +145,7 @@ def lift(id: str, operator: str, data: Path | None, as_json: bool) -> None:
         _print_throttle(throttle_, now, as_json=as_json)
 
 
-def selected_throttles(id: str, throttles: Sequence[Throttle], now: datetime) -> Sequence[str]:
+def selected_throttle_ids(id: str, throttles: Sequence[Throttle], now: datetime) -> Sequence[str]:
     """Return the ids of the active throttles that `id` selects. Raises UsageError for an ambiguous or short prefix."""
     active = [throttle_ for throttle_ in throttles if throttle_.is_active(now)]
     if id in TIERS:

@@ -45,7 +45,7 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
 
 
 def sign_user_token(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -> str:
-    """Return a token signed with the secret of the folder.
+    """Return a token signed with the secret of the installation.
 
     Raises UsageError if the service accepts only tokens of an external issuer.
     """

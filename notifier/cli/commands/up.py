@@ -86,17 +86,17 @@ def up(
 ) -> None:
     """Run the whole service on this machine until Ctrl-C.
 
-    The ready file is written once everything is up, and again whenever a process is replaced. It is JSON with url,
+    The ready file is written once the service is up, and again whenever a process is replaced. It is JSON with url,
     service_key, pids by process name, data, version, since and insecure_dev. Logs are in DIR/logs.
     """
-    started = monotonic()
+    started_at = monotonic()
     options = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
     settings = settings_for(data, **options)
     if remove_stale_settings(settings.data):
         settings = settings_for(data, **options)
     settings = replace(settings, data=settings.data.absolute(), push=_with_fake_script(settings.push, fake_script))
     run_service(
-        settings, ready_file=ready_file, heartbeat_limits=HeartbeatLimits(max_silence=hung_after), started=started
+        settings, ready_file=ready_file, heartbeat_limits=HeartbeatLimits(max_silence=hung_after), started_at=started_at
     )
 
 
@@ -105,7 +105,7 @@ def run_service(
     *,
     ready_file: Path | None,
     heartbeat_limits: HeartbeatLimits,
-    started: float,
+    started_at: float,
     open_forks: OpenForks = fork_server,
 ) -> None:
     """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
@@ -124,16 +124,16 @@ def run_service(
         with stop_signal() as stopping, profile.services() as environment:
             profile.migrate()
             loading_file(settings.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
-            service = RunningService(
+            runner = ServiceRunner(
                 settings,
                 profile,
                 environment,
                 ready_file=ready_file,
                 heartbeat_limits=heartbeat_limits,
-                started=started,
+                started_at=started_at,
                 open_forks=open_forks,
             )
-            service.run(stopping)
+            runner.run(stopping)
     finally:
         profile.close()
 
@@ -149,7 +149,7 @@ def _with_fake_script(push: PushSettings, script: str | None) -> PushSettings:
     return replace(push, fake_script=script)
 
 
-class RunningService:
+class ServiceRunner:
     """Runs the roles of one data folder, from start to stop."""
 
     def __init__(
@@ -160,7 +160,7 @@ class RunningService:
         *,
         ready_file: Path | None,
         heartbeat_limits: HeartbeatLimits,
-        started: float,
+        started_at: float,
         on_ready: Callable[[Ready, float], None] | None = None,
         open_forks: OpenForks = fork_server,
     ) -> None:
@@ -172,11 +172,11 @@ class RunningService:
         """Port from the settings; while the roles run, the reserved port."""
         self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.worker_counts())
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
-        self.started = started
+        self.started_at = started_at
         self.since = iso_time(datetime.now(UTC))
         self.heartbeat_limits = heartbeat_limits
         self.on_ready = on_ready or print_banner
-        """Called once everything is up, with the content of the ready file and the seconds that the start took."""
+        """Called once the service is up, with the content of the ready file and the seconds that the start took."""
         self.open_forks = open_forks
         self.is_announced = False
         self.fakes = FakeProviders(ports={}, data=settings.data, push=settings.push)
@@ -287,7 +287,7 @@ class RunningService:
             write_ready(path, ready)
         if not self.is_announced:
             self.is_announced = True
-            self.on_ready(ready, monotonic() - self.started)
+            self.on_ready(ready, monotonic() - self.started_at)
             for sentence in self.fakes.sentences:
                 click.echo(f"  alerts {sentence}")
 

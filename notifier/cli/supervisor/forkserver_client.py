@@ -30,7 +30,7 @@ MAX_CONSECUTIVE_FAILURES = 2
 IMPORT_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 """Bitmaps need no linear algebra. Without this numpy starts a thread per core, which a fork would lose."""
 ARGUMENT_PADDING = " " * 1000
-"""Unused argument. It reserves room in which roles show their own arguments (`linux.set_command_line`)."""
+"""Unused argument. It reserves room in which roles show their own arguments (`set_command_line`)."""
 UNKNOWN_EXIT_CODE = 1
 """Exit code of a role whose real one was collected by other code of this process."""
 
@@ -116,7 +116,8 @@ class ForkServer:
     channel: socket.socket | None = None
     is_ready: bool = False
     started_at: float = 0.0
-    failures: int = 0
+    failure_count: int = 0
+    """Consecutive failed starts and forks."""
 
     def start(self) -> None:
         """Start the server without waiting for its imports.
@@ -141,7 +142,7 @@ class ForkServer:
             self._read_ready()
         if self.process and (self.process.poll() is not None):
             self._fail()
-        if self.process is None and self.failures < MAX_CONSECUTIVE_FAILURES:
+        if self.process is None and self.failure_count < MAX_CONSECUTIVE_FAILURES:
             try:
                 self.start()
             except OSError:
@@ -159,7 +160,7 @@ class ForkServer:
         except (OSError, ValueError):
             self._fail()
             return None
-        self.failures = 0
+        self.failure_count = 0
         return ForkedRole(pid=pid)
 
     def end(self) -> None:
@@ -171,9 +172,9 @@ class ForkServer:
         self.process, self.channel, self.is_ready = None, None, False
 
     def _fail(self) -> None:
-        self.failures += 1
+        self.failure_count += 1
         self.end()
-        if self.failures == MAX_CONSECUTIVE_FAILURES:
+        if self.failure_count == MAX_CONSECUTIVE_FAILURES:
             LOGGER.warning(
                 "%d consecutive failures of the fork server, each role gets an interpreter of its own: see %s",
                 MAX_CONSECUTIVE_FAILURES,

@@ -38,7 +38,7 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 With Python's default of 5 ms, a round of the dispatcher would delay the router too long.
 """
 STOP_TIMEOUT_SECONDS = 1.5
-"""Seconds that all loops together have to stop. The next process repeats what was not finished."""
+"""Seconds for all loops to stop, and again for their consumers to close. The next process repeats unfinished work."""
 
 
 @dataclass(slots=True, kw_only=True)

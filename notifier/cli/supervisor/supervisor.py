@@ -28,7 +28,7 @@ class Supervisor:
     is_answering: Callable[[], bool]
     """Returns whether the service answers. Called until it does."""
     announce: Callable[[Mapping[str, int]], None]
-    """Called with the process ids once everything is up, and again whenever one has changed."""
+    """Called with the process ids once the service is up, and again whenever one has changed."""
     other_pids: Callable[[], Mapping[str, int]]
     """Returns the ids of processes that the supervisor does not manage, by process name."""
     last_log_line: Callable[[str], str]

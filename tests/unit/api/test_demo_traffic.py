@@ -49,7 +49,7 @@ class Process:
         self.mentioned += [event["data"]["mentions"][0] for event in json.loads(body)]
 
     def storming(self) -> DemoTraffic:
-        return DemoTraffic(gateway=self, leases=self, clock=self.store.clock, nonces=CountedNonces(), pause=self.pause)
+        return DemoTraffic(sink=self, leases=self, clock=self.store.clock, nonces=CountedNonces(), pause=self.pause)
 
 
 async def at_once(_: float) -> None:

@@ -163,8 +163,8 @@ def test_memory_is_bounded_and_recent_clients_are_kept() -> None:
 
 
 def grants(process: RequestMeter, client: str, times: int) -> int:
-    assert process.writes
-    return sum(process.take(process.writes, client)[0] for _ in range(times))
+    assert process.write_limit
+    return sum(process.take(process.write_limit, client)[0] for _ in range(times))
 
 
 def played(play: Callable[[SharedRedis], Awaitable[None]]) -> None:

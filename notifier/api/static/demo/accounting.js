@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { number, USER_STATES } from "./texts.js";
 
-const ESTIMATED = ["suppressed", "parked", "in_flight"]; // until all shards have an audience snapshot
+const ESTIMATED = ["suppressed", "parked", "in_flight"]; // until all audience snapshots are counted
 
 export class Accounting {
   constructor(bar, list, total) {
@@ -15,7 +15,7 @@ export class Accounting {
     }
   }
 
-  // Until all shards have an audience snapshot, the numbers are extrapolated from the shards that have one.
+  // Until all audience snapshots are counted, the ESTIMATED numbers are extrapolated from those that are.
   update(recipients, shards) {
     const complete = recipients.counted_shards >= shards;
     const counts = { ...recipients };

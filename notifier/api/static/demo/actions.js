@@ -1,4 +1,4 @@
-// The visitor's actions, and their log with commands that do the same without this page.
+// The visitor's actions, and their log with commands to copy.
 
 import { requestJson } from "./api.js";
 import { $, el } from "./dom.js";

@@ -23,7 +23,7 @@ const untilVisible = () =>
     check();
   });
 
-// Calls `onSnapshot(snapshot)` for each snapshot, and `onConnection(connected)` on each change. Never returns.
+// Calls `onSnapshot(snapshot)` for each snapshot, and `onConnection(connected)` with each event and failure. Never returns.
 // A hidden page closes its connection, because a browser allows six per host, and reconnects when it is visible.
 export async function followSystem(onSnapshot, onConnection) {
   for (;;) {

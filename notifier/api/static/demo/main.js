@@ -68,11 +68,11 @@ function showProcesses({ roles, redis }) {
 
 const processItem = (name, text, highlighted) => el("li", highlighted ? { class: "changed" } : {}, el("b", {}, name), el("span", {}, text));
 
-// Changes that no button caused, one sentence each.
+// Reports what changed since the previous snapshot, one sentence each.
 function reportChanges(system, throttle) {
   for (const [role, { pid }] of Object.entries(system.roles)) {
     const oldPid = previous.roles[role]?.pid;
-    if (oldPid && oldPid !== pid) report(`${role} was replaced: process ${oldPid} is now ${pid}. It continues from the ledger.`);
+    if (oldPid && oldPid !== pid) report(`${role} was replaced: process ${oldPid} is now ${pid}.`);
   }
   const { redis, running } = system;
   if (redis.state === "unavailable" && previous.redis.state !== "unavailable") report("Redis does not answer: inboxes read the store, and nothing is lost.");

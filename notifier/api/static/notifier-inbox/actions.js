@@ -39,7 +39,7 @@ export class Actions {
     const item = store.find(burst);
     this.undoable = item;
     this.priorIndex = store.indexOf(burst);
-    this.priorMark = !item.unread ? "read" : store.keptUnread.has(burst) ? "unread" : "none"; // the mark "unread" would outlast seeing the row
+    this.priorMark = !item.unread ? "read" : store.keptUnread.has(burst) ? "unread" : "none"; // "unread" only if the user set it: it stays when the row is seen
     this.mark(item, "hidden");
     view.showToast(texts.hidden, texts.undo, () => this.undo());
     this.scheduleDismiss();
@@ -58,7 +58,7 @@ export class Actions {
     this.inbox.view.rows.get(item.burst)?.button.focus();
   }
 
-  // A temporary message with an action.
+  // Shows a temporary message, with an action if there is a label.
   showToast(...toast) {
     this.dismissToast();
     this.inbox.view.showToast(...toast);

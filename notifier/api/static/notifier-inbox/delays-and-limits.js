@@ -2,7 +2,7 @@
 
 export const TIMING = {
   seen: 1_000, // time in view after which the shown rows count as seen
-  request: 30_000, // timeout of a GET request
+  request: 30_000, // timeout of a request for rows
   silence: 40_000, // the server sends a heartbeat every 15 s: after two missed ones the connection is dead
   minBackoff: 1_000, // delay before reconnecting; doubles with every failure
   maxBackoff: 60_000,

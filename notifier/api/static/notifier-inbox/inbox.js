@@ -131,7 +131,7 @@ export class Inbox {
     this.schedule("count", () => this.store.isOutdated() && this.loader.scheduleLoad(0, true), TIMING.debounce);
   }
 
-  // The server has accepted a local write. Its events follow shortly; earlier events may be older.
+  // The server has accepted a local write. Its events follow shortly; events before them may be older than the write.
   onWriteConfirmed(write) {
     write.confirmed = true;
     setTimeout(() => {
@@ -247,7 +247,7 @@ export class Inbox {
     this.schedule("announce", announce, TIMING.debounce);
   }
 
-  // Renders soon, and once for many changes: a busy burst grows a hundred times a second.
+  // Renders soon, and once for many changes: the stream sends pending events together.
   scheduleRender() {
     if (this.renderScheduled || this.closed) return;
     this.renderScheduled = true;

@@ -9,8 +9,8 @@ const MAX_GAPS = 3; // subjects; with more, reloading the rows is cheaper
 
 export class Loader {
   since = null; // id of the page or event from which the stream resumes: nothing before it is missing
-  resets = 0;
-  resolvedResets = 0; // number of resets that a page has resolved
+  resetCount = 0;
+  resolvedResetCount = 0; // resets that a page has resolved
   isolated = new Set(); // rows that came after a reset or a gap: rows below them may be missing
   gaps = new Map(); // subject to the `seq` from which bursts may be missing
   deep = false; // the next load also checks the rows behind the newest page
@@ -21,7 +21,7 @@ export class Loader {
   }
 
   get resetPending() {
-    return this.resolvedResets !== this.resets;
+    return this.resolvedResetCount !== this.resetCount;
   }
 
   close() {
@@ -60,7 +60,7 @@ export class Loader {
 
   // Call it when the stream has missed events. The load waits for further resets, but no longer than a limit.
   onReset(id) {
-    this.resets += 1;
+    this.resetCount += 1;
     this.resetId = id;
     this.firstResetAt ??= Date.now();
     clearTimeout(this.timer);
@@ -74,7 +74,7 @@ export class Loader {
   }
 
   async loadNewest() {
-    const { inbox, show, deep, resets, resetId } = this;
+    const { inbox, show, deep, resetCount, resetId } = this;
     const [changes, hidden] = [inbox.tracker.beginPage(), inbox.actions.confirmedHidden()];
     this.cancel();
     this.show = this.deep = false;
@@ -88,9 +88,9 @@ export class Loader {
       if (page) this.apply(page, show, changes, hidden);
       this.lastPage = newest ?? this.lastPage;
       if (newest) this.since = newest.live ?? this.since; // an older id only repeats known events
-      else if (this.resolvedResets !== resets) this.since = resetId ?? this.since;
+      else if (this.resolvedResetCount !== resetCount) this.since = resetId ?? this.since;
       if (page?.partial) this.scheduleLoad(jitter(inbox.api.pollInterval), deep);
-      else this.resolve(resets);
+      else this.resolve(resetCount);
       inbox.setProblem(null);
       return null;
     } catch (error) {
@@ -103,9 +103,9 @@ export class Loader {
     }
   }
 
-  resolve(resets) {
-    this.resolvedResets = resets;
-    if (resets === this.resets) this.isolated.clear();
+  resolve(resetCount) {
+    this.resolvedResetCount = resetCount;
+    if (resetCount === this.resetCount) this.isolated.clear();
   }
 
   // Returns the page with enough rows behind it to leave no gap. Null if nothing has changed.

@@ -28,13 +28,13 @@ export function splitNames(sentence, names) {
   return [...parts, { text: sanitize(rest) }].filter(({ text }) => text);
 }
 
-// The first visible letter.
+// Returns the first letter, digit or emoji, or @ if there is none.
 export function initial(name) {
   const letter = sanitize(name).match(/[\p{L}\p{N}]|\p{Extended_Pictographic}/u);
   return letter ? letter[0].toLocaleUpperCase() : "@";
 }
 
-// The number of one of eight colors, always the same for a name.
+// Returns the number of one of eight colors, always the same for a name.
 export function colorOf(name) {
   let hash = 7;
   for (const letter of String(name).slice(0, 64)) hash = (hash * 31 + letter.codePointAt(0)) >>> 0;

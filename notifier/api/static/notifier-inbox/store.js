@@ -199,12 +199,12 @@ export class Store {
     return index < 0 ? undefined : index;
   }
 
-  // A shown row.
+  // Returns a shown row.
   find(burst) {
     return this.items.find((item) => item.burst === burst);
   }
 
-  // A shown or waiting row.
+  // Returns a shown or waiting row.
   get(burst) {
     return this.waiting.get(burst) ?? this.find(burst);
   }

@@ -1,4 +1,4 @@
-// Styles: one constructed sheet, so that a page may forbid inline styles. Logical properties support both directions.
+// Base styles: a constructed sheet, so that a page may forbid inline styles. Logical properties support both directions.
 
 export const sheet = new CSSStyleSheet();
 

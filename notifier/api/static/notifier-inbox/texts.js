@@ -28,5 +28,5 @@ export const TEXTS = {
   uncertain: "The change may not have been saved.",
   settings: "Notification settings",
   settingsFailed: "Your settings didn’t load.",
-  actionFailed: "The action failed. Nothing was changed.",
+  actionFailed: "The action failed.",
 };

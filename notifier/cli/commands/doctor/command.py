@@ -109,17 +109,17 @@ def folder_finding(data: Path) -> DoctorFinding:
     return DoctorFinding(name="folder", detail=f"{data} is writable.", value=str(data))
 
 
-def disk_finding(free: int) -> DoctorFinding:
+def disk_finding(free_bytes: int) -> DoctorFinding:
     level = Level.OK
-    if free < LOW_DISK_BYTES:
-        level = Level.FAIL if free < MIN_DISK_BYTES else Level.WARN
+    if free_bytes < LOW_DISK_BYTES:
+        level = Level.FAIL if free_bytes < MIN_DISK_BYTES else Level.WARN
     remedy = "Free disk space: on a full disk writes are refused, and only reads work." if level is not Level.OK else ""
     return DoctorFinding(
         name="disk",
         level=level,
-        detail=f"{free / (1 << 30):.1f} GiB free.",
+        detail=f"{free_bytes / (1 << 30):.1f} GiB free.",
         remedy=remedy,
-        value=free,
+        value=free_bytes,
         limit=MIN_DISK_BYTES,
         unit="bytes",
     )
@@ -168,7 +168,9 @@ def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
 def _credentials_finding(push: PushSettings, platform: Platform, detail: str) -> DoctorFinding:
     if platform is Platform.APNS and not push.apns.topics:
         # A device can register any app. Apple rejects an app of another team with the same reason as a wrong key.
-        detail = f"{detail} Devices of any app can register, and a device of another team's app stops all alerts."
+        detail = (
+            f"{detail} Devices of any app can register, and a device of another team's app stops all alerts to Apple."
+        )
         remedy = f"List your apps in {variable('push', platform, 'topics')}."
         return DoctorFinding(name=f"push {platform}", level=Level.WARN, detail=detail, remedy=remedy)
     return DoctorFinding(name=f"push {platform}", detail=detail)
@@ -220,7 +222,7 @@ def _issuer_failure(detail: str, remedy: str) -> DoctorFinding:
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
-    """Check this machine and the data folder, and suggest a remedy for each problem.
+    """Check this machine and the data folder, and suggest remedies.
 
     Exit code 1 if a check fails.
     """
@@ -256,7 +258,7 @@ def _all_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def _print_findings(findings: Sequence[DoctorFinding]) -> None:
-    """Print the findings, each with its remedy on the next line."""
+    """Print the findings. A remedy is on the next line."""
     lines = [
         line
         for finding in findings

@@ -38,7 +38,7 @@ REASON_TEXTS: Mapping[str, str] = {
     " or a newer burst",
     ExplainRule.ROW_ONLY: "its verdict allows inbox rows only",
     ExplainRule.PULL_ONLY: "it is delivered by the pull path only",
-    ExplainRule.NO_SNAPSHOT: "its audience snapshot has expired",
+    ExplainRule.NO_SNAPSHOT: "its audience snapshot has expired, or was never taken",
     ExplainRule.NO_PROVIDER: "alerts by this provider were not configured when it was planned",
     ExplainRule.NO_DEVICE: "the user had no device, or had turned alerts off, when the audience snapshot was taken",
     ExplainRule.OFF_BY_DEFAULT: "the user's tier gets no alerts by default, and the user has not turned them on",

@@ -43,7 +43,7 @@ class DeviceState:
     next_attempt_at: datetime | None = None
     """Earliest time of the next attempt. None: none is planned."""
     gives_up_at: datetime | None = None
-    """Time after which no attempt is made. None: attempts are made until the slice ends, or one is running."""
+    """Time after which no attempt is made. None: there is no such limit, or an attempt is running."""
     reason: str | None = None
     """Reason of `last_failure`, often the provider's."""
 
@@ -160,8 +160,8 @@ class ExplainedCase:
     batches: Mapping[Platform, Sequence[SendBatch]]
     """Send batches of the user's shard, for all tiers."""
     now: datetime
-    throttles: Collection[str] = ()
-    """Ids of the throttles that hold work back now."""
+    throttle_ids: Collection[str] = ()
+    """Throttles that hold work back now."""
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
     """Tiers that get alerts by default."""
 
@@ -298,7 +298,7 @@ _StateReason = tuple[AlertState, Reason, datetime | None]
 def _reason_if_unsent(case: ExplainedCase, platform: Platform) -> _StateReason:
     """Explain an alert for which the send log has no entry of the user, or only devices to which nothing was sent.
 
-    The order of the checks: decisions on the burst, audience snapshot, suppression now, state of the slice.
+    The order of the checks: burst, audience snapshot, plan, suppression now, state of the slice.
     """
     burst, snapshot = case.burst, case.snapshot
     if burst.verdict is not Verdict.ALL:
@@ -356,7 +356,7 @@ def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
         return AlertState.PENDING, State.PLANNED, None
     if slice_state.is_deferred(case.now):
         return AlertState.DEFERRED, ExplainRule.SLICE_DEFERRED, slice_state.deferred_until
-    return AlertState.PENDING, slice_state.state(case.now, throttle_ids=case.throttles), None
+    return AlertState.PENDING, slice_state.state(case.now, throttle_ids=case.throttle_ids), None
 
 
 def _slice_state(case: ExplainedCase, platform: Platform) -> SliceState | None:

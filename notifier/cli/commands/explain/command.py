@@ -94,7 +94,7 @@ async def explanation(
         raise NotFound(f"User {user} doesn't exist.")
     viewer, shard, now = await reads.people.viewer(user, member), shard_of(member), ports.clock.now()
     progress, snapshot = ports.ledger.read([key]).get(key), ports.audience_snapshots.read(key, [shard]).get(shard)
-    throttles = active_throttle_ids(ports)
+    throttle_ids = active_throttle_ids(ports)
     case = ExplainedCase(
         burst=burst,
         viewer=viewer,
@@ -104,7 +104,7 @@ async def explanation(
         devices=ports.devices.by_member([member]).get(member, ()),
         batches={platform: _send_batches(ports, key, platform, shard) for platform in Platform},
         now=now,
-        throttles=throttles,
+        throttle_ids=throttle_ids,
         pushed_tiers=pushed_tiers,
     )
     return {
@@ -118,7 +118,7 @@ async def explanation(
         "snapshot": _snapshot_json(snapshot, member),
         "row": _row_json(await _row_of(reads, burst, member), member),
         "note": note_of(burst),
-        "slices": _slice_json(progress, shard, now, throttles),
+        "slices": _slice_json(progress, shard, now, throttle_ids),
         "alerts": [alert_json(alert) for alert in explained_alerts(case)],
         "marks": _mark_json(burst, viewer),
     }
@@ -189,7 +189,7 @@ def _row_sentence(row: object) -> str:
 
 
 def _slice_json(
-    progress: BurstProgress | None, shard: int, now: datetime, throttles: frozenset[str]
+    progress: BurstProgress | None, shard: int, now: datetime, throttle_ids: frozenset[str]
 ) -> list[JsonObject]:
     """Return the ledger state of every slice that covers the shard of the member."""
     if progress is None:
@@ -198,7 +198,7 @@ def _slice_json(
         {
             "step": str(slice_.step),
             "tier": str(slice_.tier),
-            "state": str(slice_state.state(now, throttle_ids=throttles)),
+            "state": str(slice_state.state(now, throttle_ids=throttle_ids)),
             "at": iso_time_or_none(slice_state.final_entry.at) if slice_state.final_entry else None,
             "until": iso_time_or_none(slice_state.deferred_until) if slice_state.is_deferred(now) else None,
         }

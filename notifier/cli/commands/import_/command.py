@@ -162,7 +162,7 @@ def preferences(**options: Any) -> None:
 
 
 def _row_count(counts: "ImportCounts") -> Mapping[str, int]:
-    return {"rows": counts.read}
+    return {"rows": counts.row_count}
 
 
 def _run_import(
@@ -197,14 +197,18 @@ def _run_import(
     )
     with checkpoint.locked(), open_stores(settings) as stores:
         counts = run(stores.ports, settings)
-    summary = {**shown_counts(counts), "rejected": counts.rejected, "seconds": round(time.monotonic() - started, 3)}
+    summary = {
+        **shown_counts(counts),
+        "rejected": counts.rejected_count,
+        "seconds": round(time.monotonic() - started, 3),
+    }
     if as_json:
-        rejects_file = str(run.rejects_file) if counts.rejected else None
-        print_json(summary | {"ignored": [*counts.ignored], "rejects": rejects_file})
+        rejects_file = str(run.rejects_file) if counts.rejected_count else None
+        print_json(summary | {"ignored": [*counts.ignored_columns], "rejects": rejects_file})
     else:
         print_fields(summary)
-        if counts.ignored:
-            print_sentence(f"Ignored columns: {', '.join(map(cell, counts.ignored))}")
-        if counts.rejected:
+        if counts.ignored_columns:
+            print_sentence(f"Ignored columns: {', '.join(map(cell, counts.ignored_columns))}")
+        if counts.rejected_count:
             print_sentence(f"Rejected rows, with reasons: {run.rejects_file}")
-    click.get_current_context().exit(1 if counts.rejected else 0)
+    click.get_current_context().exit(1 if counts.rejected_count else 0)

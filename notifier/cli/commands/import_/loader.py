@@ -255,13 +255,12 @@ class ImportDataset(Generic[S]):
 class ImportCounts:
     """Counts of a finished import."""
 
-    read: int
-    """Rows, including rejected ones."""
+    row_count: int
+    """Rows that were read, including rejected ones."""
     spilled_count: int
     """Items that were spilled to files while reading, and written afterwards, in the dataset's `remaining_unit`."""
-    rejected: int
-    ignored: Collection[str]
-    """Columns that were ignored."""
+    rejected_count: int
+    ignored_columns: Collection[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,18 +290,20 @@ class ImportRun(Generic[S]):
         """
         spilled_keys, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
         importer = Import(kind=self.dataset.make_import(ports), key_sort=spilled_keys, retry=retry)
-        ignored = dict[str, None]()
+        ignored_columns = dict[str, None]()
         self._begin(importer, spilled_keys)
         try:
-            rejected = self._read_rows(importer, spilled_keys, lambda names: ignored.update(dict.fromkeys(names)))
+            rejected_count = self._read_rows(
+                importer, spilled_keys, lambda names: ignored_columns.update(dict.fromkeys(names))
+            )
         except BadImport:
             self._finish_abandoned(importer)
             raise
         counts = ImportCounts(
-            read=spilled_keys.rows_read(),
+            row_count=spilled_keys.rows_read(),
             spilled_count=spilled_keys.count(),
-            rejected=rejected,
-            ignored=ignored.keys(),
+            rejected_count=rejected_count,
+            ignored_columns=ignored_columns.keys(),
         )
         with progress(
             "writing", spilled_keys.remaining_count(), quiet=self.quiet, unit=self.dataset.remaining_unit

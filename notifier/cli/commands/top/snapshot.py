@@ -56,7 +56,7 @@ class ProcessRow:
     pid: int
     alive: bool
     since: datetime | None
-    """When it wrote its pid file. None if there is no file of this process."""
+    """When it wrote its pid file, or when `up` started. None if there is no file of this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class TopView:
 
 
 def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
-    """Read the current state. Read-only. Raises StoreUnavailable."""
+    """Read the current state. Raises StoreUnavailable."""
     snapshot = overview.read()
     ready = _ready(settings)
     return TopView(
@@ -162,13 +162,13 @@ def _burst_json(burst: UnfinishedBurst) -> JsonObject:
 def _unfinished(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[UnfinishedBurst]:
     keys = ports.ledger.unfinished_bursts()[:MAX_SHOWN_BURSTS]
     progress, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
-    throttles = frozenset(throttle.id for throttle in snapshot.throttles)
+    throttle_ids = frozenset(throttle.id for throttle in snapshot.throttles)
     return [
         UnfinishedBurst(
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
             followers=progress[key].plan.followers,
-            bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttle_ids=throttles, now=snapshot.at)],
+            bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttle_ids=throttle_ids, now=snapshot.at)],
         )
         for key in keys
         if key in progress and not progress[key].is_finished
