@@ -76,9 +76,9 @@ class Threads(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class BoundedExecutor:
-    """Runs blocking calls in a shared thread pool, a limited number at a time.
+    """Runs blocking calls in a shared thread pool, a limited number at a time: a slow store must not block it all.
 
-    A slow store or log can block only this number of threads. One instance per event loop.
+    One instance per event loop.
     """
 
     threads: Threads
@@ -87,7 +87,7 @@ class BoundedExecutor:
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the call. Raises TooManyWaiting, and any exception of the call.
 
-        Canceling the caller does not stop the call. The call runs to completion and holds its slot until then.
+        If the caller is canceled while the call runs, the call still runs to completion, and holds its slot until then.
         """
         await self.bulkhead.acquire()
         running = asyncio.create_task(self.threads.run(call, *args, **kwargs))

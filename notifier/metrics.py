@@ -17,7 +17,7 @@ class CacheCounters:
 
 
 class Metrics:
-    """All metrics of the product. Counters count only what this process did; durable totals are in the ledger."""
+    """All metrics of the product."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
@@ -98,10 +98,8 @@ class Metrics:
         self.tier_rule_failures = self._counter(
             "tier_rule_failures_total", "Failures of a custom tier rule, once for each shard."
         )
-        self.bitmaps_rebuilt = self._counter(
-            "bitmaps_rebuilt_total", "Bitmaps of followers that were rebuilt from their rows."
-        )
-        self.bitmap_drift = self._counter("bitmaps_drift_total", "Followers that were wrong in a rebuilt bitmap.")
+        self.bitmaps_rebuilt = self._counter("bitmaps_rebuilt_total", "Bitmaps that were rebuilt from their rows.")
+        self.bitmap_drift = self._counter("bitmaps_drift_total", "Members that were wrong in a rebuilt bitmap.")
         self.redis_garbage = self._counter(
             "cache_garbage_total", "Garbage found in Redis and discarded, by kind of key.", "kind"
         )

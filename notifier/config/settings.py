@@ -236,10 +236,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, /, **arguments: Any) -> Self:
-        """Read settings from `arguments`, the environment (NOTIFIER_DATA, NOTIFIER_PORT, …) and the settings file.
-
-        The first source that has a setting wins. Durations are in seconds. Raises BadSetting.
-        """
+        """Read the settings, as `read_settings` does. Durations are in seconds. Raises BadSetting."""
         return read_settings(cls, environment, arguments)
 
 

@@ -1,4 +1,4 @@
-"""Fencing tokens: order the writes of successive leaders without relying on clocks."""
+"""Fencing tokens: order the writes of successive owners without relying on clocks."""
 
 from typing import NewType
 

@@ -19,7 +19,7 @@ class Epochs(Protocol):
         ...
 
 
-# Leadership: leases for one dispatcher, one reconciler and one monitor at a time.
+# Leadership: one process at a time runs a stage such as the dispatcher.
 
 
 class Leases(Protocol):

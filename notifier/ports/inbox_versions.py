@@ -23,8 +23,8 @@ class FeedPosition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesSince:
     bursts: Sequence[Burst]
-    """Each changed burst once, in its current version or a newer one; ordered by last change."""
-    viewers_lapsed: bool
+    """Each changed burst once, with all changes since the position; ordered by last change."""
+    has_viewer_lapse: bool
     """Whether viewer facts changed without a notification, because their writer could not reach Redis."""
     position: FeedPosition
     """Position for the next call."""

@@ -80,9 +80,9 @@ def test_preview_equals_the_actual_burst(account: str, author: str, protected: b
     assert previewed.burst is not None
     assert (previewed.burst.key, previewed.joins) == (key, False)
     assert forecast_tiers(previewed) == actual(stage, key)
-    assert previewed.dormant == sum(snapshot.dormant for snapshot in snapshots(stage, key))
+    assert previewed.dormant == sum(snapshot.dormant_count for snapshot in snapshots(stage, key))
     assert sum((previewed.suppressed or {}).values()) == sum(
-        sum(snapshot.suppressed.values()) for snapshot in snapshots(stage, key)
+        sum(snapshot.suppressed_counts.values()) for snapshot in snapshots(stage, key)
     )
 
 

@@ -135,8 +135,8 @@ def snapshot_line(burst: BurstKey, snapshot: AudienceSnapshot, *, members: bool)
     line |= {str(tier): snapshot.reached_count(tier) for tier in TIERS}
     line |= {
         "push": count(snapshot.to_alert),
-        "dormant": snapshot.dormant,
-        "suppressed": dict(snapshot.suppressed),
+        "dormant": snapshot.dormant_count,
+        "suppressed": dict(snapshot.suppressed_counts),
     }
     if members:
         bitmaps = {str(tier): snapshot.tiers[tier].tobytes().hex() for tier in TIERS}

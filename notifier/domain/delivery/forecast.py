@@ -34,7 +34,7 @@ class TierForecast:
     bytes: int
     """Size of the rows and their keys, without the overhead of the store."""
     seconds: float | None
-    """Time until the last row is written; None if the tier is paused, or no recent delivery provides a speed."""
+    """Time until the last row is written; None if the tier is paused, or its speed is not known."""
     held_by: str | None
     """The throttle that limits the tier, if any."""
 
@@ -51,9 +51,9 @@ class Forecast:
     _counts: Counter[tuple[Tier, str]] = field(default_factory=Counter)
 
     def add(self, snapshot: AudienceSnapshot) -> None:
-        self.dormant += snapshot.dormant
+        self.dormant += snapshot.dormant_count
         self.dormant_alerted += count(snapshot.members_to_alert(Tier.DORMANT))
-        self.suppressed.update(snapshot.suppressed)
+        self.suppressed.update(snapshot.suppressed_counts)
         for tier in TIERS:
             self._add(snapshot, tier)
 

@@ -20,18 +20,18 @@ class Fact(StrEnum):
     ATTEMPT = "attempt"
     """Failed for the n-th time, and not because of an outage."""
     DEFERRED = "deferred"
-    """Deferred for the n-th time: members are in quiet hours, or a provider asked for a later retry."""
+    """Deferred for the n-th time: it can't run before a known time."""
     PARKED = "parked"
     """Held by a throttle."""
     PULLED = "pulled"
-    """Expired, and left to the pull path: audience snapshots are taken and counted, but no rows are written."""
+    """Expired, and left to the pull path."""
     DEAD = "dead"
     """Failed too often, and moved to the dead letters."""
     DONE = "done"
 
 
 MAX_ATTEMPTS = 5
-"""Failures after which a slice is dead. Outages of the store or the queue don't count."""
+"""Failures after which a slice is dead. Outages don't count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +175,8 @@ class BurstProgress:
         rows = self.slice_states.get(slice_.rows_slice)
         return rows is not None and rows.final_entry is not None
 
-    def is_active(self, slice_state: SliceState, now: datetime) -> bool:
-        """Return whether a worker may work on the slice now.
+    def is_runnable(self, slice_state: SliceState, now: datetime) -> bool:
+        """Return whether the slice can run now, is running, or is held by a throttle.
 
         Push slices must wait for their rows, and deferred slices for their wake-up time.
         """

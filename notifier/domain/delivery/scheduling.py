@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, is_late_push
-from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, PUSHED_TIERS, expected_share
+from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, TIERS_WITH_ALERTS, expected_share
 from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.delivery.throttle import TierLimit
 from notifier.domain.ids import BurstKey
@@ -271,7 +271,7 @@ def _classify(
 ) -> None:
     """Charge a slice in flight to its pool's credit, or add it to the waiting slices if it may start."""
     slice_ = slice_state.slice
-    if not progress.is_active(slice_state, now):
+    if not progress.is_runnable(slice_state, now):
         return
     if slice_state.is_in_flight(now):
         remaining[slice_.pool].spend(slice_)
@@ -292,7 +292,7 @@ def _fair_order(
     for order, (progress, slice_state) in enumerate(sorted(candidates, key=lambda c: _opening_order(c[0]))):
         turn = turns[slice_state.slice.burst] = turns.get(slice_state.slice.burst, 0) + 1
         # P0 alerts come first, regardless of the burst. Rows have a pool per tier.
-        rank = PUSHED_TIERS.index(slice_state.slice.tier)
+        rank = TIERS_WITH_ALERTS.index(slice_state.slice.tier)
         is_late = is_late_push(progress, slice_state.slice, now)
         keyed.append(((rank, is_late, turn, -order if is_late else order), progress, slice_state))
     return [(progress, slice_state) for _, progress, slice_state in sorted(keyed, key=lambda k: k[0])]
