@@ -83,7 +83,7 @@ BurstStreamPosition = NewType("BurstStreamPosition", str)
 """Position of a reader in the stream of published bursts."""
 
 PLACEHOLDER_TTL = timedelta(seconds=15)
-"""Lifetime of a placeholder, which outlives its change only if the writer crashed. No write takes longer."""
+"""Lifetime of a placeholder: longer than a write takes. Bulk writes renew their placeholders."""
 
 VERSION_TTL = timedelta(hours=2)
 """How long an unused version is kept. A reader that finds none reads the store again."""

@@ -92,9 +92,9 @@ def _note(forecast: AccountPreview, burst: Burst | None) -> str | None:
 def _reach_body(reach: TierForecast) -> ReachBody:
     return ReachBody(
         people=reach.people,
-        alerted=reach.alerted,
-        rows=reach.rows,
-        bytes=reach.bytes,
+        alerted=reach.alert_count,
+        rows=reach.row_count,
+        bytes=reach.byte_count,
         eta_seconds=reach.seconds,
         held_by=reach.held_by,
     )

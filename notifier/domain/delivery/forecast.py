@@ -28,10 +28,10 @@ class TierForecast:
 
     people: int
     """Members who get a row."""
-    alerted: int
+    alert_count: int
     """Members of the tier who get an alert."""
-    rows: int
-    bytes: int
+    row_count: int
+    byte_count: int
     """Size of the rows and their keys, without the overhead of the store."""
     seconds: float | None
     """Time until the last row is written; None if the tier is paused, or its speed is not known."""
@@ -73,13 +73,13 @@ class Forecast:
 
     def tier_forecast(self, tier: Tier, speed: float | None, limit: TierLimit) -> TierForecast:
         """Return the forecast of a tier at `speed` recipients per second, within the limit of a throttle."""
-        people, rows = self._counts[tier, "people"], self._counts[tier, "rows"]
+        people, row_count = self._counts[tier, "people"], self._counts[tier, "rows"]
         key_bytes = ROW_KEY_BYTES + len(str(self.burst.key.subject).encode())
         return TierForecast(
             people=people,
-            alerted=self._counts[tier, "alerted"],
-            rows=rows,
-            bytes=rows * key_bytes + self._counts[tier, "bytes"],
+            alert_count=self._counts[tier, "alerted"],
+            row_count=row_count,
+            byte_count=row_count * key_bytes + self._counts[tier, "bytes"],
             seconds=_seconds(people, speed, limit),
             held_by=limit.throttle_id,
         )

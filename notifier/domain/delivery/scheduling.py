@@ -65,8 +65,8 @@ class _PoolCredit:
     reserved_slices: int = 0
     deliveries_left: float | None = None
     """Deliveries that a throttle still allows; None is no limit."""
-    running: dict[object, int] = field(default_factory=dict)
-    """Queued or running slices by burst."""
+    slice_counts: dict[object, int] = field(default_factory=dict)
+    """Number of queued or running slices, by burst."""
 
     @property
     def has_deliveries_left(self) -> bool:
@@ -85,7 +85,7 @@ class _PoolCredit:
             return False
         # The first slice always fits: one wider than the whole credit must not wait forever.
         free_shards = self.shards if slice_.tier is Tier.P0 else self.shards - self.reserved_shards
-        if free_shards < slice_.width and self.running:
+        if free_shards < slice_.width and self.slice_counts:
             # Otherwise narrow slices would take the shards in every round, and the wide slice would never start.
             self.shards = 0
             return False
@@ -102,7 +102,7 @@ class _PoolCredit:
     def spend(self, slice_: Slice) -> None:
         self.slices -= 1
         self.shards -= slice_.width
-        self.running[slice_.burst] = self.running.get(slice_.burst, 0) + 1
+        self.slice_counts[slice_.burst] = self.slice_counts.get(slice_.burst, 0) + 1
 
     def charge(self, deliveries: float) -> None:
         if self.deliveries_left is not None:
@@ -287,7 +287,7 @@ def _fair_order(
     The older burst begins, but with late alerts the newest, because its alert covers older ones. In a tier late alerts
     come after alerts in time.
     """
-    turns: dict[object, int] = dict(credit.running)
+    turns: dict[object, int] = dict(credit.slice_counts)
     keyed = []
     for order, (progress, slice_state) in enumerate(sorted(candidates, key=lambda c: _opening_order(c[0]))):
         turn = turns[slice_state.slice.burst] = turns.get(slice_state.slice.burst, 0) + 1
