@@ -25,9 +25,8 @@ class Bulkhead:
     max_wait: timedelta
     """Longest wait for a slot."""
     max_waiting: int | None = None
-    """Most callers that may wait at once; a further one is refused at once. None means no limit."""
-    waiting: int = 0
-    """Callers that wait for a slot now."""
+    """Most callers that may wait together; further ones are refused immediately. None means no limit."""
+    waiting_count: int = 0
     _slots: asyncio.Semaphore = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -39,9 +38,9 @@ class Bulkhead:
 
     async def acquire(self) -> None:
         """Take a slot. Raises TooManyWaiting."""
-        if self.max_waiting is not None and self.waiting >= self.max_waiting:
-            raise TooManyWaiting(f"Too many waiting calls: {self.waiting}.")
-        self.waiting += 1
+        if self.max_waiting is not None and self.waiting_count >= self.max_waiting:
+            raise TooManyWaiting(f"Too many waiting calls: {self.waiting_count}.")
+        self.waiting_count += 1
         try:
             async with asyncio.timeout(self.max_wait.total_seconds()):
                 await self._slots.acquire()
@@ -50,7 +49,7 @@ class Bulkhead:
                 f"All {self.max_concurrent} slots were busy for {self.max_wait.total_seconds():g} s."
             ) from error
         finally:
-            self.waiting -= 1
+            self.waiting_count -= 1
 
     def release(self) -> None:
         self._slots.release()

@@ -30,7 +30,7 @@ DEVICES = "devices"
 shard has a single writer."""
 
 RETRACTIONS = "retractions"
-"""Retractions. Key: the tweet, or the author if everything by the author is retracted. They may apply in any order."""
+"""Retractions, which may apply in any order. Key: the tweet, or for an erasure or protection the author."""
 
 GROUPS = {
     MENTIONS: "router",

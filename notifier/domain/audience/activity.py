@@ -35,7 +35,7 @@ class ActiveSetFreshness(StrEnum):
     SNAPSHOT = "snapshot"
     """The roll-up is late, or its last time is not known. Users who became active since then are missing."""
     OFF = "off"
-    """The roll-up is switched off, and the sets stay as they were imported."""
+    """The roll-up is switched off, and the sets stay as they were loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ MAX_OPENING_LEAD = timedelta(seconds=5)
 
 The coordinator's clock may be behind that of the gateway that accepted a mention. With the coordinator's time, a burst
 could open in a period that a user has already marked as seen. If the time of acceptance is later, the burst opens then.
-This limit is larger than MAX_CLOCK_SKEW of `domain/users/visibility.py`. It applies only if a clock is wrong by more.
+This limit is larger than MAX_CLOCK_SKEW of `domain/users/visibility.py`, so only a clock that is wrong reaches it.
 """
 
 MIN_OPENING_GAP = timedelta(milliseconds=1)
