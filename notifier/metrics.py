@@ -49,9 +49,9 @@ class Metrics:
         self.erased = self._counter(
             "erased_total", "Items removed for erased authors, other than mentions: texts and devices.", "kind"
         )
-        self.bursts = self._counter("bursts_total", "Bursts that the coordinator published.", "lane")
+        self.bursts = self._counter("bursts_total", "Bursts published.", "lane")
         self.restamps = self._counter(
-            "restamps_total", "Bursts whose opening time was moved because publishing took more than a second."
+            "restamps_total", "Times that a subject's bursts got new opening times because publishing was slow."
         )
         self.badge_audits = self._counter(
             "badge_audits_total", "Opened inboxes that were recomputed from the store alone."
@@ -95,9 +95,7 @@ class Metrics:
         self.lane_stopped = self._gauge(
             "lane_stopped", "1 while a lane is stopped by its dead-letter limit, else 0.", "lane"
         )
-        self.tier_rule_failures = self._counter(
-            "tier_rule_failures_total", "Failures of a custom tier rule, once for each shard."
-        )
+        self.tier_rule_failures = self._counter("tier_rule_failures_total", "Failures of a custom tier rule.")
         self.bitmaps_rebuilt = self._counter("bitmaps_rebuilt_total", "Bitmaps that were rebuilt from their rows.")
         self.bitmap_drift = self._counter("bitmaps_drift_total", "Members that were wrong in a rebuilt bitmap.")
         self.redis_garbage = self._counter(

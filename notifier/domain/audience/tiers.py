@@ -29,7 +29,7 @@ class SetKind(StrEnum):
     FIRST = "first"
     DIGEST = "digest"
     ALL = "all"
-    """Members with the explicit subject volume `all`, which overrides their account-wide volume."""
+    """Members with the subject volume `all`. It overrides their account-wide volume, unless that is `off`."""
     OVERALL_OFF = "overall_off"
     OVERALL_FIRST = "overall_first"
     OVERALL_DIGEST = "overall_digest"

@@ -64,7 +64,7 @@ class LaneStop:
     limit: int
     """Deaths that were allowed."""
     record: str
-    """The record that was not moved to the dead letters. It is tried first after a resume."""
+    """Id of the record that was not moved to the dead letters. It is tried first after a resume."""
     cause: str
 
     @property
@@ -90,14 +90,14 @@ class DeadLetterTally:
     stop: LaneStop | None = None
 
 
-def count_successes(tally: DeadLetterTally, limit: DeadLetterLimit, successes: int) -> DeadLetterTally:
+def count_successes(tally: DeadLetterTally, limit: DeadLetterLimit, success_count: int) -> DeadLetterTally:
     """Return the tally after this many records were handled.
 
     A success ends a run of consecutive deaths. The oldest deaths leave the window.
     """
-    if successes == 0 or tally.stop is not None:
+    if success_count == 0 or tally.stop is not None:
         return tally
-    return _trimmed(replace(tally, seen=tally.seen + successes, in_a_row=0), limit)
+    return _trimmed(replace(tally, seen=tally.seen + success_count, in_a_row=0), limit)
 
 
 def count_death(

@@ -66,7 +66,7 @@ class Forecast:
             tier=tier,
             shard=snapshot.shard,
         )
-        counts = {"people": rows.deliveries, "rows": rows.row_count, "bytes": sum(map(len, rows.members))}
+        counts = {"people": rows.delivery_count, "rows": rows.row_count, "bytes": sum(map(len, rows.members))}
         counts["alerted"] = count(snapshot.members_to_alert(tier))
         for name, n in counts.items():
             self._counts[tier, name] += n
