@@ -14,7 +14,7 @@ class RecentEvents(Protocol):
     """IDs of the events of the last day, with a digest of each event's content. Blocking. Raises CacheUnavailable."""
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        """Return the stored digests in one round trip. Events with an unreadable digest count as unknown."""
+        """Return the stored digests. Events with an unreadable digest count as unknown."""
         ...
 
     def remember(self, digests: Mapping[EventId, str]) -> None:

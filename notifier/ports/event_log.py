@@ -134,7 +134,7 @@ class DeadLetterTallies(Protocol):
     """
 
     def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
-        """Return the tally of each lane in one lookup; an empty tally for a lane without one.
+        """Return the tally of each lane; an empty tally for a lane without one.
 
         The result may miss a change whose answer was lost. The result of `compare_and_set` never does.
         """
