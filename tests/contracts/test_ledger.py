@@ -18,7 +18,7 @@ LATER = START + timedelta(seconds=1)
 
 
 def entry(slice_: Slice, fact: Fact = Fact.DISPATCHED, n: int = 0, note: str = "") -> LedgerEntry:
-    return LedgerEntry(slice=slice_, fact=fact, number=n, at=START, people=40, rows=3, note=note)
+    return LedgerEntry(slice=slice_, fact=fact, number=n, at=START, people=40, row_count=3, note=note)
 
 
 def test_plan_is_written_once(store: Store) -> None:

@@ -64,7 +64,7 @@ def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
         tier: (
             sum(entry.people for entry in entries if entry.slice.tier is tier),
             phones[tier],
-            sum(entry.rows for entry in entries if entry.slice.tier is tier),
+            sum(entry.row_count for entry in entries if entry.slice.tier is tier),
         )
         for tier in TIERS
     }

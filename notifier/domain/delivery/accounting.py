@@ -124,8 +124,8 @@ def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, perio
         and now - period < slice_state.final_entry.at <= now
     ]
     seconds = period.total_seconds()
-    done = [entry for entry in recent if entry.rows]
-    return DeliveryRate(rows=sum(e.rows for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
+    done = [entry for entry in recent if entry.row_count]
+    return DeliveryRate(rows=sum(e.row_count for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
 
 
 def _tier_progress(progress: BurstProgress, tier: Tier, throttle_ids: Collection[str], now: datetime) -> TierProgress:

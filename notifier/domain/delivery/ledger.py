@@ -24,7 +24,7 @@ class Fact(StrEnum):
     PARKED = "parked"
     """Held by a throttle."""
     PULLED = "pulled"
-    """Expired, and left to the pull path."""
+    """Expired: rows are left to the pull path, and alerts are not sent."""
     DEAD = "dead"
     """Failed too often, and moved to the dead letters."""
     DONE = "done"
@@ -46,7 +46,7 @@ class LedgerEntry:
     """Time of the fact; for DEFERRED the wake-up time."""
     people: int = 0
     """Recipients according to the audience snapshots; for push slices, members that were sent an alert."""
-    rows: int = 0
+    row_count: int = 0
     alert_count: int | None = None
     """For finished rows: members to alert according to the audience snapshots; None if not counted."""
     note: str = ""
@@ -85,7 +85,7 @@ class SliceState:
     slice: Slice
     times_dispatched: int = 0
     dispatched_at: datetime | None = None
-    failures: int = 0
+    failure_count: int = 0
     times_deferred: int = 0
     deferred_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
@@ -100,7 +100,7 @@ class SliceState:
             case Fact.DISPATCHED:
                 return self
             case Fact.ATTEMPT:
-                return replace(self, failures=max(self.failures, entry.number))
+                return replace(self, failure_count=max(self.failure_count, entry.number))
             case Fact.DEFERRED:
                 return (
                     replace(self, times_deferred=entry.number, deferred_until=entry.at)

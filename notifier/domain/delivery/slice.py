@@ -156,7 +156,7 @@ class Slice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     people: int
-    rows: int
+    row_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,12 +41,12 @@ class RowWriter:
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         is_on_time = self.clock.now() < burst.opened_at + slice_.pool_timing.expires_after
-        people = rows = alert_count = 0
+        people = row_count = alert_count = 0
         for snapshots in self.read_snapshots(burst, slice_.shards, slice_.tier, lease):
             people += sum(count(snapshot.members) for snapshot in snapshots)
             alert_count += sum(snapshot.alert_count for snapshot in snapshots)
             if is_on_time:
-                rows += self._write(burst, slice_, snapshots, lease)
+                row_count += self._write(burst, slice_, snapshots, lease)
                 # Advance the checkpoint after the write: a crash before this line only repeats the write. A worker that
                 # finds the slice expired writes no rows, and leaves the checkpoint. For a next worker whose clock is
                 # behind, the slice is not expired. Its checkpoint must not skip shards without rows.
@@ -57,7 +57,7 @@ class RowWriter:
             self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
         # The snapshots of an expired slice are taken, too: the totals of the burst count their members as pulled.
         fact = Fact.DONE if is_on_time else Fact.PULLED
-        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, alert_count=alert_count)
+        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, row_count=row_count, alert_count=alert_count)
 
     def read_snapshots(
         self, burst: Burst, shards: Sequence[int], tier: Tier, lease: SliceLease

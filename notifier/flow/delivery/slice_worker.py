@@ -136,7 +136,7 @@ class SliceWorker:
             return self._defer(entry, lease)
         self.ledger.record([entry])
         self.guards.guard_for(entry.slice.pool).record_successes(1)
-        return Done(people=entry.people, rows=entry.rows)
+        return Done(people=entry.people, row_count=entry.row_count)
 
     def _defer(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
         # Record the deferral before releasing the claim, or the dispatcher would queue the slice at once. After a crash
@@ -163,7 +163,7 @@ class SliceWorker:
         The slice may be claimed again at once; after Poison, only when this claim has expired.
         """
         now = self.clock.now()
-        attempt = self._slice_states(slice_)[slice_].failures + 1
+        attempt = self._slice_states(slice_)[slice_].failure_count + 1
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=attempt, at=now, note=reason)])
         if attempt < MAX_ATTEMPTS:
