@@ -83,7 +83,7 @@ class Retraction:
         return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + READ_AHEAD)[::-1]
 
     def apply_to(self, mention: Mention) -> Mention:
-        """Apply the retraction to a mention. An erasure or protection leaves mentions that were written later."""
+        """Apply the retraction to a mention. An erasure or protection does not change mentions written later."""
         if mention.author != self.author or (not self.tweet and mention.happened_at > self.at):
             return mention
         match self.cause:

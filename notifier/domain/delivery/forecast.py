@@ -34,7 +34,7 @@ class TierForecast:
     byte_count: int
     """Size of the rows and their keys, without the overhead of the store."""
     seconds: float | None
-    """Time until the last row is written; None if the tier is paused, or its speed is not known."""
+    """Time until the last row is written; None if it is not known, for example during a pause."""
     held_by: str | None
     """The throttle that limits the tier, if any."""
 

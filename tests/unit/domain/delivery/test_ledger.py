@@ -54,7 +54,7 @@ def test_queued_slice_is_not_parked() -> None:
 
 
 def test_attempts_are_the_highest_attempt_number() -> None:
-    assert p1_state(entry(P1, Fact.ATTEMPT, n=2), entry(P1, Fact.ATTEMPT, n=1)).failures == 2
+    assert p1_state(entry(P1, Fact.ATTEMPT, n=2), entry(P1, Fact.ATTEMPT, n=1)).failure_count == 2
 
 
 def test_new_slice_may_be_queued() -> None:
