@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class TooManyWaiting(StoreUnavailable):
-    """No slot was free in time, or too many calls wait. The store was not called: this is no sign of an outage."""
+    """This process is overloaded: no slot was free in time, or too many calls wait. The call was not made."""
 
 
 @dataclass(slots=True, kw_only=True)
