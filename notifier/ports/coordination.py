@@ -19,7 +19,7 @@ class Epochs(Protocol):
         ...
 
 
-# Leadership: one process at a time runs a stage such as the dispatcher.
+# Leadership: a lease chooses the process that runs a stage such as the dispatcher.
 
 
 class Leases(Protocol):

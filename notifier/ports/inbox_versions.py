@@ -121,7 +121,7 @@ class RememberedPage:
     newest: datetime | None
     """Opening time of the newest item."""
     next: InboxPosition | None
-    """Position at which the next page begins; None if this is the last page."""
+    """Position after which the next page starts; None if this is the last page."""
     unread: int
     """The badge: number of unread items, up to its limit."""
     more_unread: bool
