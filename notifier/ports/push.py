@@ -37,8 +37,7 @@ class PushSuppressions(Protocol):
         Members with deleted accounts are included. A member in quiet hours who is also suppressed for another reason
         counts as never alerted. The result says nothing about members who never followed: no snapshot contains them.
 
-        Its cost grows with the members that have a relevant fact, not with all members. Such facts are a mark, a user
-        block of the opener or the subject's account, a follow after the opening, a mute, and account preferences.
+        Its cost grows with the members that have a relevant fact, such as a mark or a mute, not with all members.
 
         Raises StoreUnavailable: without an answer no alert may be sent.
         """
