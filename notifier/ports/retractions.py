@@ -110,7 +110,7 @@ class HeldMentions(Protocol):
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
         """Return the held mentions of every event with one of these IDs, from any source, ordered by ID and source.
 
-        Decided and expired mentions are included. The call is one lookup, for routers.
+        Decided and expired mentions are included.
         """
         ...
 
@@ -133,7 +133,7 @@ class ReachLimits(Protocol):
         ...
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
-        """Return the current limits in one lookup; users without a limit are missing."""
+        """Return the current limits; users without a limit are missing."""
         ...
 
     def read_all(self) -> Sequence[ReachLimit]:

@@ -237,13 +237,13 @@ class Caches:
 
     def _recent_events(self) -> Use:
         recent = self._on(RedisRecentEvents)
-        digests = {ONE: "a digest", TWO: "another digest"}
+        hashes = {ONE: "a hash", TWO: "another hash"}
         return self_repairing(
-            {"remember": lambda: recent.remember(digests)},
+            {"remember": lambda: recent.remember(hashes)},
             {
-                **{f"digest {event.id}": partial(recent.digests, [event]) for event in digests},
-                **{f"accepted {event.id}": partial(recent.was_accepted, None, event.id) for event in digests},
-                **{f"accepted {event}": partial(recent.was_accepted, event.source, event.id) for event in digests},
+                **{f"hash {event.id}": partial(recent.content_hashes, [event]) for event in hashes},
+                **{f"accepted {event.id}": partial(recent.was_accepted, None, event.id) for event in hashes},
+                **{f"accepted {event}": partial(recent.was_accepted, event.source, event.id) for event in hashes},
             },
         )
 

@@ -18,5 +18,5 @@ class Follower:
         answer = run(self._changes.after(self.position))
         assert answer is not None
         self.position = answer.position
-        self.lapses += answer.viewers_lapsed
+        self.lapses += answer.has_viewer_lapse
         return list(answer.bursts)

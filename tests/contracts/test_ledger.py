@@ -18,7 +18,7 @@ LATER = START + timedelta(seconds=1)
 
 
 def entry(slice_: Slice, fact: Fact = Fact.DISPATCHED, n: int = 0, note: str = "") -> LedgerEntry:
-    return LedgerEntry(slice=slice_, fact=fact, number=n, at=START, people=40, rows=3, note=note)
+    return LedgerEntry(slice=slice_, fact=fact, number=n, at=START, people=40, row_count=3, note=note)
 
 
 def test_plan_is_written_once(store: Store) -> None:
@@ -69,7 +69,7 @@ def test_each_fact_and_number_has_its_own_cell(store: Store) -> None:
     cells = [entry(slice_of(KEY), Fact.DISPATCHED, n) for n in (1, 2)] + [entry(slice_of(KEY), Fact.ATTEMPT, 1)]
     assert store.ledger.record(cells) == [True, True, True]
     state = store.ledger.read([KEY])[KEY].slice_states[slice_of(KEY)]
-    assert (state.times_dispatched, state.failures, state.final_entry) == (2, 1, None)
+    assert (state.times_dispatched, state.failure_count, state.final_entry) == (2, 1, None)
 
 
 def test_duplicate_cells_in_one_call_are_detected(store: Store) -> None:
@@ -121,7 +121,7 @@ def test_last_repeated_fact_counts_but_every_throttle_is_kept(store: Store) -> N
     store.ledger.record([entry(repeated, Fact.PARKED, n, note=f"t{n}") for n in range(3)])
     progress = store.ledger.read([other_slice.burst, KEY])
     state, last = progress[KEY].slice_states[repeated], START + timedelta(hours=11)
-    assert (state.times_dispatched, state.failures, state.times_deferred) == (11, 11, 11)
+    assert (state.times_dispatched, state.failure_count, state.times_deferred) == (11, 11, 11)
     assert (state.dispatched_at, state.deferred_until) == (last, last)
     assert state.parked_by == {"t0", "t1", "t2"}
     assert progress[other_slice.burst].slice_states[other_slice].times_dispatched == 2

@@ -187,7 +187,7 @@ def test_hung_server_costs_a_process_only_one_timeout(valkey: Valkey) -> None:
         calls: list[Callable[[], object]] = [
             lambda: index.announce([burst(5)]),
             lambda: RedisLiveBus(client).publish([burst(5)]),
-            lambda: RedisRecentEvents(client).digests([]),
+            lambda: RedisRecentEvents(client).content_hashes([]),
             lambda: RedisTokenBuckets(client).take("b", BucketLimit(capacity=1, refill=timedelta(1))),
             lambda: RedisBackpressure(client).level(),
         ]

@@ -62,7 +62,7 @@ def test_command_has_slot_of_its_keys_and_messages_share_one() -> None:
 def test_keys_are_spread_over_all_nodes(valkeys: Valkeys) -> None:
     recent = RedisRecentEvents(valkeys.client)
     recent.remember(EVENTS)
-    assert recent.digests(list(EVENTS)) == EVENTS
+    assert recent.content_hashes(list(EVENTS)) == EVENTS
     assert all(isinstance(size, int) and size > 0 for size in valkeys.everywhere("DBSIZE"))
 
 

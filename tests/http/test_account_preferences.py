@@ -139,7 +139,7 @@ def deliver_burst(edge: Edge) -> tuple[dict[str, int], set[int], set[int]]:
     burst = max(key for key in edge.backend.bursts.by_key if key.subject == NOVA)
     (snapshot,) = edge.backend.ports.audience_snapshots.read(burst, [0]).values()
     rows = {int(m) for bits in snapshot.tiers.values() for m in members(bits, 0)}
-    return dict(snapshot.suppressed), rows, {int(m) for m in members(snapshot.to_alert, 0)}
+    return dict(snapshot.suppressed_counts), rows, {int(m) for m in members(snapshot.to_alert, 0)}
 
 
 def test_account_volume_affects_the_inbox_before_it_is_indexed(edge: Edge) -> None:

@@ -65,7 +65,7 @@ def reached_members(rows: Iterable[StoredRow]) -> list[int]:
 def test_every_member_is_reached_once(bits: Bits, shard: int) -> None:
     rows = rows_of(bits, shard)
     assert reached_members(stored_rows(rows)) == members(bits, shard)
-    assert rows.deliveries == count(bits)
+    assert rows.delivery_count == count(bits)
 
 
 @given(BITMAPS, SHARDS)

@@ -161,7 +161,7 @@ class StoreCheck:
                 ended[state.final_entry.fact] += state.final_entry.people
         shards = truth.shards(burst.key.subject)
         snapshots = {snapshot.shard: snapshot for snapshot in self.archive.audience_snapshots(burst.key)}
-        suppressed = sum(sum(snapshot.suppressed.values()) for snapshot in snapshots.values())
+        suppressed = sum(sum(snapshot.suppressed_counts.values()) for snapshot in snapshots.values())
         expected = suppressed + sum(snapshot.reached_count(tier) for snapshot in snapshots.values() for tier in TIERS)
         oracle = {shard: truth.expected_count(burst, shard) for shard in shards}
         by_formula = sum(oracle.values())

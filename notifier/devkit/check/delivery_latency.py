@@ -29,7 +29,7 @@ def slice_latencies(
 ) -> list[tuple[float, int]]:
     """Return (seconds until completion, rows) of every completed slice of rows in these tiers."""
     return [
-        ((state.final_entry.at - progress.plan.accepted_at).total_seconds(), state.final_entry.rows)
+        ((state.final_entry.at - progress.plan.accepted_at).total_seconds(), state.final_entry.row_count)
         for progress in progress_rows
         if max_followers is None or progress.plan.followers <= max_followers
         for state in progress.slice_states.values()

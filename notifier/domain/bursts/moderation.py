@@ -108,7 +108,7 @@ VerdictRule = Callable[[Mentioner], Verdict]
 """A pure function from author to verdict.
 
 The router calls it with `within_author_cap=True` first. If that refuses the mention, no token of the author's cap is
-taken. Otherwise the router takes one for a celebrity, and calls the rule again with the result.
+taken.
 
 A rule must not hold authors who have no operator verdict. For them the router doesn't check whether it has held the
 event before.
@@ -116,10 +116,7 @@ event before.
 
 
 def by_operator_verdict(mentioner: Mentioner) -> Verdict:
-    """Default rule: the operator's verdict, but rows without alerts once the author's cap has no token left.
-
-    Without the cap one author could alert 200 million followers with every mention.
-    """
+    """Default rule: the operator's verdict, but rows without alerts once the author's cap has no token left."""
     if mentioner.operator_verdict is Verdict.ALL and not mentioner.within_author_cap:
         return Verdict.ROW
     return mentioner.operator_verdict

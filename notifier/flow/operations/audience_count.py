@@ -95,5 +95,5 @@ class AudienceCounter:
         for tier, members in division.tiers.items():
             tiers[tier] += count(members)
             push_enabled[tier] += count(members & live_sets.push_enabled)
-        suppressed.update(division.suppressed)
+        suppressed.update(division.suppressed_counts)
         return sum(count(members & live_sets.first_only) for members in division.tiers.values())

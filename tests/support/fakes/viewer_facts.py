@@ -81,7 +81,7 @@ class MemoryPeople:
         if (member := await self.member(user)) is None:
             return None
         vip = self._flags is not None and contains(self._flags.members(Flag.VIP, shard_of(member)), member)
-        return InboxContext(member=member, viewer=self._viewer(user, member), vip=vip)
+        return InboxContext(member=member, viewer=self._viewer(user, member), is_vip=vip)
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         self._seen_at[member] = max(seen_at, self._seen_at.get(member, seen_at))

@@ -225,8 +225,8 @@ def _consistent_snapshot(
     """
     actual = ShardTiers(
         tiers={str(tier): frozenset(members(snapshot.tiers[tier], snapshot.shard)) for tier in TIERS},
-        dormant=snapshot.dormant,
-        suppressed=sum(snapshot.suppressed.values()),
+        dormant=snapshot.dormant_count,
+        suppressed=sum(snapshot.suppressed_counts.values()),
         push=frozenset(members(snapshot.to_alert, snapshot.shard)),
     )
     possible = world.snapshot_observer.possible_by_shard[burst, snapshot.shard]

@@ -121,7 +121,7 @@ class CassandraBurstChanges:
         next_read_start = to_ms(now - READ_OVERLAP)
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
-            viewers_lapsed=len(changed) < len(new_changes),  # the other changes are lapses
+            has_viewer_lapse=len(changed) < len(new_changes),  # the other changes are lapses
             position=CassandraPosition(
                 now, {key: (version, at) for key, (version, at) in returned.items() if at >= next_read_start}
             ),

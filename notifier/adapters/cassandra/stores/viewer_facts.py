@@ -142,7 +142,7 @@ class CassandraPeople:
         """Return the context, and the results of `more_queries`."""
         vip_query = (SELECT_CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
         viewer, [flag_rows, *more_results] = await self._viewer(user, member, [vip_query, *more_queries])
-        return InboxContext(member=member, viewer=viewer, vip=any(row.is_on for row in flag_rows)), more_results
+        return InboxContext(member=member, viewer=viewer, is_vip=any(row.is_on for row in flag_rows)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # An interruption may leave only some of these bursts marked as seen. These marks are right, because all bursts

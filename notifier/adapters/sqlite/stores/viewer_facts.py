@@ -82,7 +82,7 @@ class SqlitePeople:
             if member is None:
                 return None
             vip = c.execute(_SELECT_VIP, (Flag.VIP, shard_of(member), member)).fetchone() is not None
-            return InboxContext(member=member, viewer=self._viewer(user, member), vip=vip)
+            return InboxContext(member=member, viewer=self._viewer(user, member), is_vip=vip)
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:
