@@ -101,7 +101,7 @@ def take_snapshot(
     rule: TierRule = by_activity,
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS,
 ) -> AudienceSnapshot:
-    """Compute the audience snapshot of one shard. Only a burst with the verdict `all` has members to alert."""
+    """Compute the audience snapshot of one shard. Only a burst with the verdict ALL has members to alert."""
     audience = _audience(burst, live, rule)
     return AudienceSnapshot(
         shard=shard,
