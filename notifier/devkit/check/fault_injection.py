@@ -64,7 +64,7 @@ class ScheduledFault:
 def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[ScheduledFault]:
     """Return all faults in order of time.
 
-    There are two store outages: the first freezes the store, the second kills it. Each is in its half of the storm.
+    The first store outage freezes the store, the second kills it. Each starts early in its half of the storm.
     """
     rng = random.Random(f"faults {seed}")
     return sorted(
@@ -165,7 +165,7 @@ class FaultInjector:
         return True
 
     def kill_valkey(self) -> bool:
-        """Kill Valkey. If the check has started it, the check restarts it. Otherwise `notifier up` does."""
+        """Kill Valkey. If the check has started it, the check restarts it, too."""
         return (
             self.kill("valkey")
             if self.engines is None
@@ -299,7 +299,7 @@ class InboxObserver:
             client.close()
 
     def finding(self) -> Finding:
-        """Check that each response was complete, partial or a 503, and in time.
+        """Check that each response was whole, partial or a 503, and in time.
 
         If the API is killed as well, requests without a response are accepted.
         """
