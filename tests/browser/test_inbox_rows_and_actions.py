@@ -177,7 +177,9 @@ def test_menu_mutes_and_unmutes_account(opened: FakeInboxPage, inbox: Inbox) -> 
 @pytest.mark.parametrize("before", ["default", "first"])
 def test_menu_moves_account_to_digest_and_undo_restores_it(opened: FakeInboxPage, inbox: Inbox, before: str) -> None:
     if before != "default":
-        inbox.everything |= {"preferences": [{"subject": "mention:nova", "volume": before, "muted_until": None}]}
+        inbox.account_preferences |= {
+            "preferences": [{"subject": "mention:nova", "volume": before, "muted_until": None}]
+        }
     inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997)]
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()

@@ -74,7 +74,7 @@ def clear_text_wire(folder: Path) -> Iterator[Wire]:
 
 @contextmanager
 def tls_wire(folder: Path) -> Iterator[Wire]:
-    handler, authority = RecordingHandler(), Authority.made(folder, "authority")
+    handler, authority = RecordingHandler(), Authority.create(folder, "authority")
     transport = Http2Transport(limits=PLAIN, ca_file=authority.file)
     with serving(handler, certificate=authority.server()) as server, closing(transport):
         yield Wire(transport=transport, origin=server.origin, handler=handler)
@@ -91,7 +91,7 @@ class Faulty(Wire):
 
 @contextmanager
 def faulty(
-    conduct: Http2Behavior,
+    behavior: Http2Behavior,
     limits: Http2Limits = PATIENT,
     answer: Callable[[Post], Reply | NoReply] | None = None,
     authority: Authority | None = None,
@@ -100,5 +100,5 @@ def faulty(
     handler = RecordingHandler(answer) if answer else RecordingHandler()
     file, certificate = (authority.file, authority.server()) if authority else (None, None)
     transport = Http2Transport(limits=limits, allow_plaintext=True, ca_file=file)
-    with closing(transport), serving(handler, conduct, certificate=certificate) as server:
+    with closing(transport), serving(handler, behavior, certificate=certificate) as server:
         yield Faulty(transport=transport, origin=server.origin, handler=handler, server=server)

@@ -36,11 +36,11 @@ def test_mention_of_deleted_account_is_refused(edge: Edge) -> None:
     accept(edge, account("nova", 1, deleted=True))
     edge.post(event("e1"))
     edge.backend.sequence()
-    assert edge.fate("e1").json()["accounts"][0]["refusal"] == "deleted_account"
+    assert edge.get_event("e1").json()["accounts"][0]["refusal"] == "deleted_account"
     accept(edge, account("nova", 2, deleted=False))
     edge.post(event("e2"))
     edge.backend.sequence()
-    assert edge.fate("e2").json()["accounts"][0]["bursts"]
+    assert edge.get_event("e2").json()["accounts"][0]["bursts"]
 
 
 def test_repeated_account_event_is_accepted(edge: Edge) -> None:

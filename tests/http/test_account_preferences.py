@@ -190,7 +190,7 @@ def test_account_volume_has_no_default(edge: Edge) -> None:
 
 
 def test_log_outage_changes_no_preferences(edge: Edge) -> None:
-    edge.backend.broken.log = LogUnavailable()
+    edge.backend.port_errors.log = LogUnavailable()
     assert_problem(patch(edge, {"volume": "off"}), 503, "log_unavailable")
     assert preferences(edge) == DEFAULTS
 
@@ -242,7 +242,7 @@ def test_outage_copy_is_dropped_when_the_volume_hides_it(edge: Edge) -> None:
     edge.mention()
     assert shown_count(edge) == 1
     patch(edge, {"volume": "off"})
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     assert edge.inbox("u1").json()["items"] == []
 
 

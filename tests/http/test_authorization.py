@@ -19,7 +19,7 @@ from tests.http.client_from_address import client_from
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, Edge, MemoryBackend
-from tests.support.token_issuer import GOOD, FakeIssuer, ed, pem, rsa, signed_with_public_key
+from tests.support.token_issuer import VALID_CLAIMS, FakeIssuer, ed, pem, rsa, signed_with_public_key
 
 Route = tuple[str, str]
 OPEN, USER, SERVICE, LOCAL, VISITOR = "open", "user", "service", "local address", "visitor"
@@ -127,7 +127,7 @@ def issued_callers(edge: Edge, issuer: FakeIssuer) -> Mapping[str, str | None]:
         "not yet valid": issuer.sign(nbf=now + 31),
         "forged": issuer.sign("a", key=ed(1)),
         "signed with another key of the issuer": issuer.sign("b", key=ed()),
-        "unsigned": jwt.encode(GOOD, "", algorithm="none", headers={"kid": "a"}),
+        "unsigned": jwt.encode(VALID_CLAIMS, "", algorithm="none", headers={"kid": "a"}),
         "signed with the public key": signed_with_public_key(pem(rsa()), "b"),
         "for another audience": issuer.sign(aud="tweets"),
         "of another issuer": issuer.sign(iss="https://evil.example"),

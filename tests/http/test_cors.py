@@ -115,9 +115,9 @@ def test_refusals_are_readable_by_an_allowed_origin(cors_edge: Edge) -> None:
         (cors_edge.client.post("/v1/inbox", headers={**cors_edge.bearer("u1"), **origin}), 405, "method_not_allowed")
     ]
     cors_edge.backend.clock.advance(timedelta(seconds=1))  # otherwise the response of this second is reused
-    cors_edge.backend.broken.store, user_headers = StoreUnavailable(), {**cors_edge.bearer("u1"), **origin}
+    cors_edge.backend.port_errors.store, user_headers = StoreUnavailable(), {**cors_edge.bearer("u1"), **origin}
     refusals += [(cors_edge.client.get("/v1/inbox/unread", headers=user_headers), 503, "store_unavailable")]
-    cors_edge.backend.broken.store = None
+    cors_edge.backend.port_errors.store = None
     for response, status, code in refusals:
         assert_problem(response, status, code)
         assert response.headers["access-control-allow-origin"] == PAGE

@@ -251,7 +251,7 @@ def test_too_large_or_wrongly_typed_body_is_refused(edge: Edge) -> None:
 
 
 def test_log_outage_registers_nothing(edge: Edge) -> None:
-    edge.backend.broken.log = LogUnavailable()
+    edge.backend.port_errors.log = LogUnavailable()
     assert_problem(register(edge, APPLE), 503, "log_unavailable")
     assert devices(edge) == []
 

@@ -157,7 +157,7 @@ def test_digest_and_own_subject_take_no_preference(edge: Edge, kind: str) -> Non
 def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
     async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        live.backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
@@ -183,7 +183,7 @@ def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
 def test_empty_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        live.backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         clock.advance(DUE - clock.now() + 2 * SECOND)
@@ -200,7 +200,7 @@ def test_empty_digest_sends_nothing_to_streams() -> None:
 def test_resume_after_a_digest_fell_due_is_a_reset() -> None:
     async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        live.backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         clock.advance(DUE - clock.now() - timedelta(minutes=1))
         await (await live.listen("u1")).disconnect()
         await live.settle()
@@ -239,7 +239,7 @@ def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
 def test_retraction_inside_a_digest_resets_open_streams() -> None:
     async def scenario(live: LiveBackend) -> None:
         backend = live.backend
-        backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         for author in ("ada", "bob"):
@@ -269,7 +269,7 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
 def test_change_inside_a_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveBackend) -> None:
         backend = live.backend
-        backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         backend.clock.advance(DUE - backend.clock.now() - SECOND)

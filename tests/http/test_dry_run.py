@@ -62,7 +62,7 @@ def test_dry_run_of_a_deleted_tweet_reports_it_as_retracted(edge: Edge) -> None:
     assert (account["refusal"], account["burst"], account["tiers"]) == ("retracted", None, {})
     assert edge.post(event("dry", tweet="t1")).status_code == 202
     edge.backend.sequence()
-    [entry] = edge.fate("dry").json()["accounts"]
+    [entry] = edge.get_event("dry").json()["accounts"]
     assert (entry["refusal"], edge.backend.bursts.by_key) == ("retracted", {})
 
 

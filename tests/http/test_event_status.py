@@ -21,12 +21,12 @@ from tests.support.in_memory_http_api import Edge
 
 
 def test_unknown_event_is_not_found(edge: Edge) -> None:
-    assert_problem(edge.fate("7"), 404, "not_found")
+    assert_problem(edge.get_event("7"), 404, "not_found")
 
 
 def test_event_is_accepted_until_it_is_sequenced(edge: Edge) -> None:
     edge.post(event("7"))
-    assert edge.fate("7").json() == {"id": "7", "status": "accepted", "accounts": []}
+    assert edge.get_event("7").json() == {"id": "7", "status": "accepted", "accounts": []}
 
 
 @pytest.mark.parametrize("routed", [False, True])
@@ -36,33 +36,33 @@ def test_waiting_event_is_found_in_the_log_after_a_cache_flush(edge: Edge, route
     edge.backend.recent.wipe()
     if routed:
         edge.backend.pump(0)
-    assert edge.fate("7", **query).json() == {"id": "7", "status": "accepted", "accounts": []}
+    assert edge.get_event("7", **query).json() == {"id": "7", "status": "accepted", "accounts": []}
     for id, query_ in (("77", {}), ("t7", {}), ("7", {"source": "//elsewhere"})):
-        assert_problem(edge.fate(id, **query_), 404, "not_found")
+        assert_problem(edge.get_event(id, **query_), 404, "not_found")
     edge.backend.sequence()
-    assert edge.fate("7", **query).json()["status"] == "sequenced"
+    assert edge.get_event("7", **query).json()["status"] == "sequenced"
 
 
 def test_waiting_event_is_found_without_the_cache(edge: Edge) -> None:
     edge.post(event("7"))
-    edge.backend.broken.cache = CacheUnavailable()
-    assert edge.fate("7").json()["status"] == "accepted"
-    assert_problem(edge.fate("8"), 404, "not_found")
+    edge.backend.port_errors.cache = CacheUnavailable()
+    assert edge.get_event("7").json()["status"] == "accepted"
+    assert_problem(edge.get_event("8"), 404, "not_found")
 
 
 def test_event_sequenced_during_the_log_search_is_found(edge: Edge) -> None:
     edge.post(event("7"))
     edge.backend.recent.wipe()
-    edge.backend.log.before_looks = edge.backend.sequence
-    assert edge.fate("7").json()["status"] == "sequenced"
+    edge.backend.log.before_read = edge.backend.sequence
+    assert edge.get_event("7").json()["status"] == "sequenced"
 
 
 def test_search_of_a_long_log_never_reports_not_found(edge: Edge) -> None:
     for number in range(0, MAX_SEARCHED_RECORDS, 1_000):
         assert edge.batch(*(event(f"{number + n}") for n in range(1_000))).status_code == 202
     edge.backend.recent.wipe()
-    assert edge.fate("0").json()["status"] == "accepted"
-    assert_problem(edge.fate("never sent"), 503, "unavailable")
+    assert edge.get_event("0").json()["status"] == "accepted"
+    assert_problem(edge.get_event("never sent"), 503, "unavailable")
 
 
 def test_only_one_request_searches_the_log_at_a_time(edge: Edge) -> None:
@@ -71,35 +71,35 @@ def test_only_one_request_searches_the_log_at_a_time(edge: Edge) -> None:
     responses: list[Response] = []
 
     def ask_meanwhile() -> None:
-        edge.backend.log.before_looks = lambda: None
-        responses.extend([edge.fate("7"), edge.post(event("8"))])
+        edge.backend.log.before_read = lambda: None
+        responses.extend([edge.get_event("7"), edge.post(event("8"))])
 
-    edge.backend.log.before_looks = ask_meanwhile
-    assert edge.fate("7").json()["status"] == "accepted"
+    edge.backend.log.before_read = ask_meanwhile
+    assert edge.get_event("7").json()["status"] == "accepted"
     refused, accepted = responses
     assert_problem(refused, 503, "unavailable")
     assert refused.headers["retry-after"] == "1"
     assert accepted.status_code == 202
-    assert_problem(edge.fate("never sent"), 404, "not_found")
+    assert_problem(edge.get_event("never sent"), 404, "not_found")
 
 
 def test_log_search_matches_whole_ids_only(edge: Edge) -> None:
     edge.post(event("event-7"))
     edge.backend.recent.wipe()
     for id in ("event", "e", "7", "event-77"):
-        assert_problem(edge.fate(id), 404, "not_found")
+        assert_problem(edge.get_event(id), 404, "not_found")
 
 
 def test_waiting_event_without_cache_and_log_is_unavailable(edge: Edge) -> None:
     edge.post(event("7"))
-    edge.backend.broken.cache, edge.backend.broken.log = CacheUnavailable(), LogUnavailable()
-    assert_problem(edge.fate("7"), 503, "log_unavailable")
+    edge.backend.port_errors.cache, edge.backend.port_errors.log = CacheUnavailable(), LogUnavailable()
+    assert_problem(edge.get_event("7"), 503, "log_unavailable")
 
 
 def test_mention_has_a_burst_for_followers_and_one_for_the_account(edge: Edge) -> None:
     edge.post(event("7"))
     edge.backend.sequence()
-    status = edge.fate("7").json()
+    status = edge.get_event("7").json()
     [account] = status["accounts"]
     assert (status["status"], account["account"], account["refusal"]) == ("sequenced", "nova", None)
     assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}
@@ -148,7 +148,7 @@ def test_refusals_are_reported_per_account(edge: Edge) -> None:
 def test_unwanted_mention_is_refused_but_shown_to_the_account(edge: Edge) -> None:
     edge.post(event("7", mentions=["shy"]))
     edge.backend.sequence()
-    [account] = edge.fate("7").json()["accounts"]
+    [account] = edge.get_event("7").json()["accounts"]
     assert (account["account"], account["refusal"]) == ("shy", "not_wanted")
     assert [burst["burst"] for burst in account["bursts"]] == ["self:shy#1"]
 
@@ -156,7 +156,9 @@ def test_unwanted_mention_is_refused_but_shown_to_the_account(edge: Edge) -> Non
 def test_mention_of_an_account_without_followers_is_done_at_once(edge: Edge) -> None:
     edge.post(event("7", mentions=["quiet"]))
     edge.backend.sequence()
-    [burst] = [entry for entry in edge.fate("7").json()["accounts"][0]["bursts"] if entry["burst"] == "mention:quiet#1"]
+    [burst] = [
+        entry for entry in edge.get_event("7").json()["accounts"][0]["bursts"] if entry["burst"] == "mention:quiet#1"
+    ]
     assert {(tier["state"], tier["slices"]["total"]) for tier in burst["tiers"].values()} == {("done", 0)}
 
 
@@ -165,7 +167,7 @@ def test_mention_served_only_by_pull_says_why(edge: Edge) -> None:
     edge.backend.sets.put_follower_counts({nova: FollowerCounts(total=200_000, by_shard=(200_000,))})
     edge.batch(*(event(f"{n}", author="bob", protected=True) for n in range(8)))
     edge.backend.sequence()
-    by_event = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
+    by_event = [edge.get_event(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
     bursts = [burst for group in by_event for burst in group if burst["burst"].startswith("mention:")]
     sentence = "Served by the pull path: the fan-out budget was spent."
     pulled_bursts = [burst for burst in bursts if burst["note"] == sentence]
@@ -185,20 +187,22 @@ def test_source_distinguishes_events_with_the_same_id(edge: Edge) -> None:
     edge.post(event("7", mentions=["nobody"]))
     edge.post(event("7", more={"source": "//elsewhere"}))
     edge.backend.sequence()
-    assert {account["source"] for account in edge.fate("7").json()["accounts"]} == {"//tweets", "//elsewhere"}
-    [account] = edge.fate("7", source="//elsewhere").json()["accounts"]
+    assert {account["source"] for account in edge.get_event("7").json()["accounts"]} == {"//tweets", "//elsewhere"}
+    [account] = edge.get_event("7", source="//elsewhere").json()["accounts"]
     assert account["account"] == "nova"
-    assert_problem(edge.fate("7", source="//nowhere"), 404, "not_found")
+    assert_problem(edge.get_event("7", source="//nowhere"), 404, "not_found")
 
 
 def test_event_id_may_contain_slashes_and_any_letters(edge: Edge) -> None:
     edge.post(event("a/b c/ü?"))
-    assert edge.fate("a%2Fb%20c%2F%C3%BC%3F").json()["id"] == "a/b c/ü?"
+    assert edge.get_event("a%2Fb%20c%2F%C3%BC%3F").json()["id"] == "a/b c/ü?"
 
 
 def tier(edge: Edge, name: str) -> dict[str, object]:
     """Return the state of a tier of nova's followers."""
-    [burst] = [entry for entry in edge.fate("7").json()["accounts"][0]["bursts"] if entry["burst"] == "mention:nova#1"]
+    [burst] = [
+        entry for entry in edge.get_event("7").json()["accounts"][0]["bursts"] if entry["burst"] == "mention:nova#1"
+    ]
     result: dict[str, object] = burst["tiers"][name]
     return result
 
@@ -210,10 +214,10 @@ def test_held_mention_is_reported_until_it_is_decided(edge: Edge) -> None:
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": "held"}] * 2
     first, second = sorted(edge.backend.ports.held_mentions.waiting(), key=lambda hold: hold.id)
     HeldMentionRelease.of(edge.backend.ports)([first], "amy")
-    assert edge.fate("7").json()["status"] == "accepted"
+    assert edge.get_event("7").json()["status"] == "accepted"
     edge.backend.ports.held_mentions.decide(second.id, ModerationDecision.DROPPED, "amy", edge.backend.clock.now())
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": None}, {"nova": "denied"}]
-    [account] = edge.fate("7").json()["accounts"]
+    [account] = edge.get_event("7").json()["accounts"]
     assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}
 
 
@@ -221,8 +225,8 @@ def test_held_event_is_found_by_its_source(edge: Edge) -> None:
     reach(edge, "bob", Verdict.HOLD)
     edge.post(event("7", author="bob"))
     edge.backend.sequence()
-    assert edge.fate("7", source="//tweets").json()["accounts"][0]["refusal"] == "held"
-    assert_problem(edge.fate("7", source="//elsewhere"), 404, "not_found")
+    assert edge.get_event("7", source="//tweets").json()["accounts"][0]["refusal"] == "held"
+    assert_problem(edge.get_event("7", source="//elsewhere"), 404, "not_found")
 
 
 def reach(edge: Edge, user: str, verdict: Verdict) -> None:

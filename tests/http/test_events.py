@@ -146,21 +146,21 @@ def test_batch_larger_than_4_mib_is_refused(edge: Edge) -> None:
 
 
 def test_full_disk_is_507(edge: Edge) -> None:
-    edge.backend.broken.log = DiskFull()
+    edge.backend.port_errors.log = DiskFull()
     assert_problem(edge.post(event()), 507, "disk_full")
 
 
 def test_log_outage_is_503_until_the_log_returns(edge: Edge) -> None:
-    edge.backend.broken.log = LogUnavailable()
+    edge.backend.port_errors.log = LogUnavailable()
     response = edge.post(event())
     assert_problem(response, 503, "log_unavailable")
     assert response.headers["retry-after"] == "1"
-    edge.backend.broken.log = None
+    edge.backend.port_errors.log = None
     assert edge.post(event()).json()["status"] == "accepted"
 
 
 def test_internal_error_hides_its_details(edge: Edge) -> None:
-    edge.backend.broken.log = ZeroDivisionError("insides")
+    edge.backend.port_errors.log = ZeroDivisionError("insides")
     response = edge.post(event())
     assert_problem(response, 500, "error")
     assert "insides" not in response.text

@@ -148,7 +148,7 @@ def choose_digest(backend: MemoryBackend) -> None:
 
 
 def turn_off_all(backend: MemoryBackend) -> None:
-    backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.OFF))
+    backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.OFF))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_subject_not_for_viewer_answers_like_unknown_subject(
     edge.backend.deliver()
     assert len(gap_page(edge, 0)["items"]) == 3
     change(edge.backend)
-    edge.backend.broken.store = StoreUnavailable() if outage else None
+    edge.backend.port_errors.store = StoreUnavailable() if outage else None
     for query in ({"from": 0}, {"from": FIRST, "to": FIRST + 240, "limit": 1}, {"from": FIRST + 9_999}):
         assert serialize_response(edge.gaps("u1", query)) == serialize_response(edge.gaps("u1", query, subject=UNKNOWN))
 
@@ -249,7 +249,7 @@ def test_store_outage_returns_partial_page_of_rows(edge: Edge) -> None:
     open_bursts(edge, 3)
     edge.backend.deliver()
     before = gap_page(edge, FIRST + 120)["items"]
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     assert gap_page(edge, FIRST + 120) == {"items": before, "next": None, "partial": True}
 
 

@@ -47,7 +47,7 @@ ROUTES = {
 
 
 def test_health_is_up_whatever_is_broken(edge: Edge) -> None:
-    edge.backend.broken.store, edge.backend.broken.cache = StoreUnavailable(), CacheUnavailable()
+    edge.backend.port_errors.store, edge.backend.port_errors.cache = StoreUnavailable(), CacheUnavailable()
     assert (edge.client.get("/healthz").status_code, edge.client.get("/healthz").json()) == (200, {"status": "up"})
 
 
@@ -70,7 +70,7 @@ def test_stopped_lane_is_named_and_the_api_stays_ready(edge: Edge) -> None:
 
 
 def test_readiness_reports_a_cache_outage(edge: Edge) -> None:
-    edge.backend.broken.cache = CacheUnavailable()
+    edge.backend.port_errors.cache = CacheUnavailable()
     response = edge.client.get("/readyz")
     assert (response.status_code, response.json()["cache"]) == (200, "unavailable")
 
@@ -88,7 +88,7 @@ def test_readiness_reports_activity_off_without_roll_ups(edge: Edge) -> None:
 
 
 def test_api_is_not_ready_without_the_store(edge: Edge) -> None:
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     assert_problem(edge.client.get("/readyz"), 503, "store_unavailable")
 
 

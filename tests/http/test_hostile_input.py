@@ -108,7 +108,7 @@ def test_too_large_event_in_a_batch_is_refused_alone(edge: Edge) -> None:
 
 @pytest.mark.parametrize("id", ["%00", "%ED%A0%80", "%ff", "x" * 3_000])
 def test_impossible_event_id_is_not_found(edge: Edge, id: str) -> None:
-    assert_problem(edge.fate(id), 404, "not_found")
+    assert_problem(edge.get_event(id), 404, "not_found")
 
 
 @pytest.mark.parametrize(

@@ -214,13 +214,13 @@ def test_etag_does_not_match_another_user_s_inbox(edge: Edge) -> None:
 
 def test_page_without_the_store_is_partial_and_has_no_seen_token(edge: Edge) -> None:
     edge.mention()
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     page = edge.inbox("u1").json()
     assert (page["partial"], page["seen"], page["badge"], page["next"]) == (True, None, None, None)
 
 
 def test_uncountable_badge_is_503(edge: Edge) -> None:
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     response = edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))
     assert_problem(response, 503, "store_unavailable")
     assert response.headers["retry-after"] == "1"
@@ -252,7 +252,7 @@ def test_every_cache_tier_reports_hits_and_seconds(edge: Edge) -> None:
 
 def test_failing_store_is_read_once_per_request(edge: Edge) -> None:
     """The fast path in front of the routes has already tried it."""
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))
     assert edge.backend.metrics.registry.get_sample_value("notifier_inbox_feed_reads_total") == 1
 

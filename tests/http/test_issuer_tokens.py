@@ -21,9 +21,9 @@ from tests.http.error_response_checks import assert_problem
 from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend
 from tests.support.token_issuer import (
     AUDIENCE,
-    GOOD,
     NAME,
     NOW,
+    VALID_CLAIMS,
     FakeIssuer,
     ed,
     forged,
@@ -110,11 +110,11 @@ def test_forged_token_is_refused(api: IssuerApi) -> None:
         api.issuer.sign("b", key=rsa(1)),
         api.issuer.sign("a", key=rsa()),
         api.issuer.sign("b", key=ed()),
-        forged(GOOD, ed(1), {"kid": "a", "jwk": jwk(ed(1)), "jku": "https://evil.example/jwks"}),
-        forged(GOOD, ed(), {"kid": "a", "crit": ["x"]}),
-        jwt.encode(GOOD, "", algorithm="none", headers={"kid": "a"}),
-        jwt.encode(GOOD, rsa(), algorithm="RS512", headers={"kid": "b"}),
-        jwt.encode(GOOD, rsa(), algorithm="PS256", headers={"kid": "b"}),
+        forged(VALID_CLAIMS, ed(1), {"kid": "a", "jwk": jwk(ed(1)), "jku": "https://evil.example/jwks"}),
+        forged(VALID_CLAIMS, ed(), {"kid": "a", "crit": ["x"]}),
+        jwt.encode(VALID_CLAIMS, "", algorithm="none", headers={"kid": "a"}),
+        jwt.encode(VALID_CLAIMS, rsa(), algorithm="RS512", headers={"kid": "b"}),
+        jwt.encode(VALID_CLAIMS, rsa(), algorithm="PS256", headers={"kid": "b"}),
         signed_with_public_key(pem(rsa()), "b"),
         signed_with_public_key(pem(ed()), "a"),
         signed_with_public_key(ed().public_key().public_bytes_raw(), "a"),
@@ -129,7 +129,7 @@ def test_forged_token_is_refused(api: IssuerApi) -> None:
 
 def test_key_id_that_is_no_text_or_unknown_is_refused(api: IssuerApi) -> None:
     for kid in (7, ["a"], {"a": 1}, None, "", "a" * 100_000):
-        token = forged(GOOD, ed(), {"kid": "a"})
+        token = forged(VALID_CLAIMS, ed(), {"kid": "a"})
         header = urlsafe_b64encode(json.dumps({"alg": "EdDSA", "kid": kid}).encode()).decode().rstrip("=")
         assert api.status(".".join([header, *token.split(".")[1:]])) == 401
 
@@ -158,7 +158,7 @@ def test_key_rotation_adds_keys_at_once_and_removes_within_ten_minutes(api: Issu
     assert api.status(api.new_token("c")) == 200
     api.issuer.keys["a"] = ed()
     api.advance(MIN_FETCH_INTERVAL)
-    assert (api.status(api.new_token("a")), api.issuer.asked) == (200, 3)
+    assert (api.status(api.new_token("a")), api.issuer.fetch_count) == (200, 3)
     del api.issuer.keys["a"]
     api.advance(MAX_KEY_AGE + timedelta(seconds=1))
     stolen = api.issuer.sign(key=ed(), kid="a", exp=NOW + 90_000)
@@ -169,18 +169,18 @@ def test_unknown_key_ids_query_the_issuer_once_in_ten_seconds(api: IssuerApi) ->
     assert api.status(api.issuer.sign()) == 200
     api.advance(MIN_FETCH_INTERVAL)
     assert {api.status(api.issuer.sign(f"k{number}", key=ed())) for number in range(30)} == {401}
-    assert api.issuer.asked == 2
+    assert api.issuer.fetch_count == 2
 
 
 def test_malformed_token_does_not_query_the_issuer(api: IssuerApi) -> None:
     for token in ("x", "a.b.c", SERVICE_KEY + "x"):
         assert api.status(token, "/v1/events/1") == 401
-    assert api.issuer.asked == 0
+    assert api.issuer.fetch_count == 0
 
 
 def test_last_issuer_keys_are_valid_for_an_hour_of_an_outage(api: IssuerApi) -> None:
     assert api.status(api.new_token()) == 200
-    api.issuer.broken = "It is down."
+    api.issuer.error = "It is down."
     api.advance(MAX_KEY_AGE + timedelta(seconds=1))
     assert api.status(api.new_token()) == 200
     api.advance(OUTAGE_EXTENSION - timedelta(seconds=1))
@@ -189,7 +189,7 @@ def test_last_issuer_keys_are_valid_for_an_hour_of_an_outage(api: IssuerApi) -> 
     response = api.edge.client.get("/v1/inbox", headers={"Authorization": f"Bearer {api.new_token()}"})
     assert "It is down." not in str(assert_problem(response, 503, "issuer_unavailable"))
     assert response.headers["retry-after"]
-    api.issuer.broken = ""
+    api.issuer.error = ""
     api.advance(MIN_FETCH_INTERVAL)
     assert api.status(api.new_token()) == 200
 
@@ -197,7 +197,7 @@ def test_last_issuer_keys_are_valid_for_an_hour_of_an_outage(api: IssuerApi) -> 
 def test_verified_token_is_refused_once_no_key_is_valid(api: IssuerApi) -> None:
     token = api.issuer.sign(exp=NOW + 90_000)
     assert [api.status(token) for _ in range(2)] == [200, 200]
-    api.issuer.broken = "It is down."
+    api.issuer.error = "It is down."
     api.advance(MAX_KEY_AGE + OUTAGE_EXTENSION + timedelta(seconds=1))
     for path in ("/v1/inbox", "/v1/inbox/unread"):
         response = api.edge.client.get(path, headers={"Authorization": f"Bearer {token}"})
@@ -206,7 +206,7 @@ def test_verified_token_is_refused_once_no_key_is_valid(api: IssuerApi) -> None:
 
 
 def test_issuer_outage_before_the_first_key_is_503(api: IssuerApi) -> None:
-    api.issuer.broken = "It is down."
+    api.issuer.error = "It is down."
     assert api.status(api.issuer.sign()) == 503
     assert api.status(api.issuer.sign(), "/v1/events/1") == 401
     assert api.status(SERVICE_KEY, "/v1/events/1") == 404

@@ -68,7 +68,7 @@ def test_no_lane_is_stopped_in_a_healthy_system(edge: Edge) -> None:
 
 
 def test_overview_without_the_store_is_503(edge: Edge) -> None:
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     assert_problem(edge.client.get("/v1/system", headers=edge.service), 503, "store_unavailable")
 
 

@@ -34,7 +34,7 @@ def test_remaining_requests_are_in_every_response(edge: Edge) -> None:
     refused = edge.put(SEEN, "u1", {"token": "x"})
     assert (refused.status_code, refused.headers["ratelimit-policy"]) == (400, '"writes";q=300;w=10800')
     assert refused.headers["ratelimit"] == '"writes";r=299;t=36'
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     assert edge.inbox("u3").headers["ratelimit"] == '"reads";r=1499;t=1'
 
 
@@ -85,7 +85,7 @@ def test_services_are_unlimited_by_default(edge: Edge) -> None:
     assert (response.status_code, "ratelimit" in response.headers) == (202, False)
     with edge_with_limits(RequestLimits(requests=2)) as limited_edge:
         assert [limited_edge.post(event(str(number))).status_code for number in range(3)] == [202, 202, 429]
-        assert limited_edge.fate("1").headers["ratelimit-policy"] == '"requests";q=2;w=60'
+        assert limited_edge.get_event("1").headers["ratelimit-policy"] == '"requests";q=2;w=60'
         assert limited_edge.inbox("u1").status_code == 200
 
 

@@ -41,7 +41,7 @@ def test_deleted_tweet_is_on_no_page_and_in_no_badge(edge: Edge) -> None:
     assert (response.status_code, response.json()["status"]) == (202, "accepted")
     assert tweets(edge) == []
     assert edge.unread("u1") == {"count": 0, "more": False}
-    fate = edge.fate("e1").json()["accounts"][0]["bursts"][0]
+    fate = edge.get_event("e1").json()["accounts"][0]["bursts"][0]
     assert (fate["count"], fate["note"]) == (0, "Retracted: no user sees it.")
 
 
@@ -50,7 +50,7 @@ def test_mention_of_an_already_deleted_tweet_is_refused(edge: Edge) -> None:
     edge.post(event("e1"))
     edge.backend.sequence()
     assert tweets(edge) == []
-    assert {account["refusal"] for account in edge.fate("e1").json()["accounts"]} == {"retracted"}
+    assert {account["refusal"] for account in edge.get_event("e1").json()["accounts"]} == {"retracted"}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_retraction_in_a_new_process_resets_no_stream() -> None:
     backend.system.live_publisher.has_missed_updates = True
     messages: asyncio.Queue[object] = asyncio.Queue()
     with TestClient(backend.app()) as client:
-        backend.bus.lines.append(cast(Any, messages))
+        backend.bus.listeners.append(cast(Any, messages))
         Edge(backend, client).post({**DELETED, "data": T1})
     assert [type(messages.get_nowait()) for _ in range(messages.qsize())] == [Burst, Burst]
 

@@ -142,7 +142,7 @@ def test_key_without_the_scope_is_refused_and_told_which_is_missing(api: KeyedAp
         detail = assert_problem(response, 403, "forbidden")["detail"]
         assert f"lacks the scope {scope}; it has" in detail
         assert key not in response.text
-    assert api.edge.fate("1").status_code == 404
+    assert api.edge.get_event("1").status_code == 404
 
 
 def test_missing_scope_is_reported_before_an_invalid_event(api: KeyedApi) -> None:

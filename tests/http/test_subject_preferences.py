@@ -173,7 +173,7 @@ def test_subject_must_be_an_existing_account(edge: Edge, subject: str, status: i
 
 
 def test_log_outage_changes_no_preferences(edge: Edge) -> None:
-    edge.backend.broken.log = LogUnavailable()
+    edge.backend.port_errors.log = LogUnavailable()
     assert_problem(patch_preference(edge, {"volume": "off"}), 503, "log_unavailable")
     assert preferences(edge) == []
 
@@ -239,5 +239,5 @@ def test_outage_copy_is_dropped_when_a_mute_hides_it(edge: Edge) -> None:
     edge.mention()
     assert len(shown_tweets(edge)) == 1
     patch_preference(edge, {"muted_until": "forever"})
-    edge.backend.broken.store = StoreUnavailable()
+    edge.backend.port_errors.store = StoreUnavailable()
     assert edge.inbox("u1").json()["items"] == []

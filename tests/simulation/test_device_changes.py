@@ -21,8 +21,8 @@ pytestmark = pytest.mark.timeout(300)
 def test_audience_snapshots_follow_device_changes() -> None:
     world = run_and_check(device_changes())
     reports = world.population.in_flight_changes.device_updates()
-    assert len({report.person for report in reports if report.has}) > 4
-    assert len([report for report in reports if not report.has]) > 10
+    assert len({report.person for report in reports if report.is_registered}) > 4
+    assert len([report for report in reports if not report.is_registered]) > 10
     reachable = [
         {person.name for person in people.values() if person.push and person.name in ("kim", "lee", "max", "roy")}
         for people in world.population.history

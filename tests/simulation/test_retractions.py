@@ -48,7 +48,9 @@ def mention_then(*retractions: Retracted) -> Script:
 def sees(world: World, person: str) -> bool:
     oracle = world.state_reader.oracle()
     burst = oracle.bursts["mention", "nova", 1]
-    return bool(oracle.left(burst)) and (bool(oracle.shared(burst)) or "eve" in oracle.people[person].follows)
+    return bool(oracle.visible_tweets(burst)) and (
+        bool(oracle.public_tweets(burst)) or "eve" in oracle.people[person].follows
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ LYRA = Subject(Kind.MENTION, UserId("lyra"))
 class Stage:
     """System with the simulator's population and durable state.
 
-    `ports` may be replaced by failing ones before a stage is used.
+    A test may replace `ports` with failing ones.
     """
 
     collapse: timedelta | None = None
@@ -51,7 +51,7 @@ class Stage:
     population: Population = field(init=False)
     ports: Ports = field(init=False)
     _dispatcher: Dispatcher | None = None
-    _events: int = 0
+    _event_count: int = 0
 
     def __post_init__(self) -> None:
         self.population = Population(self.state, crowd=0)
@@ -119,10 +119,10 @@ class Stage:
     def tweet(
         self, *mentioned: str, author: str = "ada", protected: bool = False, id: str = "", of: str = "t1"
     ) -> IntakeReceipt:
-        self._events += 1
+        self._event_count += 1
         data = {"tweet": of, "author": author, "mentions": list(mentioned), "protected": protected, "text": of}
         event = {"specversion": "1.0", "type": MENTIONED_TYPE, "source": "tweets", "data": data}
-        event |= {"id": id or f"e{self._events}", "time": self.state.clock.now().isoformat()}
+        event |= {"id": id or f"e{self._event_count}", "time": self.state.clock.now().isoformat()}
         receipt = accept(self.system(), event)
         assert receipt.status in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE)
         return receipt
@@ -136,10 +136,16 @@ class Stage:
         assert receipt.status is IntakeStatus.ACCEPTED
         self.sequence()
 
-    def say(self, type: str, to: System | None = None, **data: object) -> None:
+    def send_event(self, type: str, to: System | None = None, **data: object) -> None:
         """Send any other event; only the gateway has processed it when this returns."""
-        self._events += 1
-        event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
+        self._event_count += 1
+        event = {
+            "specversion": "1.0",
+            "source": "platform",
+            "id": f"said{self._event_count}",
+            "type": type,
+            "data": data,
+        }
         event |= {"time": self.state.clock.now().isoformat()}
         receipt = accept(to or self.system(), event)
         assert receipt.status is IntakeStatus.ACCEPTED
@@ -169,14 +175,14 @@ class Stage:
         return [work(slice_) for pool in pools or Pool for slice_ in self._taken(pool)]
 
     def deliver(self, rounds: int = 20) -> None:
-        """Deliver until no burst is open, with a second between two rounds."""
+        """Deliver until no burst is unfinished or deferred. Each round takes a second."""
         for _ in range(rounds):
             self.dispatch()
             self.work()
             self.pass_time(seconds=1)
-            if not self.state.ledger.unsettled():
+            if not self.state.ledger.unfinished_or_deferred():
                 return
-        raise AssertionError(f"still open: {self.state.ledger.unsettled()}")
+        raise AssertionError(f"not finished: {self.state.ledger.unfinished_or_deferred()}")
 
     def deliver_others(self) -> None:
         """Deliver what is not throttled."""
@@ -208,12 +214,12 @@ class Stage:
     def held(self) -> list[HeldMention]:
         return list(self.state.held_mentions.waiting())
 
-    def tab(self) -> UncachedInbox:
+    def uncached_inbox(self) -> UncachedInbox:
         g = self.state
         return UncachedInbox(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock)
 
     def page(self, person: str) -> Page:
-        return run_sync(self.tab().page(UserId(person)))
+        return run_sync(self.uncached_inbox().page(UserId(person)))
 
     def items(self, person: str) -> list[BurstItem]:
         """Return the items of the first page that are bursts."""

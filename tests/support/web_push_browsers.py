@@ -45,6 +45,8 @@ def device(browser: Browser, member: int = 1, locale: str = "en") -> Device:
 
 @dataclass
 class World:
+    """A Web Push sender with a push service of each dialect."""
+
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOON))
     services: dict[RefusalDialect, FakePushService] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 10_000)))
@@ -52,8 +54,8 @@ class World:
     sender: WebPushSender = field(init=False)
 
     def __post_init__(self) -> None:
-        for manner, origin in ORIGINS.items():
-            self.services[manner] = FakePushService(clock=self.clock, origin=origin, dialect=manner)
+        for dialect, origin in ORIGINS.items():
+            self.services[dialect] = FakePushService(clock=self.clock, origin=origin, dialect=dialect)
         self.wire = Wire(self.answer)
         self.sender = WebPushSender(
             transport=self.wire,
@@ -73,16 +75,16 @@ class World:
         [service] = [candidate for candidate in self.services.values() if f"{candidate.origin}:443" == post.origin]
         return service.answer(post)
 
-    def browser(self, manner: RefusalDialect = RefusalDialect.GOOGLE, *, key: str | None = None) -> Browser:
-        return self.services[manner].subscribe(key if key is not None else self.sender.vapid.public)
+    def browser(self, dialect: RefusalDialect = RefusalDialect.GOOGLE, *, key: str | None = None) -> Browser:
+        return self.services[dialect].subscribe(key if key is not None else self.sender.vapid.public)
 
     def phone(self, browser: Browser) -> FakePhone:
         """Return the phone of a browser: what it shows and how often it rang."""
         [service] = [candidate for candidate in self.services.values() if browser.endpoint.startswith(candidate.origin)]
         return service.phones[browser.endpoint.removeprefix(service.origin)]
 
-    def script(self, script: ProviderScript, manner: RefusalDialect = RefusalDialect.GOOGLE) -> None:
-        self.services[manner].script = script
+    def script(self, script: ProviderScript, dialect: RefusalDialect = RefusalDialect.GOOGLE) -> None:
+        self.services[dialect].script = script
 
     def send(self, *devices: Device, alert: Alert = ALERT) -> Sequence[Receipt]:
         return sent(self.sender, alert, *devices)

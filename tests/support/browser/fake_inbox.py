@@ -42,7 +42,7 @@ class Inbox:
     """Marks in the order in which they took effect."""
     preferred: list[str | None] = field(default_factory=list)
     """Ends of mutes in the order in which they took effect."""
-    everything: Item = field(
+    account_preferences: Item = field(
         default_factory=lambda: {
             "volume": "all",
             "push": True,
@@ -55,7 +55,7 @@ class Inbox:
     )
     """Account-wide preferences."""
     partial: bool = False
-    passed: bool = False
+    first_page_is_empty: bool = False
     """The first page is empty but has a next one: the newest bursts are not visible."""
     badge: Item | None = None
     """Replaces the counted badge."""
@@ -63,14 +63,14 @@ class Inbox:
     """Pages wait while it is cleared."""
     stale: bool = False
     """A waiting page has the content as of the request."""
-    asked: list[tuple[str, Item]] = field(default_factory=list)
+    requests: list[tuple[str, Item]] = field(default_factory=list)
     """Method and path of each request, with its body or headers."""
     not_modified: int = 0
     """Number of pages answered with 304."""
-    lines: list["SimpleQueue[str]"] = field(default_factory=list)
+    streams: list["SimpleQueue[str]"] = field(default_factory=list)
     issued: int = 0
     sent_messages: list[tuple[int, str]] = field(default_factory=list)
-    line_gate: threading.Event = field(default_factory=threading.Event)
+    stream_gate: threading.Event = field(default_factory=threading.Event)
     """Streams wait while it is cleared."""
     mark_gate: threading.Event = field(default_factory=threading.Event)
     """Marks wait while it is cleared, before they take effect."""
@@ -83,16 +83,16 @@ class Inbox:
 
     def __post_init__(self) -> None:
         self.gate.set()
-        self.line_gate.set()
+        self.stream_gate.set()
         self.mark_gate.set()
 
-    def say(self, kind: str, data: object = None, **more: object) -> None:
+    def send(self, kind: str, data: object = None, **more: object) -> None:
         """Send a message to every open stream, and later to streams that resume with an older id."""
         lines = [f"event: {kind}", f"data: {json.dumps(data if data is not None else {})}", f"id: {self.as_of()}"]
         lines += [f"{name}: {value}" for name, value in more.items()]
         self.sent_messages.append((self.issued, "\n".join(lines) + "\n\n"))
-        for line in self.lines:
-            line.put(self.sent_messages[-1][1])
+        for stream in self.streams:
+            stream.put(self.sent_messages[-1][1])
 
     def since(self, id: str | None) -> list[str]:
         """Return the messages after an id; a stream without an id gets none."""
@@ -100,13 +100,13 @@ class Inbox:
         return [text for at, text in self.sent_messages if at > number]
 
     def raw(self, text: str) -> None:
-        for line in self.lines:
-            line.put(text)
+        for stream in self.streams:
+            stream.put(text)
 
     def arrive(self, item: Item) -> None:
         self.items.insert(0, item)
-        self.say("row", item)
-        self.say("count", self.count())
+        self.send("row", item)
+        self.send("count", self.count())
 
     def count(self) -> Item:
         unread = sum(item["unread"] for item in self.items)
@@ -118,7 +118,7 @@ class Inbox:
         return f"as-of-{self.issued}"
 
     def page(self, cursor: str | None, limit: int) -> Item:
-        if cursor is None and self.passed:
+        if cursor is None and self.first_page_is_empty:
             fields = {"next": TOP, "seen": self.as_of(), "live": None, "badge": self.count(), "partial": False}
             return {"items": [], **fields}
         start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor not in (None, TOP) else 0
@@ -145,7 +145,7 @@ class Inbox:
     def see(self, token: str) -> None:
         for item in self.items:
             item["unread"] &= item["burst"] not in self.covered[token] or item["burst"] in self.kept
-        self.say("count", self.count())
+        self.send("count", self.count())
 
     def mark(self, bursts: list[str], mark: str) -> None:
         self.kept = self.kept | set(bursts) if mark == "unread" else self.kept - set(bursts)
@@ -164,16 +164,16 @@ class Inbox:
             self.items = sorted([*self.items, *restored], key=lambda item: str(item["opened_at"]), reverse=True)
         for burst in bursts:
             marked = [item for item in self.items if item["burst"] == burst]
-            self.say("marked", marked[0]) if marked else self.say("hidden", {"burst": burst})
-        self.say("count", self.count())
+            self.send("marked", marked[0]) if marked else self.send("hidden", {"burst": burst})
+        self.send("count", self.count())
 
     def silence(self, subject: str) -> None:
         self.items = [item for item in self.items if item["subject"] != subject]
-        self.say("reset")
-        self.say("count", self.count())
+        self.send("reset")
+        self.send("count", self.count())
 
     def calls(self, call: str) -> list[Item]:
-        return [details for name, details in self.asked if name.partition("?")[0] == call]
+        return [details for name, details in self.requests if name.partition("?")[0] == call]
 
 
 def item(number: int, **changes: Any) -> Item:

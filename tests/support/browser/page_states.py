@@ -1,4 +1,4 @@
-"""Walks through every state of a page."""
+"""Walks through the states of the demo's page and of the inbox element."""
 
 import json
 import re
@@ -53,8 +53,8 @@ class FakePhones:
         route.fulfill(json={"phones": phones, "after": end})
 
 
-def delivered(page: Page) -> None:
-    """Return when the demo's page says that a burst of a celebrity is delivered.
+def wait_until_delivered(page: Page) -> None:
+    """Wait until the demo's page says that a burst of a celebrity is delivered.
 
     Before their first burst the page shows those of the small accounts that the API mentions once a second.
     """
@@ -63,10 +63,10 @@ def delivered(page: Page) -> None:
 
 
 def demo_states(page: Page) -> Iterator[str]:
-    """Walk through the states of the demo's page, whose burst is delivered; its Redis is wiped at the end."""
+    """Walk through the states of the demo's page, whose burst is delivered. Wipes the demo's Redis."""
     yield "delivered"
     FakePhones(page).ring(*ARRIVED)
-    delivered(page)
+    wait_until_delivered(page)
     expect(page.locator("#phones ol li")).to_have_count(len(ARRIVED), timeout=PATIENCE)
     yield "phones rang"
     page.click("#empty")

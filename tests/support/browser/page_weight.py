@@ -28,9 +28,6 @@ def weighed(browser: Browser, address: str) -> Mapping[str, int]:
 
 
 def _ends(response: Response) -> bool:
-    """Whether the response has a body.
-
-    On a slow machine the first row appears before the page is live; that response has no body yet.
-    """
+    """Whether the response has a body that ends."""
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
     return response.url.startswith("http") and response.status != HTTPStatus.NO_CONTENT and not is_stream

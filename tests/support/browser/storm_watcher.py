@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.browser.chromium import visit
 from tests.support.browser.inbox_page import StormTimes
-from tests.support.browser.page_states import delivered
+from tests.support.browser.page_states import wait_until_delivered
 
 BETWEEN = 30.0
 """Seconds between two clicks: longer than a storm of 8 s and the demo's collapse window of 20 s together."""
@@ -24,7 +24,7 @@ SHOWN = """() => ({
   followers: document.querySelector("#followers").textContent,
   p1: document.querySelectorAll(".tier")[1].querySelector(".reached").textContent,
 })"""
-"""Both are read at once, so that they belong to one burst."""
+"""Read at once, so that all belong to one burst."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Watcher:
         """Open the page of a fully loaded demo and wait for its first burst."""
         with visit(browser) as page:
             page.goto(address)
-            delivered(page)
+            wait_until_delivered(page)
             yield cls(page=page, free_at=monotonic() + BETWEEN)
 
     def storm(self) -> StormTimes:
@@ -55,9 +55,9 @@ class Watcher:
             self.page.click("#storm")
         says = answered.value.json()["message"]
         assert "a new burst" in says, says
-        seen = self._read(before, pressed)
-        delivered(self.page)
-        return seen
+        times = self._read(before, pressed)
+        wait_until_delivered(self.page)
+        return times
 
     def _read(self, before: str, pressed: float) -> StormTimes:
         while (elapsed := monotonic() - pressed) < WITHIN:

@@ -8,7 +8,7 @@ from functools import partial
 
 from notifier.domain.ids import BurstKey
 from notifier.ports.inbox_versions import PLACEHOLDER_TTL, Scope
-from tests.support.interleavings.cached_api_processes import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
+from tests.support.interleavings.cached_api_processes import BEFORE, LEE, OF_LYRA, ShownInbox, World, burst_of
 from tests.support.interleavings.orders import Threads, Work, orders
 from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
 
@@ -56,12 +56,12 @@ class Scenario:
     """Redis missed the change, so processes may show the old state for up to WITHIN."""
 
     def failures(self) -> Iterator[str]:
-        """Run every order, and describe each that ends with anything but the truth."""
+        """Run every order, and describe each that shows a wrong inbox."""
         for order in orders(self.switches):
             atomic = [*self.other_threads, *(["writer"] if self.atomic_writer else [])]
             threads = Threads(stops_behind=self.shares_memory, atomic=atomic)
             world = self._world(threads)
-            opened: list[Seen] = []
+            opened: list[ShownInbox] = []
             threads.run(self._work(world, threads, opened), order)
             if wrong := [*self._wrong(world, threads, opened[0])]:
                 yield "; ".join([*wrong, *threads.steps])
@@ -73,14 +73,14 @@ class Scenario:
         self.prepare(world)
         return world
 
-    def _work(self, world: World, threads: Threads, opened: list[Seen]) -> Mapping[str, Work]:
+    def _work(self, world: World, threads: Threads, opened: list[ShownInbox]) -> Mapping[str, Work]:
         return {
             "opening": lambda: opened.append(world.open(0)),
             "writer": lambda: self.writer.write(world),
             **{name: partial(step, world, threads) for name, step in self.other_threads.items()},
         }
 
-    def _wrong(self, world: World, threads: Threads, opened: Seen) -> Iterator[str]:
+    def _wrong(self, world: World, threads: Threads, opened: ShownInbox) -> Iterator[str]:
         allowed = [BEFORE, self.writer.after]
         if "writer ends" in threads.steps[: self._began(threads)] and not self.redis_missed_it:
             allowed.remove(BEFORE)
@@ -103,7 +103,7 @@ def wipe(world: World, _: Threads) -> None:
 
 
 def expire(world: World, _: Threads) -> None:
-    """Let a mark expire, because the writer is slower than any write should be."""
+    """Let a placeholder expire, because the writer is slower than any write should be."""
     world.clock.advance(PLACEHOLDER_TTL + timedelta(seconds=1))
 
 

@@ -24,20 +24,20 @@ from tests.support.interleavings.cached_api_processes import (
     OTHERS,
     SECOND,
     SINCE,
-    Seen,
+    ShownInbox,
     World,
     burst_of,
 )
 from tests.support.simulator.inbox_visits import run_sync
 
-NOTHING: Seen = ([], 0)
+NOTHING: ShownInbox = ([], 0)
 UNFOLLOW = Follow(subject=OF_NOVA, member=MEMBERS[KIM], visible_from=UNFOLLOWED, sequence=9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
     write: Callable[[World], None]
-    after: Seen
+    after: ShownInbox
     """Kim's inbox after the write."""
 
 

@@ -28,8 +28,8 @@ def alert_violations(world: World) -> Iterator[str]:
     alerts: AlertCounts = Counter((sent.burst, device.member, device.platform) for sent, device in state.phones.arrived)
     yield from world.push_observer.wrong
     yield from _with_wrong_collapse_id(world)
-    for account in state.archive.burst_progress():
-        yield from _finished_slices(world, account, alerts)
+    for burst_progress in state.archive.burst_progress():
+        yield from _finished_slices(world, burst_progress, alerts)
     alerted = _members_to_alert(world)
     yield from (
         f"{member} was alerted of {burst} without an audience snapshot"
@@ -48,19 +48,21 @@ def _with_wrong_collapse_id(world: World) -> Iterator[str]:
             yield f"an alert of {sent.burst} has another collapse id"
 
 
-def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) -> Iterator[str]:
+def _finished_slices(world: World, burst_progress: BurstProgress, alerts: AlertCounts) -> Iterator[str]:
     """Check a finished push slice: every eligible user with a device was alerted, or a reason is recorded.
 
     A slice that was left to the pull path must have been too late.
     """
-    snapshots = {snapshot.shard: snapshot for snapshot in world.state.archive.audience_snapshots(account.plan.burst)}
-    always = world.push_observer.always(account.plan.burst)
-    for slice_, progress in account.slice_states.items():
+    snapshots = {
+        snapshot.shard: snapshot for snapshot in world.state.archive.audience_snapshots(burst_progress.plan.burst)
+    }
+    always = world.push_observer.always(burst_progress.plan.burst)
+    for slice_, progress in burst_progress.slice_states.items():
         if slice_.step is Step.ROWS or progress.final_entry is None:
             continue
         if (
             progress.final_entry.fact is Fact.PULLED
-            and progress.final_entry.at < account.plan.opened_at + slice_.pool_timing.expires_after
+            and progress.final_entry.at < burst_progress.plan.opened_at + slice_.pool_timing.expires_after
         ):
             yield f"{slice_} was dropped before its time"
         for shard in set(slice_.shards) & set(snapshots):
@@ -94,9 +96,11 @@ def _recorded_as_silent(batches: Sequence[SendBatch], shard: int) -> set[Member]
 def _members_to_alert(world: World) -> Mapping[BurstKey, set[Member]]:
     """Return the members to alert by burst, as the audience snapshots have them."""
     members_by_burst = defaultdict[BurstKey, set[Member]](set)
-    for account in world.state.archive.burst_progress():
-        for snapshot in world.state.archive.audience_snapshots(account.plan.burst):
-            members_by_burst[account.plan.burst] |= {Member(m) for m in members(snapshot.to_alert, snapshot.shard)}
+    for burst_progress in world.state.archive.burst_progress():
+        for snapshot in world.state.archive.audience_snapshots(burst_progress.plan.burst):
+            members_by_burst[burst_progress.plan.burst] |= {
+                Member(m) for m in members(snapshot.to_alert, snapshot.shard)
+            }
     return members_by_burst
 
 
@@ -142,9 +146,9 @@ def _is_in_newer_alert(world: World, at: SendLogKey, member: Member, now: dateti
 
 
 def _over_cap(world: World, batches: Batches) -> Iterator[str]:
-    """Check the frequency caps, except in runs where Redis lost its counters.
+    """Check the frequency caps, except in runs in which Redis may have lost its counters.
 
-    A worker that counted an alert and then died or stalled records it later than it was counted.
+    Runs in which a push worker died, stalled or failed are left out, too: it may record an alert late.
     """
     if any(isinstance(entry.what, Fault) and _loses_counts(entry.what) for entry in world.script.entries):
         return

@@ -143,7 +143,7 @@ class Roles:
     metrics: Metrics = field(default_factory=Metrics)
 
     def system(self, process: Process) -> System:
-        owner = f"{process.name}.{process.lives}"
+        owner = f"{process.name}.{process.start_count}"
         return build_system(ports=self._ports(owner), settings=self.settings, metrics=self.metrics, owner=owner)
 
     def reads(self) -> ReadPorts:

@@ -38,7 +38,7 @@ def trial(script: Script) -> Trial:
 
 
 def shortened(failing: Trial, tries: int = 150, play: Callable[[Script], Trial] = trial) -> Trial:
-    """Drop one entry after another while the script still fails."""
+    """Drop entries one by one, then the crowd, workers and pumps, if the script still fails."""
     best, n = failing, 0
     while n < len(best.script.entries) and tries > 0:
         entries = best.script.entries

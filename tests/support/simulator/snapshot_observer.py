@@ -38,7 +38,7 @@ class SnapshotObserver:
         for snapshot in snapshots:
             self.possible_by_shard.setdefault((burst, snapshot.shard), self.possible_at_read[owner])
 
-    def check_head(self, subject: Subject, head: FollowerCounts, sets: MemberSets) -> None:
+    def check_follower_counts(self, subject: Subject, head: FollowerCounts, sets: MemberSets) -> None:
         """Check that a plan made now would include every shard with a follower who is not about to unfollow."""
         if self.running().endswith("/graph_indexer"):  # it only reads the head to change it
             return
@@ -67,7 +67,7 @@ class ObservedSets:
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
         head = self.sets.follower_counts(subject)
-        self.snapshot_observer.check_head(subject, head, self.sets)
+        self.snapshot_observer.check_follower_counts(subject, head, self.sets)
         return head
 
 

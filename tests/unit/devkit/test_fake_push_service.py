@@ -174,11 +174,11 @@ def test_token_of_another_algorithm_is_unreadable() -> None:
 
 
 @pytest.mark.parametrize("status_", [400, 404, 410, 413, 429, 503])
-@pytest.mark.parametrize("manner", list(RefusalDialect))
-def test_refusal_has_the_format_of_its_service(manner: RefusalDialect, status_: int) -> None:
-    reply = refusal(manner, status_)
+@pytest.mark.parametrize("dialect", list(RefusalDialect))
+def test_refusal_has_the_format_of_its_service(dialect: RefusalDialect, status_: int) -> None:
+    reply = refusal(dialect, status_)
     assert reply.status == status_
-    match manner:
+    match dialect:
         case RefusalDialect.APPLE:
             assert json.loads(reply.body)["reason"]
         case RefusalDialect.GOOGLE:
@@ -188,7 +188,7 @@ def test_refusal_has_the_format_of_its_service(manner: RefusalDialect, status_: 
 
 
 @pytest.mark.parametrize(
-    ("manner", "expected_fault", "expected"),
+    ("dialect", "expected_fault", "expected"),
     [
         (RefusalDialect.APPLE, AuthorizationFault.OTHER_KEY, (403, b"VapidPkHashMismatch")),
         (RefusalDialect.APPLE, AuthorizationFault.WRONG_EXPIRY, (403, b"BadJwtToken")),
@@ -199,9 +199,9 @@ def test_refusal_has_the_format_of_its_service(manner: RefusalDialect, status_: 
     ],
 )
 def test_token_refusal_has_the_format_of_its_service(
-    manner: RefusalDialect, expected_fault: AuthorizationFault, expected: tuple[int, bytes]
+    dialect: RefusalDialect, expected_fault: AuthorizationFault, expected: tuple[int, bytes]
 ) -> None:
-    reply = refusal(manner, expected_fault)
+    reply = refusal(dialect, expected_fault)
     assert reply.status == expected[0]
     assert expected[1] in reply.body
 
