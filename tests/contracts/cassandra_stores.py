@@ -1,4 +1,4 @@
-"""The contract stores on Cassandra, and user facts that no port writes."""
+"""The contract stores on Cassandra, and a writer of user facts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,10 +116,9 @@ def _reopened(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
 
 
 class CassandraFacts(PreferenceWriter):
-    """User facts, written directly into the tables because no port writes them yet.
+    """Writes user facts. Follows are written directly into the tables, so a test needs no sequence numbers.
 
-    Both sides of a fact go into one logged batch. The server completes it after a failure, and gives both rows one
-    timestamp, so the same fact wins on both sides.
+    Both rows of a follow go into one logged batch, so they have the same timestamp.
     """
 
     def __init__(self, cluster: Cluster) -> None:

@@ -247,7 +247,7 @@ def test_concurrent_exchanges_are_rejected() -> None:
 def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: bool, tmp_path: Path) -> None:
     rng, authority = Random(seed), Authority.create(tmp_path, "authority") if secure else None
     with faulty(
-        random_conduct(rng), replace(SOON, max_streams=rng.choice([3, 50, 1_000])), authority=authority
+        random_behavior(rng), replace(SOON, max_streams=rng.choice([3, 50, 1_000])), authority=authority
     ) as wire:
         answers_by_path: Answers = {}
         for post, answer in wire.transport.exchange(wire.posts(1_500)):
@@ -257,7 +257,7 @@ def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: 
                 case 0:
                     wire.server.cut()
                 case 1 | 2 | 3:
-                    wire.server.behave(random_conduct(rng))
+                    wire.server.behave(random_behavior(rng))
         assert len(answers_by_path) == 1_500
         assert sent_twice(wire) == set()
         assert {*wire.handler.paths} <= accepted(answers_by_path) | unknown(answers_by_path)
@@ -265,7 +265,7 @@ def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: 
         assert not not_sent(answers_by_path) & {*wire.handler.paths}
 
 
-def random_conduct(rng: Random) -> Http2Behavior:
+def random_behavior(rng: Random) -> Http2Behavior:
     """Return a random behavior; most of them answer."""
     return Http2Behavior(
         max_concurrent_streams=rng.choice([1, 2, 100, 1_000, None]),

@@ -11,7 +11,7 @@ import pytest
 from notifier.adapters import redis
 from notifier.adapters.redis.keys_and_checksums import KEY_TYPES, KeyKind, kind_of
 from tests.contracts.calls_of_all_redis_adapters import Caches, caches_on
-from tests.contracts.calls_of_one_redis_adapter import Use
+from tests.contracts.calls_of_one_redis_adapter import AdapterCalls
 from tests.contracts.redis_garbage import Garble, corruptions, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
@@ -72,7 +72,7 @@ def adapters() -> Iterator[type]:
 
 
 def test_every_adapter_method_is_tested_with_garbage(caches: Caches) -> None:
-    uses = caches.uses()
+    uses = caches.calls_by_adapter()
     assert sorted(uses) == sorted(USES)
     for use in uses.values():
         use.repair()
@@ -88,7 +88,7 @@ def test_every_adapter_method_is_tested_with_garbage(caches: Caches) -> None:
 
 
 def test_every_key_has_a_kind_and_every_kind_occurs(caches: Caches) -> None:
-    for use in caches.uses().values():
+    for use in caches.calls_by_adapter().values():
         use.repair()
     client: Any = caches.client
     types = {key: client.type(key).decode() for key in keys(caches.server)}
@@ -99,7 +99,7 @@ def test_every_key_has_a_kind_and_every_kind_occurs(caches: Caches) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", USES)
 def test_garbage_is_absent_until_repair(caches: Caches, name: str) -> None:
-    server, use = caches.server, caches.uses()[name]
+    server, use = caches.server, caches.calls_by_adapter()[name]
     empty, correct = results_before_and_after(use)
     for key in distinct_keys(server):
         garbage_kinds = [*replacements(server.client, key), *corruptions(server.client, key)]
@@ -109,7 +109,7 @@ def test_garbage_is_absent_until_repair(caches: Caches, name: str) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", USES)
 def test_garbage_is_absent_on_every_cluster_node(clustered: Caches, name: str) -> None:
-    server, use = clustered.server, clustered.uses()[name]
+    server, use = clustered.server, clustered.calls_by_adapter()[name]
     empty, correct = results_before_and_after(use)
     for key in distinct_keys(server):
         garbage_kinds = [
@@ -120,14 +120,14 @@ def test_garbage_is_absent_on_every_cluster_node(clustered: Caches, name: str) -
         assert_garbage_is_absent(use, key, garbage_kinds, empty, correct)
 
 
-def results_before_and_after(use: Use) -> tuple[dict[str, object], dict[str, object]]:
+def results_before_and_after(use: AdapterCalls) -> tuple[dict[str, object], dict[str, object]]:
     empty = use.results()
     use.repair()
     return empty, use.results()
 
 
 def assert_garbage_is_absent(
-    use: Use,
+    use: AdapterCalls,
     key: str,
     garbage_kinds: Iterable[tuple[str, Garble]],
     empty: dict[str, object],
@@ -148,7 +148,7 @@ def assert_garbage_is_absent(
 
 @pytest.mark.parametrize("name", USES)
 def test_garbage_is_counted_by_key_kind(caches: Caches, name: str) -> None:
-    server, use = caches.server, caches.uses()[name]
+    server, use = caches.server, caches.calls_by_adapter()[name]
     use.repair()
     for key in distinct_keys(server):
         for description, garble in replacements(server.client, key):

@@ -27,10 +27,10 @@ def page(edge: Edge, user: str = "u1") -> tuple[object, object]:
 
 @pytest.mark.timeout(180)
 def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
-    with cached_edge(valkey.patient) as edge:
+    with cached_edge(valkey.patient_url) as edge:
         backend, expected = edge.backend, None
         backend.report()
-        with garbage_writer(valkey.patient):
+        with garbage_writer(valkey.patient_url):
             for number in range(REQUESTS):
                 if number % MENTION_INTERVAL == 0:
                     edge.mention()
@@ -48,7 +48,7 @@ def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)
 def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: str) -> None:
-    with cached_edge(valkey.patient) as edge:
+    with cached_edge(valkey.patient_url) as edge:
         edge.mention()
         edge.backend.reconciler()
         garble_all(valkey, kind)
@@ -63,7 +63,7 @@ def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: 
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)
 def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> None:
-    with cached_edge(valkey.patient) as edge:
+    with cached_edge(valkey.patient_url) as edge:
         edge.mention()
         edge.backend.reconciler()
         edge.backend.report()
@@ -79,7 +79,7 @@ def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> No
 
 
 def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
-    with cached_edge(valkey.patient) as edge:
+    with cached_edge(valkey.patient_url) as edge:
         backend = edge.backend
         edge.mention()
         backend.reconciler()
@@ -95,7 +95,7 @@ def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
 
 
 def test_overview_survives_repeated_garbage(valkey: Valkey) -> None:
-    with cached_edge(valkey.patient) as edge:
+    with cached_edge(valkey.patient_url) as edge:
         backend = edge.backend
         edge.mention()
         garbler, overview = Garbler(valkey.client), build_overview(backend.system)
