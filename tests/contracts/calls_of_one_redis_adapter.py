@@ -20,7 +20,7 @@ class AdapterCalls:
 
 
 def self_repairing(writes: Mapping[str, Callable[[], object]], reads: Mapping[str, Read]) -> AdapterCalls:
-    """Build a use that is repaired by its own writes."""
+    """Build calls whose writes repair all garbage."""
 
     def repair() -> None:
         for write in writes.values():

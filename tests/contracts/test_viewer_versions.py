@@ -26,12 +26,12 @@ def test_scope_without_version_is_left_out(versions: Versions) -> None:
     assert ADA not in result.changing
 
 
-def test_planted_version_is_returned_by_every_look(versions: Versions) -> None:
+def test_inserted_version_is_returned_by_each_lookup(versions: Versions) -> None:
     assert versions.insert([ADA, BO, ALL_MEMBERS], "v1").versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
     assert versions.look_up([ADA, BO, ALL_MEMBERS]).versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
 
 
-def test_first_planted_version_wins(versions: Versions) -> None:
+def test_first_inserted_version_wins(versions: Versions) -> None:
     versions.insert([ADA], "v1")
     assert versions.insert([ADA], "v2").versions == {ADA: "v1"}
 
@@ -44,7 +44,7 @@ def test_change_removes_version_when_it_begins(versions: Versions) -> None:
     assert set(result.changing) == {ADA}
 
 
-def test_no_version_is_planted_while_scope_changes(versions: Versions) -> None:
+def test_no_version_is_inserted_while_scope_changes(versions: Versions) -> None:
     versions.writer.begin([ADA], "c1")
     result = versions.insert([ADA], "v1")
     assert result.versions == {}
@@ -75,8 +75,8 @@ def test_change_can_begin_and_finish_twice(versions: Versions) -> None:
     assert versions.insert([ADA], "v1").versions == {ADA: "v1"}
 
 
-def test_finish_removes_version_planted_after_wipe(versions: Versions) -> None:
-    """A reader may have planted the version, and read facts that the writer was about to replace."""
+def test_finish_removes_version_inserted_after_wipe(versions: Versions) -> None:
+    """A reader may have inserted the version, and read facts that the writer was about to replace."""
     versions.writer.begin([ADA], "c1")
     versions.wipe()
     versions.insert([ADA], "v1")
