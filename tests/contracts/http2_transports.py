@@ -45,6 +45,8 @@ class RecordingHandler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
+    """A transport, and the handler that answers its posts."""
+
     transport: Transport
     origin: str
     handler: RecordingHandler
@@ -85,6 +87,8 @@ WIRES: list[Callable[[Path], AbstractContextManager[Wire]]] = [memory_wire, clea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faulty(Wire):
+    """An HTTP/2 transport with a server whose behavior can change."""
+
     server: Http2Server
     transport: Http2Transport
 

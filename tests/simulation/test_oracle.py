@@ -164,7 +164,7 @@ def test_member_with_wrong_tiers_is_reported() -> None:
     assert problems([KIM]) == ["1 is in (None, False), and may be in [('p1', True)]"]
     assert problems([KIM], p0=kim) == ["1 is in ('p0', True), and may be in [('p1', True)]"]
     assert problems([unfollowed], p1=kim) == ["1 is in ('p1', True), and may be in [('outside', False)]"]
-    assert problems([KIM], p1=kim | {9}) == ["9 is nobody"]
+    assert problems([KIM], p1=kim | {9}) == ["9 is no user of the shard"]
     assert problems([KIM], p1=kim, more=1) == ["1 are dormant, and 0 to 0 may be"]
 
 

@@ -68,7 +68,7 @@ def test_killed_process_restarts_and_finishes_its_work() -> None:
 
 
 def test_inboxes_are_opened_during_the_run() -> None:
-    assert trial(one_mention()).visits == 2
+    assert trial(one_mention()).visit_count == 2
 
 
 def test_shortest_story_omits_irrelevant_steps() -> None:

@@ -39,7 +39,7 @@ class MemoryLiveBus:
     def lose(self) -> None:
         """Disconnect all listeners, as a restart of Redis does."""
         for listener in self.listeners:
-            listener.put_nowait(CacheUnavailable("The listener was lost."))
+            listener.put_nowait(CacheUnavailable("The connection was lost."))
 
     async def listen(self) -> AsyncGenerator[LiveMessage | None, None]:
         if self.away:

@@ -115,7 +115,7 @@ def _wrong_reasons(world: World, batches: Batches, alerted: Mapping[BurstKey, se
                 else:
                     is_true = _reason_is_true(world, why, at.burst, other_bursts, batch.at)
                 if not is_true:
-                    yield f"{member} wasn't told of {at.burst}, which is said to be {why}, and isn't"
+                    yield f"{member} was not alerted of {at.burst} for the false reason {why}"
 
 
 def _reason_is_true(

@@ -189,9 +189,9 @@ class DurableState:
 
     def skip(self) -> None:
         """Advance the clock to the next wake-up if all work waits, so that nights are not stepped through."""
-        now, accounts = self.clock.now(), self.ledger.read(self.ledger.unfinished_or_deferred()).values()
+        now, bursts = self.clock.now(), self.ledger.read(self.ledger.unfinished_or_deferred()).values()
         unfinished = [
-            progress for account in accounts for progress in account.slice_states.values() if not progress.final_entry
+            progress for burst in bursts for progress in burst.slice_states.values() if not progress.final_entry
         ]
         if not unfinished or self._pending() or not all(progress.is_deferred(now) for progress in unfinished):
             return

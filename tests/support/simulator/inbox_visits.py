@@ -64,7 +64,7 @@ class Visits:
     wrong: list[str] = field(default_factory=list)
     shown: dict[str, set[Key]] = field(default_factory=dict)
     """Bursts that complete pages have shown, by user."""
-    n: int = 0
+    count: int = 0
     requests: int = 0
 
     def visit(self, opened: Opened) -> None:
@@ -73,7 +73,7 @@ class Visits:
         after = self._look(opened.person)
         if walk is None:
             return
-        self.n += 1
+        self.count += 1
         marked = self.marked.get(opened.person, InboxMarks())
         shown = self.shown.setdefault(opened.person, set())
         hidden = {key for key, mark in marked.marks.items() if mark == Mark.HIDDEN}
@@ -196,6 +196,6 @@ def _left(walk: Walk, before: Oracle, after: Oracle, moving: Collection[Key]) ->
             id for oracle in (before, after) if key in oracle.bursts for id in oracle.visible_tweets(oracle.bursts[key])
         }
         if burst.tweet not in visible:
-            yield f"{key} shows {burst.tweet}, which was taken back"
+            yield f"{key} shows {burst.tweet}, which was retracted"
         if unnamed := set(names) - {after.tweets[id].author for id in visible}:
             yield f"{key} names {sorted(unnamed)}, who have no mention in it"

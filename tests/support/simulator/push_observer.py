@@ -77,7 +77,7 @@ class PushObserver:
         for key in (burst, *(BurstKey(burst.subject, seq) for seq in older_seqs)):
             if member not in self.allowed_at_claim.get((owner, key), frozenset()) | self._may(key):
                 self.wrong.append(
-                    f"{member} was alerted of {key} after having seen, muted or blocked, or once it was taken back"
+                    f"{member} was alerted of {key} after having seen, muted or blocked, or after its retraction"
                 )
 
     def note_accepted(self, burst: BurstKey, device: Device) -> None:

@@ -16,7 +16,7 @@ class Trial:
     story: Sequence[tuple[int, datetime, str]]
     points: Mapping[str, Sequence[str]]
     """Calls of each thread, before and after every effect."""
-    visits: int
+    visit_count: int
 
     def __str__(self) -> str:
         s = self.script
@@ -33,7 +33,7 @@ def trial(script: Script) -> Trial:
         wrong=violations_of(world),
         story=world.scheduler.story,
         points=dict(world.scheduler.points),
-        visits=world.visits.n,
+        visit_count=world.visits.count,
     )
 
 

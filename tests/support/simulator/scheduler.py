@@ -266,7 +266,7 @@ class Scheduler:
                 thread.wakes_at = max(thread.wakes_at, self.state.clock.now() + lasting)
 
     def _lose(self, name: str) -> None:
-        """Stall the thread for good, so that another process takes over; its process restarts without it."""
+        """Stall the thread for good, so that another process takes over its work."""
         self.tell(f"{name} is lost")
         self.lost.add(name)
         self._stall(name, FOR_EVER)

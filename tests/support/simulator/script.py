@@ -171,7 +171,7 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A thread ends for good; its process restarts without it."""
+    """A thread stalls for good. If its process restarts, it does so without this thread."""
 
     thread: str
 
