@@ -31,7 +31,7 @@ of P2 expire."""
 PROCESS_TIMEOUT_SECONDS = 10.0
 """Time in which a role or Redis must be back after an earlier fault."""
 PUMP_PAUSE_SECONDS = 7.0
-"""Duration of a pause of the pump: longer than the session timeout of a log consumer and than a leader lease."""
+"""Duration of a pause of the pump: longer than the leases of a log consumer and of the leading dispatcher."""
 FREEZE_SECONDS = 8.0
 """Duration of a freeze of an engine: longer than the request timeouts of its clients."""
 CUT_SECONDS, SLOW_SECONDS, REFUSE_SECONDS = 3.0, 5.0, 5.0
@@ -269,7 +269,7 @@ def _alive(pid: int) -> bool:
 # Observer: opens inboxes during a store outage and records the responses.
 
 MAX_RESPONSE_SECONDS = 5.0
-"""Time limit of a response. An inbox reads the store up to twice in sequence, with a timeout of 2 s per read."""
+"""Time limit of a response. The inbox's own deadlines are shorter."""
 NO_RESPONSE = "no response"
 
 
