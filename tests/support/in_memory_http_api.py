@@ -247,26 +247,26 @@ class MemoryBackend:
 
 
 @dataclass(slots=True)
-class Edge:
-    """Requests that clients of the API send."""
+class ApiClient:
+    """Sends the requests of services and users to the API of a backend."""
 
     backend: MemoryBackend
-    client: TestClient[Litestar]
+    http: TestClient[Litestar]
 
     @property
     def service(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {SERVICE_KEY}"}
 
-    def post(self, body: object, kind: str = "application/cloudevents+json") -> httpx.Response:
+    def post(self, body: object, content_type: str = "application/cloudevents+json") -> httpx.Response:
         """Send `body` as JSON, or bytes unchanged."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.client.post("/v1/events", content=content, headers={**self.service, "Content-Type": kind})
+        return self.http.post("/v1/events", content=content, headers={**self.service, "Content-Type": content_type})
 
     def batch(self, *events: object) -> httpx.Response:
         return self.post(list(events), "application/cloudevents-batch+json")
 
     def get_event(self, id: str, **query: str) -> httpx.Response:
-        return self.client.get(f"/v1/events/{id}", params=query, headers=self.service)
+        return self.http.get(f"/v1/events/{id}", params=query, headers=self.service)
 
     def refusals(self, id: str) -> dict[str, str | None]:
         """Return the refusal of each account after the event was sequenced."""
@@ -274,19 +274,19 @@ class Edge:
         return {account["account"]: account["refusal"] for account in self.get_event(id).json()["accounts"]}
 
     def inbox(self, user: str, headers: Mapping[str, str] | None = None, **query: str | int) -> httpx.Response:
-        return self.client.get("/v1/inbox", params=query, headers={**self.bearer(user), **(headers or {})})
+        return self.http.get("/v1/inbox", params=query, headers={**self.bearer(user), **(headers or {})})
 
     def gaps(
         self, user: str, query: Mapping[str, str | int], subject: str = "mention:nova", tag: str = ""
     ) -> httpx.Response:
         path = f"/v1/subjects/{quote(subject, safe='')}/bursts"
-        return self.client.get(path, params=query, headers={**self.bearer(user), "If-None-Match": tag})
+        return self.http.get(path, params=query, headers={**self.bearer(user), "If-None-Match": tag})
 
     def unread(self, user: str) -> object:
-        return self.client.get("/v1/inbox/unread", headers=self.bearer(user)).json()
+        return self.http.get("/v1/inbox/unread", headers=self.bearer(user)).json()
 
     def put(self, path: str, user: str, body: object) -> httpx.Response:
-        return self.client.put(path, json=body, headers=self.bearer(user))
+        return self.http.put(path, json=body, headers=self.bearer(user))
 
     def mention(self, author: str = "ada", account: str = "nova") -> None:
         """Post a visible tweet and sequence it."""
