@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.schema.migrate import FOLDER
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 TIMEOUT_SECONDS = 30.0
-"""While other engines start, a node may exceed the driver's timeout of five seconds."""
+"""A node may exceed the driver's timeout of five seconds while other engines start."""
 _MIGRATION_PREFIX = "migrations"
 """Prefix of tables of the migration runner."""
 _WRITTEN_BY_TEST_CLOCK = {"open_bursts", "deferred_bursts"}
