@@ -11,7 +11,7 @@ from notifier.ports.push import NoReply, Post, Provider, Reply
 from tests.support.alert_sender_builders import Google, Wire, android, apple, google, installation, iphone
 from tests.support.fakes.clock import ManualClock
 from tests.support.firebase_admin_process import by_firebase_admin
-from tests.support.web_push_browsers import World
+from tests.support.web_push_browsers import WebPushSetup
 from tests.support.web_push_browsers import device as subscribed
 
 
@@ -149,7 +149,7 @@ def _firebase(
 
 
 def webpush(in_flight: int = 1) -> WireProviderCase:
-    built, browsers = World(), dict[int, Browser]()
+    built, browsers = WebPushSetup(), dict[int, Browser]()
     built.wire.in_flight = in_flight
 
     def browser(number: int) -> Browser:

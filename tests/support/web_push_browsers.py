@@ -44,7 +44,7 @@ def device(browser: Browser, member: int = 1, locale: str = "en") -> Device:
 
 
 @dataclass
-class World:
+class WebPushSetup:
     """A Web Push sender with a push service of each dialect."""
 
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOON))

@@ -52,14 +52,14 @@ FIRST, SECOND = BurstKey(OF_NOVA, 1), BurstKey(OF_NOVA, 2)
 OTHERS = tuple(BurstKey(OF_LYRA, seq) for seq in (1, 2, 3))
 SINCE = START - timedelta(days=7)
 METRICS = Metrics()
-"""One for all worlds: creating a registry takes longer than running an order."""
+"""One for all instances: creating a registry takes longer than running an order."""
 
 ShownInbox = tuple[Sequence[str], int] | None
 """The bursts on a first page and the badge's count; None where the user does not exist."""
 BEFORE: ShownInbox = ([str(FIRST)], 1)
 
 
-class World:
+class CachedApiProcesses:
     """Kim, a VIP, follows nova, who was mentioned a minute ago. Lee follows lyra, who was mentioned three times."""
 
     def __init__(self, gate: Gate, *, warm: Collection[int]) -> None:

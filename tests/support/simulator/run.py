@@ -6,7 +6,7 @@ from datetime import datetime
 
 from tests.support.simulator.checks import violations_of
 from tests.support.simulator.script import Script
-from tests.support.simulator.simulation import World
+from tests.support.simulator.simulation import Simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +26,14 @@ class Trial:
 
 
 def trial(script: Script) -> Trial:
-    world = World(script)
-    world.run()
+    simulation = Simulation(script)
+    simulation.run()
     return Trial(
         script=script,
-        wrong=violations_of(world),
-        story=world.scheduler.story,
-        points=dict(world.scheduler.points),
-        visit_count=world.visits.count,
+        wrong=violations_of(simulation),
+        story=simulation.scheduler.story,
+        points=dict(simulation.scheduler.points),
+        visit_count=simulation.visits.count,
     )
 
 

@@ -128,7 +128,7 @@ SLOWER = 4.0
 """Factor on all sleeps once the script is over, which leaves fewer steps to order."""
 
 
-class World:
+class Simulation:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.state = DurableState()
