@@ -64,7 +64,7 @@ def calls_since(inbox: Inbox, start: int) -> list[str]:
 
 def sync(opened: FakeInboxPage) -> None:
     """Return when the page has handled every earlier stream event."""
-    text = f"sync {opened.inbox.issued}"
+    text = f"sync {opened.inbox.token_count}"
     opened.inbox.items[-1] |= {"text": text}  # a page that is loaded meanwhile has it, too
     opened.inbox.send("group", opened.inbox.items[-1])
     expect(opened.rows.last.locator(".text")).to_have_text(text)
@@ -97,7 +97,7 @@ def test_polls_are_304_and_change_nothing_on_the_page(opened: FakeInboxPage, inb
     opened.page.evaluate(WATCH)
     for _ in range(4):
         poll(opened, clock)
-    opened.until(lambda: inbox.not_modified == len(inbox.calls(PAGE)) - 1)
+    opened.until(lambda: inbox.not_modified_count == len(inbox.calls(PAGE)) - 1)
     assert opened.page.evaluate("window.mutations") == []
 
 
@@ -178,9 +178,9 @@ def test_reset_with_unchanged_page_is_304_and_changes_nothing(
     start = streaming(opened, clock)
     opened.page.evaluate(WATCH)
     inbox.send("reset")
-    reset = f"as-of-{inbox.issued}"
+    reset = f"as-of-{inbox.token_count}"
     opened.until(lambda: calls_since(inbox, start) == [PAGE])
-    opened.until(lambda: inbox.not_modified == 1)
+    opened.until(lambda: inbox.not_modified_count == 1)
     clock(5)
     assert opened.page.evaluate("window.mutations") == []
     inbox.raw(CLOSE)
@@ -213,7 +213,7 @@ def test_page_polls_while_streams_are_full(opened: FakeInboxPage, inbox: Inbox, 
     polling(opened, status=503)
     for _ in range(3):
         poll(opened, clock)
-    assert inbox.not_modified > 0
+    assert inbox.not_modified_count > 0
     assert len(inbox.calls(STREAM)) > 1
     inbox.items.insert(0, item(1000))
     poll(opened, clock)

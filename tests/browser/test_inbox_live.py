@@ -92,7 +92,7 @@ def test_interrupted_stream_resumes_at_last_event(opened: FakeInboxPage, inbox: 
     expect(opened.rows).to_have_count(6)
     inbox.raw(CLOSE)
     opened.until(lambda: len(inbox.calls("GET /v1/inbox/stream")) == 2)
-    assert inbox.calls("GET /v1/inbox/stream")[1]["Last-Event-ID"] == f"as-of-{inbox.issued}"
+    assert inbox.calls("GET /v1/inbox/stream")[1]["Last-Event-ID"] == f"as-of-{inbox.token_count}"
 
 
 def test_silent_stream_is_reconnected(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -181,14 +181,14 @@ def test_tab_opened_in_background_closes_its_stream(opened: FakeInboxPage, inbox
 def test_page_older_than_stream_events_reverts_nothing(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.stale = True
-    inbox.gate.clear()
+    inbox.page_gate.clear()
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     opened.until(lambda: len(inbox.calls("GET /v1/inbox")) == 2)
     inbox.items = [*inbox.items[:2], inbox.items[2] | {"count": 2, "text": "grown"}, *inbox.items[3:]]
     inbox.send("group", inbox.items[2])
     inbox.arrive(item(1000))
     expect(opened.rows).to_have_count(6)
-    inbox.gate.set()
+    inbox.page_gate.set()
     opened.page.wait_for_timeout(500)  # longer than the page needs to load
     expect(opened.rows).to_have_count(6)
     expect(opened.rows.nth(3).locator(".text")).to_have_text("grown")
@@ -226,7 +226,7 @@ def test_undoing_hide_leaves_no_mark(opened: FakeInboxPage, inbox: Inbox) -> Non
 
 
 def test_quick_undo_is_not_overtaken_by_the_first_mark(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.slow = "hidden"
+    inbox.delayed_change = "hidden"
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")
     expect(opened.rows).to_have_count(4)
@@ -249,7 +249,7 @@ def test_row_restored_elsewhere_returns_with_next_page(opened: FakeInboxPage, in
 
 def test_stream_resumes_before_reset_until_page_is_loaded(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
-    before = inbox.issued
+    before = inbox.token_count
     opened.page.route("**/v1/inbox?*", lambda route: route.abort())
     inbox.raw("retry: 100\n\n")
     inbox.send("reset")

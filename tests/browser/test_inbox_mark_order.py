@@ -44,7 +44,7 @@ def badges(opened: FakeInboxPage) -> list[str]:
 
 def sync(opened: FakeInboxPage) -> None:
     """Return when the page has handled every earlier stream event."""
-    text = f"sync {opened.inbox.issued}"
+    text = f"sync {opened.inbox.token_count}"
     opened.inbox.send("group", opened.inbox.items[0] | {"text": text})
     expect(opened.rows.first.locator(".text")).to_have_text(text)
 
@@ -61,7 +61,7 @@ def hold_page_response(opened: FakeInboxPage) -> None:
     """Request the page as it is now, and hold the response."""
     count = len(opened.inbox.calls(PAGE))
     opened.inbox.stale = True
-    opened.inbox.gate.clear()
+    opened.inbox.page_gate.clear()
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     opened.until(lambda: len(opened.inbox.calls(PAGE)) > count)
 
@@ -69,12 +69,12 @@ def hold_page_response(opened: FakeInboxPage) -> None:
 def release_page_response(opened: FakeInboxPage) -> None:
     """Release the held response, and return when it is drawn: the next page is requested only after that."""
     count = len(opened.inbox.calls(PAGE))
-    opened.inbox.gate.set()
-    opened.inbox.gate.clear()
+    opened.inbox.page_gate.set()
+    opened.inbox.page_gate.clear()
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     opened.until(lambda: len(opened.inbox.calls(PAGE)) > count)
     opened.page.evaluate("new Promise((resolve) => setTimeout(resolve, 100))")  # after the timer that draws
-    opened.inbox.gate.set()
+    opened.inbox.page_gate.set()
 
 
 def test_own_mark_is_not_undone_by_an_older_event(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -204,16 +204,16 @@ def test_growth_does_not_make_a_read_row_unread(opened: FakeInboxPage, inbox: In
 
 def test_older_rows_include_recent_stream_events(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = items(45)
-    inbox.gate.set()
+    inbox.page_gate.set()
     opened.live()
     inbox.stale = True
-    inbox.gate.clear()
+    inbox.page_gate.clear()
     opened.scroll(100_000)
     opened.until(lambda: any("cursor=" in call for call, _ in inbox.requests))
     inbox.items = [*inbox.items[:30], inbox.items[30] | {"unread": True}, *inbox.items[31:]]
     inbox.send("marked", inbox.items[30])
     sync(opened)
-    inbox.gate.set()
+    inbox.page_gate.set()
     expect(opened.rows).to_have_count(45)
     expect(opened.rows.nth(30)).to_have_class(re.compile("unread"))
 

@@ -216,7 +216,7 @@ def test_refused_mute_hides_nothing_and_can_be_undone(opened: FakeInboxPage, inb
 
 
 def test_row_that_arrives_during_a_mute_is_not_shown(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.slow = "forever"
+    inbox.delayed_change = "forever"
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     opened.page.get_by_role("menuitem", name="Mute @nova", exact=True).click()
@@ -225,7 +225,7 @@ def test_row_that_arrives_during_a_mute_is_not_shown(opened: FakeInboxPage, inbo
     expect(opened.rows).to_have_count(0)
     path = "PATCH /v1/preferences/mention%3Anova"
     opened.until(lambda: [change["muted_until"] for change in inbox.calls(path)] == ["forever", None])
-    assert inbox.preferred == ["forever", None]
+    assert inbox.mute_ends == ["forever", None]
 
 
 def test_own_mentions_cannot_be_muted(opened: FakeInboxPage, inbox: Inbox) -> None:

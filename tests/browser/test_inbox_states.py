@@ -173,7 +173,7 @@ def test_axe_finds_no_violation_in_any_state(opened: FakeInboxPage, scheme: str,
 
 def test_reduced_motion_disables_animations(opened: FakeInboxPage, inbox: Inbox) -> None:
     moving = "root.getAnimations().length"
-    inbox.gate.clear()
+    inbox.page_gate.clear()
     opened.page.emulate_media(reduced_motion="reduce")
     opened.open()
     expect(opened.page.locator("notifier-inbox .skeleton")).to_be_visible()
@@ -181,7 +181,7 @@ def test_reduced_motion_disables_animations(opened: FakeInboxPage, inbox: Inbox)
     opened.page.emulate_media(reduced_motion="no-preference")
     opened.until(lambda: opened.inside(moving) > 0)
     opened.page.emulate_media(reduced_motion="reduce")
-    inbox.gate.set()
+    inbox.page_gate.set()
     expect(opened.rows).to_have_count(5)
     opened.until(lambda: bool(inbox.streams))
     inbox.arrive(item(1000, unread=True))

@@ -19,7 +19,7 @@ from tests.contracts.push_provider_backends import (
     ProviderCase,
     WireProviderCase,
 )
-from tests.support.alert_sender_builders import AGO
+from tests.support.alert_sender_builders import LONG_AGO
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 
@@ -213,5 +213,5 @@ def test_every_response_gives_a_receipt(wired: WireProviderCase, status: int) ->
 def test_old_and_new_registrations_are_treated_alike(case: ProviderCase) -> None:
     old_device = case.device(1)
     new_device = replace(case.device(2), registered_at=START)
-    assert old_device.registered_at == AGO
+    assert old_device.registered_at == LONG_AGO
     assert receipts_of(case, FIRST, old_device, new_device) == [Accepted()] * 2

@@ -18,7 +18,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.alert_sender_builders import AGO, ALERT, Wire, sent
+from tests.support.alert_sender_builders import ALERT, LONG_AGO, Wire, sent
 from tests.support.domain_examples import NOON
 from tests.support.fakes.clock import ManualClock
 from tests.support.push_credentials import apple_key, pem
@@ -40,7 +40,7 @@ def same_salt(length: int) -> bytes:
 
 
 def device(browser: Browser, member: int = 1, locale: str = "en") -> Device:
-    return Device(member=Member(member), address=browser.subscription, locale=locale, registered_at=AGO)
+    return Device(member=Member(member), address=browser.subscription, locale=locale, registered_at=LONG_AGO)
 
 
 @dataclass
@@ -95,7 +95,7 @@ class ResolvingTransport:
     """A transport that resolves the host of each post like a real one, and records where it connects."""
 
     resolve: Resolver
-    answering: Callable[[Post], Reply | NoReply]
+    answer: Callable[[Post], Reply | NoReply]
     connected: list[str] = field(default_factory=list)
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
@@ -106,4 +106,4 @@ class ResolvingTransport:
             except OSError as error:
                 yield post, NoReply(reason=str(error), may_have_arrived=False)
             else:
-                yield post, self.answering(post)
+                yield post, self.answer(post)

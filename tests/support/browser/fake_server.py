@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
             return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
         else:
             self.inbox.mark_gate.wait(20)
-            if body["mark"] == self.inbox.slow:
+            if body["mark"] == self.inbox.delayed_change:
                 time.sleep(0.3)
             self.inbox.mark(body["bursts"], body["mark"])
             self.inbox.marked.append(body["mark"])
@@ -75,9 +75,9 @@ class Handler(BaseHTTPRequestHandler):
         if "volume" in body:
             self.inbox.silence(unquote(self.path.rpartition("/")[2]))
             return self._answer(200, body)
-        if body["muted_until"] == self.inbox.slow:
+        if body["muted_until"] == self.inbox.delayed_change:
             time.sleep(0.3)
-        self.inbox.preferred.append(body["muted_until"])
+        self.inbox.mute_ends.append(body["muted_until"])
         if body["muted_until"]:
             self.inbox.silence(unquote(self.path.rpartition("/")[2]))
         return self._answer(200, {"muted_until": body["muted_until"]})
@@ -94,14 +94,14 @@ class Handler(BaseHTTPRequestHandler):
     def _page(self, query: dict[str, str]) -> None:
         cursor, limit = query.get("cursor"), int(query.get("limit", "20"))
         early = deepcopy(self.inbox.page(cursor, limit)) if self.inbox.stale else None
-        self.inbox.gate.wait(20)
+        self.inbox.page_gate.wait(20)
         if "cursor" in query and self.inbox.older_status != 200:
             return self._answer(self.inbox.older_status, {"code": "store_unavailable"})
         page = early or self.inbox.page(cursor, limit)
         shown = {name: value for name, value in page.items() if name not in ("seen", "live")}
         tag = f'W/"{hash(json.dumps(shown))}"'
         if self.headers["If-None-Match"] == tag:
-            self.inbox.not_modified += 1
+            self.inbox.not_modified_count += 1
             return self._answer(304, None, ETag=tag)
         return self._answer(200, page, ETag=tag)
 

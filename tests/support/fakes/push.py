@@ -172,13 +172,13 @@ class MemoryPushSuppressions:
 
 # A transport without a network, answered by a function.
 
-Answering = Callable[[Post], Reply | NoReply]
+Answer = Callable[[Post], Reply | NoReply]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryTransport:
-    answering: Answering
+    answer: Answer
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         for post in posts:
-            yield post, self.answering(post)
+            yield post, self.answer(post)

@@ -53,7 +53,7 @@ class Thread:
     wakes_at: datetime
     at: str = "start"
     """The call before or after which it is stopped."""
-    fails: FailureMode | None = None
+    next_failure: FailureMode | None = None
     """How its next call fails."""
 
 
@@ -129,7 +129,7 @@ class Scheduler:
         thread = self._give_way(label)
         if part in self._outages and self.state.clock.now() < self._outages[part]:
             return FailureMode.BEFORE
-        failure, thread.fails = thread.fails, None
+        failure, thread.next_failure = thread.next_failure, None
         if failure is not None:
             self.tell(f"{thread.name}: {label} fails {failure} its effect")
         return failure
@@ -274,7 +274,7 @@ class Scheduler:
     def _let_fail(self, name: str, how: FailureMode) -> None:
         for thread in self._threads:
             if thread.name == name:
-                thread.fails = how
+                thread.next_failure = how
 
     def _damage_queue(self, pool: Pool, how: QueueDamage) -> None:
         waiting = self.state.queue.waiting[pool]
