@@ -23,8 +23,8 @@ MUCH_LATER = START + timedelta(hours=1)
 ADA, BOB = UserId("ada"), UserId("bob")
 OF_BOB = Subject(Kind.MENTION, BOB)
 BURST = burst()
-SECRET = replace(BURST, restricted_to=BOB)
-LATER = replace(BURST, first_of_day=False)
+RESTRICTED_BURST = replace(BURST, restricted_to=BOB)
+NOT_FIRST_OF_DAY = replace(BURST, first_of_day=False)
 BASE = 2 * SHARD_MEMBERS
 
 Action = Callable[[Store, UserId, Member], None]

@@ -22,8 +22,8 @@ from tests.contracts.push_suppression_cases import (
     BEFORE,
     BURST,
     IN_QUIET_HOURS,
-    LATER,
-    SECRET,
+    NOT_FIRST_OF_DAY,
+    RESTRICTED_BURST,
     SOON,
     SUPPRESSING,
     enrol_users,
@@ -43,10 +43,10 @@ QUARTER_PAST = START + timedelta(minutes=15)
     [
         (BURST, set[str]()),
         (
-            LATER,
+            NOT_FIRST_OF_DAY,
             {"wants the first", "wants the first of each", "wants the first of each, and reset this subject"},
         ),
-        (SECRET, {"unfollowed the author"}),
+        (RESTRICTED_BURST, {"unfollowed the author"}),
     ],
     ids=["public", "not the day's first", "restricted"],
 )

@@ -173,7 +173,7 @@ def test_preview_duration_follows_last_burst_throttle_and_pause(
 def test_preview_of_retracted_tweet_shows_the_refusal() -> None:
     stage = Stage()
     delete(stage, "t1")
-    stage.say(EDITED_TYPE, tweet="t2", author="ada", mentions=["lyra"], text="edited", sequence=1)
+    stage.send_event(EDITED_TYPE, tweet="t2", author="ada", mentions=["lyra"], text="edited", sequence=1)
     [deleted], [nova, lyra] = preview(stage, "nova"), preview(stage, "nova", "lyra", of="t2")
     assert [previewed.refusal for previewed in (deleted, nova, lyra)] == [
         MentionRefusal.RETRACTED,
@@ -188,7 +188,7 @@ def test_preview_of_retracted_tweet_shows_the_refusal() -> None:
 
 def test_preview_of_protected_author_is_restricted_to_followers() -> None:
     stage = Stage()
-    stage.say(PROTECTED_TYPE, user="eve")
+    stage.send_event(PROTECTED_TYPE, user="eve")
     [previewed] = preview(stage, "nova", author="eve")
     assert previewed.burst is not None
     assert previewed.burst.restricted_to == "eve"

@@ -117,7 +117,7 @@ def test_member_in_two_tiers_is_reached_by_a_row_of_each(first: Bits, second: Bi
     rows = [row for tier, bits in tiers.items() for row in stored_rows(rows_of(bits, shard, tier))]
     assert reached_members(rows) == sorted([*members(first, shard), *members(second, shard)])
     merged = merge_rows(rows)
-    assert merged.rows == len(rows)
-    assert merged.duplicates == count(first & second)
+    assert merged.row_count == len(rows)
+    assert merged.duplicate_count == count(first & second)
     for tier, bits in tiers.items():
         assert int(merged.tier(tier, shard).sum()) == count(bits)

@@ -38,7 +38,7 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBitmap
 from notifier.ports.user_directory import DirectoryEntry
-from tests.support.cassandra_keyspace import keyspace, patient_reader, truncated
+from tests.support.cassandra_keyspace import keyspace, patient_queries, truncated
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
 
@@ -69,7 +69,7 @@ def cluster(contracts: Cluster) -> Cluster:
 @pytest.fixture
 def people(cluster: Cluster) -> CassandraPeople:
     CassandraDirectory(cluster).enrol([ADA])
-    return CassandraPeople(patient_reader(cluster), ManualClock())
+    return CassandraPeople(patient_queries(cluster), ManualClock())
 
 
 def viewer(people: CassandraPeople) -> Viewer:
@@ -115,7 +115,7 @@ def test_mark_and_showing_of_same_burst_are_both_kept(people: CassandraPeople) -
 
 def test_late_write_of_earlier_visit_changes_nothing(cluster: Cluster, people: CassandraPeople) -> None:
     run(people.mark_seen(ADA.member, START + timedelta(hours=1), []))
-    other_people = CassandraPeople(patient_reader(cluster), ManualClock())
+    other_people = CassandraPeople(patient_queries(cluster), ManualClock())
     run(other_people.mark_seen(ADA.member, START - timedelta(hours=1), []))
     assert viewer(people).marks.seen_at == START + timedelta(hours=1)
     assert members(CassandraPushSuppressions(cluster).read(burst(), [1], START)[1].never, 1) == [ADA.member]

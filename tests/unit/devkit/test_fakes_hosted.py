@@ -279,7 +279,7 @@ def test_invalid_service_account_is_rejected_at_start(tmp_path: Path) -> None:
 
 @every_platform
 def test_untrusted_server_gets_no_alerts_and_drops_no_device(platform: Platform, tmp_path: Path) -> None:
-    certificate = Authority.made(tmp_path, "nobody-s").server()
+    certificate = Authority.create(tmp_path, "nobody-s").server()
     with ExitStack() as stack:
         stage = Stage(platform, stack, certificate=certificate)
         receipts = stage.send(1, 7)

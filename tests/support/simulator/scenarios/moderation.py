@@ -16,27 +16,29 @@ POLL_INTERVAL_SECONDS = 0.2
 """Seconds between two rounds of the operator."""
 
 
-def operator(system: System, judged: deque[VerdictChanged], sleep: Callable[[float], None]) -> Callable[[], None]:
+def operator(
+    system: System, verdict_changes: deque[VerdictChanged], sleep: Callable[[float], None]
+) -> Callable[[], None]:
     """Return a thread that sets each verdict until it is accepted, and releases whatever is held."""
     release, ports = HeldMentionRelease.of(system.ports), system.ports
 
-    def decides() -> None:
+    def decide() -> None:
         while True:
             try:
-                while judged:
-                    _set_verdict(ports, judged[0])
-                    judged.popleft()
+                while verdict_changes:
+                    _set_verdict(ports, verdict_changes[0])
+                    verdict_changes.popleft()
                 if held := list(ports.held_mentions.waiting()):
                     release(held, "amy")
             except (Unavailable, DiskFull):
                 pass  # retried in the next round
             sleep(POLL_INTERVAL_SECONDS)
 
-    return decides
+    return decide
 
 
-def _set_verdict(ports: Ports, judged: VerdictChanged) -> None:
-    user, verdict, now = UserId(judged.account), Verdict(judged.verdict), ports.clock.now()
+def _set_verdict(ports: Ports, change: VerdictChanged) -> None:
+    user, verdict, now = UserId(change.account), Verdict(change.verdict), ports.clock.now()
     current = ports.reach_limits.read_current([user]).get(user)
     ports.reach_limits.put(
         validated_limit(ReachLimit(user=user, verdict=verdict, reason="storm", operator="amy", at=now), current)

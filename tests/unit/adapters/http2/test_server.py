@@ -102,8 +102,8 @@ def test_request_and_response_bodies_arrive_unchanged(server: Http2Server, size:
 
 
 def test_stream_limit_is_announced_and_enforced() -> None:
-    conduct = Http2Behavior(max_concurrent_streams=2, latency=timedelta(seconds=30))
-    with serving(echo, conduct) as server, closing(Client(port(server))) as client:
+    behavior = Http2Behavior(max_concurrent_streams=2, latency=timedelta(seconds=30))
+    with serving(echo, behavior) as server, closing(Client(port(server))) as client:
         client.wait_for(h2.events.RemoteSettingsChanged)
         assert client.h2.remote_settings.max_concurrent_streams == 2
         client.h2.remote_settings[h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS] = 100
@@ -117,8 +117,8 @@ def test_stream_limit_is_announced_and_enforced() -> None:
 
 
 def test_accepted_requests_are_answered_after_goaway() -> None:
-    conduct = Http2Behavior(goaway_after=2, latency=timedelta(milliseconds=20))
-    with serving(echo, conduct) as server, closing(Client(port(server))) as client:
+    behavior = Http2Behavior(goaway_after=2, latency=timedelta(milliseconds=20))
+    with serving(echo, behavior) as server, closing(Client(port(server))) as client:
         for _ in range(4):
             client.post()
         client.link.sendall(client.h2.data_to_send())
@@ -169,7 +169,7 @@ def test_server_in_own_process_reports_tally_and_changes_conduct() -> None:
     with server_process() as server, closing(Client(port(server))) as client:
         client.post(b"{}")
         assert client.headers()[0] == (":status", "200")
-        assert (server.tally().processed, server.tally().connections) == (1, 1)
+        assert (server.counts().processed, server.counts().connections) == (1, 1)
         server.behave(Http2Behavior(max_concurrent_streams=3))
         while client.h2.remote_settings.max_concurrent_streams != 3:
             assert client.exchange()
