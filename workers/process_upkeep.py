@@ -1,4 +1,4 @@
-"""Upkeep of a worker process: garbage collection, death of its parent, and a watchdog."""
+"""Upkeep of a process: garbage collection, death of its parent, and a watchdog."""
 
 import ctypes
 import gc

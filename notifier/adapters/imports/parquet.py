@@ -25,7 +25,7 @@ class ParquetReader(Generic[T]):
     file: Path
     layout: Layout[T]
     reject: Reject
-    batch_rows: int
+    rows_per_batch: int
     report_ignored: ReportIgnored
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
@@ -42,7 +42,7 @@ class ParquetReader(Generic[T]):
         bulk_reader = self.layout.load_bulk_reader and self.layout.load_bulk_reader()
         present_columns = [name for name in self.layout.columns if name in parquet_file.schema_arrow.names]
         rows_done = 0
-        for batch in parquet_file.iter_batches(self.batch_rows, columns=present_columns):
+        for batch in parquet_file.iter_batches(self.rows_per_batch, columns=present_columns):
             rows = batch.slice(max(0, rows_read - rows_done))
             first_row, rows_done = rows_done + batch.num_rows - rows.num_rows, rows_done + batch.num_rows
             if rows.num_rows:

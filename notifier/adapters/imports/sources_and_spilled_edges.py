@@ -42,7 +42,7 @@ def open_source(
     form: str,
     layout: Layout[T],
     reject: Reject,
-    batch_rows: int,
+    rows_per_batch: int,
     *,
     report_ignored: ReportIgnored = list,
 ) -> Iterator[Source[T]]:
@@ -50,10 +50,15 @@ def open_source(
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
-        yield _parquet_source(file, layout, reject, batch_rows, report_ignored)
+        yield _parquet_source(file, layout, reject, rows_per_batch, report_ignored)
         return
     make_reader = partial(
-        TextReader, form=Form(form), layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
+        TextReader,
+        form=Form(form),
+        layout=layout,
+        reject=reject,
+        rows_per_batch=rows_per_batch,
+        report_ignored=report_ignored,
     )
     if isinstance(file, Path):
         with file.open("rb") as raw:
@@ -76,14 +81,14 @@ def form_of(name: str) -> str:
 
 
 def _parquet_source(
-    file: Path, layout: Layout[T], reject: Reject, batch_rows: int, report_ignored: ReportIgnored
+    file: Path, layout: Layout[T], reject: Reject, rows_per_batch: int, report_ignored: ReportIgnored
 ) -> Source[T]:
     try:
         from notifier.adapters.imports.parquet import ParquetReader, count_rows
     except ImportError:
         raise UnusableEnvironment(EXTRA_NEEDED) from None
     reader = ParquetReader(
-        file=file, layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
+        file=file, layout=layout, reject=reject, rows_per_batch=rows_per_batch, report_ignored=report_ignored
     )
     return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 

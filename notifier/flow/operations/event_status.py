@@ -28,7 +28,7 @@ PULL_ONLY_NOTE = "Served by the pull path: the fan-out budget was spent."
 RETRACTED_NOTE = "Retracted: no user sees it."
 RESTRICTED_NOTE = "The author is protected now: only the author's followers see it."
 MAX_SEARCHED_RECORDS = 20_000
-"""Most records searched per stream: 40 s of events at the peak of 500 a second."""
+"""Maximum number of records searched per stream: 40 s of events at the peak of 500 a second."""
 
 
 class EventStatus(StrEnum):
@@ -171,7 +171,7 @@ class EventStatusLookup:
         statuses = {
             key: BurstStatus(
                 burst=burst,
-                tiers=_tier_statuses(burst, progress[key], throttle_ids, now) if key in progress else (),
+                tiers=_tier_statuses_of_burst(burst, progress[key], throttle_ids, now) if key in progress else (),
             )
             for key, burst in bursts.items()
         }
@@ -179,10 +179,10 @@ class EventStatusLookup:
 
 
 def note_of(burst: Burst) -> str | None:
-    """Return the note for a burst that is retracted, narrowed or pull-only; None for any other burst."""
+    """Return the note for a burst that is retracted, restricted later or pull-only; None for any other burst."""
     if burst.is_retracted:
         return RETRACTED_NOTE
-    if burst.is_narrowed:
+    if burst.became_restricted:
         return RESTRICTED_NOTE
     return PULL_ONLY_NOTE if burst.pull_only else None
 
@@ -224,7 +224,7 @@ def held_statuses(held_mention: HeldMention, now: datetime) -> Sequence[AccountS
     ]
 
 
-def _tier_statuses(
+def _tier_statuses_of_burst(
     burst: Burst, progress: BurstProgress, throttle_ids: Collection[str], now: datetime
 ) -> Sequence[TierStatus]:
     """Return the progress of all tiers. A pull-only burst has no fan-out, so all its tiers are PULLED."""

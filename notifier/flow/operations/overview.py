@@ -45,9 +45,9 @@ from notifier.ports.push import CircuitReport
 
 MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
-"""Most bursts that a read lists, the newest ones. The mention rate is computed from their growth."""
+"""Maximum number of newest bursts that a read lists. The mention rate is computed from their growth."""
 MAX_WATCHED_BURSTS = 32
-"""Most unfinished bursts whose progress is read from the ledger, the newest ones. A burst of 200 million followers
+"""Maximum number of newest unfinished bursts whose progress is read from the ledger. A burst of 200 million followers
 takes 5 ms."""
 MAX_SHOWN_BURSTS = 8
 DEFERRED_COUNT_INTERVAL = timedelta(seconds=10)
@@ -56,7 +56,7 @@ RATE_WINDOW = timedelta(seconds=3)
 """Time over which the delivery rate is measured. It is long enough for a smooth rate, because a slice takes a quarter
 of a second."""
 SNAPSHOTS_PER_READ = 512
-"""Most audience snapshots counted per read; they take 70 ms. Three reads count a burst of 200 million followers."""
+"""Maximum audience snapshots counted per read; they take 70 ms. Three reads count a burst of 200 million followers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +249,7 @@ def _first_resume_time(slice_states: Iterable[SliceState], now: datetime) -> dat
 # Freshness: age of the data from which tiers are computed, and records that the indexers have not finished.
 
 MAX_COUNTED_RECORDS = 1_000
-"""Most records counted per stream."""
+"""Maximum number of records counted per stream."""
 AUDIENCE_STREAMS = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
 
 

@@ -175,7 +175,7 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
     return FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
 
 
-# Active sets: a partition per set and shard, with a row for each hour at which entries expire. A TTL removes the row.
+# Active sets: a partition per set and shard, with a row for each hour at which entries expire.
 
 KEPT_AFTER_EXPIRY = timedelta(days=2)
 """How long a row stays after its hour. A process whose clock was set back still needs it, and a node whose clock is

@@ -69,10 +69,10 @@ class CassandraHeldMentions:
             )
 
     def count(self) -> int:
-        latest_expired_since = to_ms(self._clock.now() - MAX_DECISION_WAIT)
+        expiry_limit = to_ms(self._clock.now() - MAX_DECISION_WAIT)
         results = self._cluster.query_each(_SELECT_STATES, [(bucket,) for bucket in range(BUCKETS)])
         return sum(
-            row.decision is None and row.since is not None and row.since > latest_expired_since
+            row.decision is None and row.since is not None and row.since > expiry_limit
             for rows in results
             for row in rows
         )
