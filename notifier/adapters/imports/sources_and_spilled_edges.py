@@ -116,10 +116,12 @@ SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
 class SpilledEdges:
     """Follows of an import, as sorted runs of keys on disk."""
 
-    def __init__(self, folder: Path, chunk_keys: int = KEYS_PER_CHUNK, runs_per_merge: int = RUNS_PER_MERGE) -> None:
+    def __init__(
+        self, folder: Path, keys_per_chunk: int = KEYS_PER_CHUNK, runs_per_merge: int = RUNS_PER_MERGE
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._chunk_keys = chunk_keys
+        self._keys_per_chunk = keys_per_chunk
         self._runs_per_merge = runs_per_merge
 
     def rows_read(self) -> int:
@@ -157,7 +159,7 @@ class SpilledEdges:
 
     def _merged_chunks(self, runs: Sequence[ImportKeys], done_below: int) -> Iterator[tuple[ImportKeys, int]]:
         # A chunk holds more than one block of members, because `merge_limit` never splits a block.
-        chunk_size = max(2 * BLOCK_MEMBERS, self._chunk_keys // max(1, len(runs)))
+        chunk_size = max(2 * BLOCK_MEMBERS, self._keys_per_chunk // max(1, len(runs)))
         while done_below < END_KEY:
             starts = [_index_of(run, done_below) for run in runs]
             chunks = [run[start : start + chunk_size] for run, start in zip(runs, starts, strict=True)]

@@ -44,11 +44,11 @@ class TierStatus:
 
     tier: Tier
     state: State
-    slices: int
-    ended: int
+    slice_count: int
+    ended_count: int
     """Number of slices that are done, pulled or dead."""
     people: int
-    """Recipients of the ended slices."""
+    """Number of recipients of the ended slices."""
     eta_seconds: float | None
     """Estimated seconds until all slices have ended; None if that cannot be estimated."""
 
@@ -244,10 +244,10 @@ def _tier_status(progress: BurstProgress, tier: Tier, *, throttle_ids: Collectio
     return TierStatus(
         tier=tier,
         state=state,
-        slices=len(rows),
-        ended=len(ended),
+        slice_count=len(rows),
+        ended_count=len(ended),
         people=sum(entry.people for entry in ended),
-        eta_seconds=_eta(progress, state, slices=len(rows), ended=len(ended), now=now),
+        eta_seconds=_eta(progress, state, slice_count=len(rows), ended_count=len(ended), now=now),
     )
 
 
@@ -270,13 +270,13 @@ def state_of(slice_states: Sequence[SliceState], *, throttle_ids: Collection[str
     return State.PLANNED if unfinished == states else State.IN_FLIGHT
 
 
-def _eta(progress: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
+def _eta(progress: BurstProgress, state: State, *, slice_count: int, ended_count: int, now: datetime) -> float | None:
     """Return the estimated seconds until all slices of the tier have ended; None if that cannot be estimated.
 
     The estimate assumes the mean rate since the burst opened. So it grows while no slice ends.
     """
-    if ended == slices:
+    if ended_count == slice_count:
         return 0.0
-    if not ended or state is State.PARKED:
+    if not ended_count or state is State.PARKED:
         return None
-    return (now - progress.plan.opened_at).total_seconds() / ended * (slices - ended)
+    return (now - progress.plan.opened_at).total_seconds() / ended_count * (slice_count - ended_count)

@@ -46,9 +46,9 @@ from notifier.ports.push import CircuitReport
 MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
 """Maximum number of newest bursts that a read lists. The mention rate is computed from their growth."""
-MAX_WATCHED_BURSTS = 32
-"""Maximum number of newest unfinished bursts whose progress is read from the ledger. A burst of 200 million followers
-takes 5 ms."""
+NEWLY_WATCHED_BURSTS = 32
+"""Number of newest unfinished bursts that each read adds to the watched ones. To read the progress of a burst of 200
+million followers takes 5 ms."""
 MAX_SHOWN_BURSTS = 8
 DEFERRED_COUNT_INTERVAL = timedelta(seconds=10)
 """Interval between counts of the deferred bursts. Their number changes mostly at quarter hours."""
@@ -72,7 +72,7 @@ class BurstOverview:
     tiers: Sequence[TierProgress]
     totals: RecipientTotals
     counted_shards: int
-    """Shards whose audience snapshot is included in `totals`. The other snapshots are not taken or not counted yet."""
+    """Number of shards in `totals`. The audience snapshots of the others are not taken or not counted yet."""
     is_finished: bool
     deferred_until: datetime | None
     """When the first deferred slice resumes."""
@@ -131,11 +131,11 @@ class Overview:
     pull: PullIndex
     clock: Clock
     mention_counts: dict[BurstKey, int] = field(default_factory=dict)
-    """Mentions of each burst that was listed at the last read."""
+    """Number of mentions of each burst that was listed at the last read."""
     read_at: datetime | None = None
     """Time of the last read."""
     watched_bursts: frozenset[BurstKey] = frozenset()
-    """Bursts that were unfinished at the last read. The next read includes those that have finished since, for the
+    """Bursts that the last read found unfinished. The next read includes those that have finished since, for the
     delivery rate."""
     deferred_counted_at: datetime | None = None
     deferred_count: int = 0
@@ -157,7 +157,7 @@ class Overview:
         unfinished_keys = frozenset(unfinished_bursts)
         shown = _choose_burst(listed, unfinished_keys)
         to_read = dict.fromkeys(
-            [*unfinished_bursts[-MAX_WATCHED_BURSTS:], *self.watched_bursts, *([shown.key] if shown else [])]
+            [*unfinished_bursts[-NEWLY_WATCHED_BURSTS:], *self.watched_bursts, *([shown.key] if shown else [])]
         )
         progress_by_burst = self.ledger.read(to_read)
         # Do not watch deferred bursts: they get no entries until they wake, often hours later.
@@ -259,7 +259,7 @@ class AudienceFreshness:
     rolled_up_at: datetime | None
     """When activity was last rolled up into the active sets; None if that is unknown."""
     unprocessed_records: Mapping[str, int]
-    """Records of each stream that the indexers have not finished, counted up to MAX_COUNTED_RECORDS."""
+    """Number of records of each stream that the indexers have not finished, counted up to MAX_COUNTED_RECORDS."""
 
 
 def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval: timedelta) -> AudienceFreshness:
