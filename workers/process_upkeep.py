@@ -63,7 +63,7 @@ def _watch_parent(parent_pid: int) -> None:
 log = logging.getLogger(__name__)
 
 MAX_SILENCE = 90.0
-"""Seconds without a heartbeat after which a worker process ends itself. It matters for those that run without `up`.
+"""Seconds without a heartbeat after which a worker process ends itself. It matters for workers without `up`.
 
 The other limits are shorter: a handler hands back a slow slice after 60 seconds at most, and `up` kills a role that has
 sent no heartbeat for 60 seconds.

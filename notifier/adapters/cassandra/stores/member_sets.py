@@ -149,7 +149,7 @@ class CassandraMemberSets:
 def _sets_to_read(subject: Subject, restricted_to: UserId | None) -> list[OwnerKinds]:
     """Return the sets to read: the subject's and the account-wide ones.
 
-    A restricted burst also needs its author's followers. A subject of kind `self` has no sets of its own.
+    A restricted burst also needs its author's followers. A subject of kind `self` needs only the sets for alerts.
     """
     owner_kinds: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SET_KINDS)]
     if subject.kind is not Kind.SELF:

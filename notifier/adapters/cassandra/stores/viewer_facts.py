@@ -1,4 +1,4 @@
-"""Reads and writes one user's state: follows, preferences, user blocks, marks and seen time.
+"""Reads one user's follows, preferences, user blocks, marks and seen time; writes the last two.
 
 A user's rows are in partitions of the user's member block and shard. The partitions are queried concurrently.
 """
