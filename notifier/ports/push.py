@@ -20,7 +20,7 @@ from notifier.domain.push.send_log import SendBatch, SendLogKey
 class PushSuppression:
     """Push suppression in one shard. Members in neither bitmap may be alerted now."""
 
-    never: Bits = field(default_factory=no_members)
+    suppressed: Bits = field(default_factory=no_members)
     """Members that must not be alerted of this burst, now or later."""
     quiet: Bits = field(default_factory=no_members)
     """Other members, currently in quiet hours."""

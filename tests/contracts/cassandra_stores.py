@@ -21,7 +21,7 @@ from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.adapters.cassandra.stores.leases_throttles_audit import CassandraLeases, CassandraThrottles
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
 from notifier.adapters.cassandra.stores.member_sets import CassandraActiveSets, CassandraMemberSets
-from notifier.adapters.cassandra.stores.moderation import CassandraHeldMentions, CassandraReachLimits
+from notifier.adapters.cassandra.stores.moderation import CassandraAuthorVerdicts, CassandraHeldMentions
 from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     CassandraAccountPreferences,
     CassandraPreferences,
@@ -55,7 +55,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
         active_sets=CassandraActiveSets(cluster, clock),
-        reach_limits=CassandraReachLimits(cluster),
+        author_verdicts=CassandraAuthorVerdicts(cluster),
         held_mentions=CassandraHeldMentions(cluster, clock),
         erasure_targets=CassandraErasureTargets(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),

@@ -183,7 +183,7 @@ def enrol_users(store: Store) -> dict[str, tuple[UserId, Member]]:
 
 def suppressed(store: Store, burst_: Burst, shard: int = 2, now: datetime = START) -> list[Member]:
     """Return the members who are never alerted."""
-    return members(store.push_suppressions.read(burst_, [shard], now)[shard].never, shard)
+    return members(store.push_suppressions.read(burst_, [shard], now)[shard].suppressed, shard)
 
 
 def in_quiet_hours(

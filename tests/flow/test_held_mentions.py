@@ -193,7 +193,7 @@ def test_router_crash_loses_no_held_mention(calls: int) -> None:
             held_mentions=fuse.on(g.held_mentions),
             bursts=fuse.on(g.bursts),
             directory=fuse.on(g.directory),
-            reach_limits=fuse.on(g.reach_limits),
+            author_verdicts=fuse.on(g.author_verdicts),
         )
     )
     with suppress(StoreUnavailable):

@@ -96,10 +96,10 @@ def test_batch_costs_a_fixed_number_of_store_calls() -> None:
         stage.tweet("nova", "lyra", author=("ada", "bob", "eve")[n % 3])
     ports = {
         name: calls.on(name, getattr(stage.state, name))
-        for name in ("directory", "reach_limits", "account_preferences", "follows")
+        for name in ("directory", "author_verdicts", "account_preferences", "follows")
     }
     build_router(stage.system(**ports))(list(stage.state.log.read_uncommitted(topics.MENTIONS, "router", 99)))
-    assert calls.calls == {"directory": 1, "reach_limits": 1, "account_preferences": 1, "follows": 1}
+    assert calls.calls == {"directory": 1, "author_verdicts": 1, "account_preferences": 1, "follows": 1}
 
 
 def test_refused_mentions_do_not_consume_the_cap() -> None:

@@ -7,7 +7,7 @@ from httpx import Response
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.held_mention import ModerationDecision
-from notifier.domain.bursts.moderation import ReachLimit, Verdict
+from notifier.domain.bursts.moderation import AuthorVerdict, Verdict
 from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
@@ -241,7 +241,7 @@ def test_held_event_is_found_by_its_source(api_client: ApiClient) -> None:
 
 
 def reach(api_client: ApiClient, user: str, verdict: Verdict) -> None:
-    override = ReachLimit(
+    override = AuthorVerdict(
         user=UserId(user), verdict=verdict, reason="a flood", operator="amy", at=api_client.backend.clock.now()
     )
-    api_client.backend.ports.reach_limits.put(override)
+    api_client.backend.ports.author_verdicts.put(override)

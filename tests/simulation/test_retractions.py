@@ -22,7 +22,7 @@ def test_scenario_leaves_every_kind_of_retracted_burst() -> None:
     )  # in most orders another mention joins the burst that is to be empty
     oracle, bursts = simulation.state_reader.oracle(), simulation.state.bursts.by_key
     assert any(0 < burst.count < len(oracle.bursts[key_of(key)].tweets) for key, burst in bursts.items())
-    assert any(burst.is_narrowed for burst in bursts.values())
+    assert any(burst.became_restricted for burst in bursts.values())
     assert any(burst.is_retracted for burst in bursts.values())
     assert any(burst.restricted_to and not burst.silent for burst in bursts.values())
     assert simulation.retraction_tracker.applied_by_api, "the API itself has settled no retraction"

@@ -63,7 +63,7 @@ from tests.support.fakes.inbox_versions import (
 )
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
-from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
+from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.push import (
     MemoryCircuitReport,
@@ -142,7 +142,7 @@ class MemoryBackend:
             user_blocks=MemoryUserBlocks(self.people),
             active_sets=MemoryActiveSets(),
             epochs=MemoryEpochs(),
-            reach_limits=MemoryReachLimits(),
+            author_verdicts=MemoryAuthorVerdicts(),
             held_mentions=held,
             erasure_targets=MemoryErasureTargets(held, letters),
             throttles=self.throttles,

@@ -11,7 +11,7 @@ from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
+from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, validated_verdict
 from notifier.domain.delivery.slice import Pool, Slice, SliceResult
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import BurstKey, Kind, Platform, Subject, UserId
@@ -79,7 +79,7 @@ class Stage:
             user_blocks=state.user_blocks,
             active_sets=state.active_sets,
             epochs=state.epochs,
-            reach_limits=state.reach_limits,
+            author_verdicts=state.author_verdicts,
             held_mentions=state.held_mentions,
             erasure_targets=state.erasure_targets,
             throttles=state.throttles,
@@ -208,8 +208,10 @@ class Stage:
     def reach(self, user: str, verdict: Verdict) -> None:
         """Set the verdict of an author as an operator does."""
         name, now = UserId(user), self.state.clock.now()
-        change = ReachLimit(user=name, verdict=verdict, reason="a flood", operator="amy", at=now)
-        self.state.reach_limits.put(validated_limit(change, self.state.reach_limits.read_current([name]).get(name)))
+        change = AuthorVerdict(user=name, verdict=verdict, reason="a flood", operator="amy", at=now)
+        self.state.author_verdicts.put(
+            validated_verdict(change, self.state.author_verdicts.read_current([name]).get(name))
+        )
 
     def held(self) -> list[HeldMention]:
         return list(self.state.held_mentions.waiting())

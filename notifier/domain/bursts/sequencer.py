@@ -66,7 +66,7 @@ class Head:
     open: Burst | None = None
     """The public burst that the next public mention may join."""
     first: FirstBurstOfDay | None = None
-    """First public burst of the latest day that had one. None if there is none, or it was retracted or narrowed."""
+    """First public burst of the latest day with one. None if there is none, or it was retracted or restricted later."""
     last_opened_at: datetime | None = None
     """Opening time of the newest burst, restricted ones included."""
     budget: TokenBucket | None = None

@@ -32,7 +32,7 @@ from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore,
 from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
-from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
+from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.push import (
     MemoryCircuitReport,
@@ -138,7 +138,7 @@ class DurableState:
         self.deferred_bursts = MemoryDeferredBursts(self.ledger)
         self.inbox = MemoryInboxStore(self.audience_snapshots)
         self.active_sets, self.epochs = MemoryActiveSets(), MemoryEpochs()
-        self.reach_limits, self.held_mentions = MemoryReachLimits(), MemoryHeldMentions(self.clock)
+        self.author_verdicts, self.held_mentions = MemoryAuthorVerdicts(), MemoryHeldMentions(self.clock)
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
         self.erasure_targets = MemoryErasureTargets(self.held_mentions, self.dead_letters)
         self.send_log, self.leases, self.lane_tallies = MemorySendLog(), MemoryLeases(), MemoryDeadLetterTallies()

@@ -276,7 +276,7 @@ class Roles:
             user_blocks=store("user_blocks"),
             active_sets=store("active_sets"),
             epochs=store("epochs"),
-            reach_limits=store("reach_limits"),
+            author_verdicts=store("author_verdicts"),
             held_mentions=store("held_mentions"),
             erasure_targets=store("erasure_targets"),
             throttles=store("throttles"),

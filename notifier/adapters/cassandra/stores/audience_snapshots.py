@@ -68,7 +68,7 @@ class CassandraAudienceSnapshots:
             row.shard: unpack(SnapshotFacts, row.facts)
             for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
         }
-        # Read bitmaps only of shards that may have members to alert. Mostly no shard has any.
+        # Read bitmaps only of shards that may have members to alert: in P2 and DORMANT, few do.
         alerting_names = {
             shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)
         }

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 
-from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
+from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, validated_verdict
 from notifier.domain.errors import DiskFull, Unavailable
 from notifier.domain.ids import UserId
 from notifier.flow.intake.held_mention_release import HeldMentionRelease
@@ -39,9 +39,9 @@ def operator(
 
 def _set_verdict(ports: Ports, change: VerdictChanged) -> None:
     user, verdict, now = UserId(change.account), Verdict(change.verdict), ports.clock.now()
-    current = ports.reach_limits.read_current([user]).get(user)
-    ports.reach_limits.put(
-        validated_limit(ReachLimit(user=user, verdict=verdict, reason="storm", operator="amy", at=now), current)
+    current = ports.author_verdicts.read_current([user]).get(user)
+    ports.author_verdicts.put(
+        validated_verdict(AuthorVerdict(user=user, verdict=verdict, reason="storm", operator="amy", at=now), current)
     )
 
 
