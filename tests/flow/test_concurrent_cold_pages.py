@@ -34,7 +34,7 @@ class Pages:
             self.read += 1
 
 
-async def opened(number: int) -> Pages:
+async def open_together(number: int) -> Pages:
     pages = Pages()
     tasks = [asyncio.create_task(pages.open()) for _ in range(number)]
     await asyncio.sleep(0)
@@ -44,7 +44,7 @@ async def opened(number: int) -> Pages:
 
 
 def test_a_thousand_cold_pages_are_read_a_few_at_a_time() -> None:
-    pages = asyncio.run(opened(1_000))
+    pages = asyncio.run(open_together(1_000))
     assert (pages.read, pages.most_reading) == (1_000, MAX_COLD_READS)
 
 
