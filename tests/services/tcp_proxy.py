@@ -35,9 +35,9 @@ class TcpProxy:
 
     def disconnect(self) -> None:
         """Lose all connections, and what they have not forwarded. New connections work."""
-        for each in list(self._sockets):
+        for connection in list(self._sockets):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         self._sockets.clear()
         self._forwards.set()
 

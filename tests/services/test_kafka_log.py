@@ -22,10 +22,10 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
 from tests.contracts.event_log_backends import InKafka, in_kafka
-from tests.services.wait_for_engine_change import until
+from tests.services.wait_for_engine_change import wait_until
 
-BOUNDED = 4.0
-"""Seconds; the log gives up after three."""
+BOUNDED = 10.0
+"""Seconds; the log gives up after three, and a busy machine takes longer."""
 KILLS = 2
 ACKNOWLEDGED_BETWEEN = 200
 """Records that the broker acknowledges before each kill and after the last one, however long a busy machine takes."""
@@ -125,15 +125,14 @@ def test_acknowledged_records_survive_broker_kills(engine: Engine, logs: InKafka
     sender.start()
     try:
         for kill in range(KILLS):
-            until(partial(enough, acknowledged, (kill + 1) * ACKNOWLEDGED_BETWEEN))
+            wait_until(partial(has_at_least, acknowledged, (kill + 1) * ACKNOWLEDGED_BETWEEN))
             engine.kill()
             restart(engine)
-        until(partial(enough, acknowledged, (KILLS + 1) * ACKNOWLEDGED_BETWEEN))
+        wait_until(partial(has_at_least, acknowledged, (KILLS + 1) * ACKNOWLEDGED_BETWEEN))
     finally:
         stop.set()
         sender.join()
     waiting = waiting_keys(logs)
-    assert len(acknowledged) > 100
     assert set(acknowledged) <= waiting
     reader = logs.subscribe(MENTIONS, "router", "one")
     keys_read: set[str] = set()
@@ -143,7 +142,7 @@ def test_acknowledged_records_survive_broker_kills(engine: Engine, logs: InKafka
     assert set(acknowledged) <= keys_read
 
 
-def enough(acknowledged: Sequence[str], least: int) -> bool:
+def has_at_least(acknowledged: Sequence[str], least: int) -> bool:
     return len(acknowledged) >= least
 
 

@@ -22,7 +22,7 @@ from notifier.ports.event_log import Consumer, Logged
 from tests.contracts.consumer_forks import start_consumer
 from tests.contracts.event_log_backends import InKafka, in_kafka
 from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
-from tests.services.wait_for_engine_change import until
+from tests.services.wait_for_engine_change import wait_until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
@@ -89,7 +89,7 @@ def test_unreadable_batch_is_an_outage_at_every_poll(kafka: str) -> None:
         reader = KafkaLog(logs.access).subscribe(STREAM, "router", "one")
         with closing(reader):
             for _ in range(3):
-                until(partial(is_refused, reader))
+                wait_until(partial(is_refused, reader))
 
 
 def is_refused(reader: Consumer) -> bool:
@@ -142,7 +142,7 @@ def produce_with_zstd(access: Access) -> None:
             assert response.error_code in (0, NotLeaderForPartitionError.errno), response
             return bool(response.error_code == 0)
 
-        until(is_acknowledged)  # a broker does not lead a new partition at once
+        wait_until(is_acknowledged)  # a broker does not lead a new partition at once
 
 
 def test_killed_reader_is_replaced_when_lease_ends(logs: InKafka) -> None:

@@ -16,13 +16,13 @@ from notifier.adapters.kafka.topics import load_topics, migrate
 from notifier.ports.event_log import Logged, Record
 from tests.contracts.event_log_backends import InKafka, in_kafka
 from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, keys, poll
-from tests.services.wait_for_engine_change import until
+from tests.services.wait_for_engine_change import wait_until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
 """Seconds from a topic's growth until its new partitions are read; 12 on an otherwise idle machine."""
-SLOW_PLAN, SLOW_PLANS = 1.5, 0.3
-"""Seconds of a rebalance: longer than a poll of a joining reader, then longer than a poll of a joined one."""
+FIRST_REBALANCE_SECONDS, LATER_REBALANCE_SECONDS = 1.5, 0.3
+"""The first is longer than a poll of a joining reader, the later ones longer than a poll of a joined one."""
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ class GrowingTopic:
 
     def send(self) -> None:
         while not self.stop_sending.is_set():
-            self.round()
+            self.send_round()
             time.sleep(0.1)
 
-    def round(self) -> None:
+    def send_round(self) -> None:
         self.logs.log.append([Record(stream=STREAM, key=key, value=str(self.sent).encode()) for key in ROUND])
         self.sent += 1
 
@@ -88,18 +88,18 @@ class GrowingTopic:
 def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
     topic = GrowingTopic(logs)
     for _ in range(ROUNDS_BEFORE_READING):
-        topic.round()
+        topic.send_round()
     threads = [Thread(target=topic.send), *(Thread(target=topic.read, args=[name]) for name in ("one", "two"))]
     for thread in threads:
         thread.start()
     try:
-        until(lambda: max(topic.last.values()) >= 0)
+        wait_until(lambda: max(topic.last.values()) >= 0)
         assert migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)]) >= 1
         topic.grown_at = time.monotonic()
-        until(lambda: len(topic.new_after) == ALL)
+        wait_until(lambda: len(topic.new_after) == ALL)
         topic.stop_sending.set()
         threads[0].join()
-        until(topic.done)
+        wait_until(topic.done)
     finally:
         topic.stop_sending.set()
         topic.stop_reading.set()
@@ -144,7 +144,10 @@ def test_group_leader_reads_on_though_rebalance_outlasts_polls(logs: InKafka, mo
     append(logs, *KEYS)
     leader = logs.log.subscribe(STREAM, "router", "one")
     commit(leader, poll(logs, leader, due=len(KEYS)))
-    perform_assignment, pauses = ConsumerCoordinator._perform_assignment, chain([SLOW_PLAN], repeat(SLOW_PLANS))
+    perform_assignment, pauses = (
+        ConsumerCoordinator._perform_assignment,
+        chain([FIRST_REBALANCE_SECONDS], repeat(LATER_REBALANCE_SECONDS)),
+    )
 
     def assign_slowly(*arguments: object) -> object:
         time.sleep(next(pauses))
