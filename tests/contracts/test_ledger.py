@@ -33,13 +33,13 @@ def test_plan_is_written_once(store: Store) -> None:
     assert set(progress[KEY].slice_states) == set(plan(KEY).slices())
 
 
-def test_open_bursts_are_listed_oldest_first(store: Store) -> None:
+def test_unfinished_bursts_are_listed_oldest_first(store: Store) -> None:
     newest, same = BurstKey(NOVA, 2), BurstKey(NOVA, 10)
     store.ledger.store_plans([plan(same, opened_at=LATER), plan(newest, opened_at=LATER), plan(OTHER), plan(KEY)])
     assert list(store.ledger.unfinished_bursts()) == [KEY, OTHER, newest, same]
 
 
-def test_open_bursts_can_be_listed_from_a_time(store: Store) -> None:
+def test_unfinished_bursts_can_be_listed_from_a_time(store: Store) -> None:
     late = BurstKey(NOVA, 2)
     store.ledger.store_plans([plan(late, opened_at=LATER), plan(KEY)])
     assert list(store.ledger.unfinished_bursts(START)) == [KEY, late]
@@ -48,7 +48,7 @@ def test_open_bursts_can_be_listed_from_a_time(store: Store) -> None:
     assert list(store.ledger.unfinished_bursts(LATER)) == []
 
 
-def test_closed_burst_keeps_progress_and_is_not_reopened(store: Store) -> None:
+def test_unlisted_burst_keeps_progress_and_is_not_listed_again(store: Store) -> None:
     store.ledger.store_plans([plan(KEY), plan(OTHER)])
     store.ledger.unlist([KEY])
     store.ledger.store_plans([plan(KEY)])
@@ -83,9 +83,9 @@ def test_ledger_entry_is_returned_as_written(store: Store) -> None:
     parked = entry(slice_of(KEY), Fact.PARKED, note="lease-1")
     store.ledger.record([dead, parked])
     with reopened(store) as other_process:
-        standings = other_process.ledger.read([KEY])[KEY].slice_states
-    assert standings[dead.slice].final_entry == dead
-    assert standings[parked.slice].parked_by == {"lease-1"}
+        states = other_process.ledger.read([KEY])[KEY].slice_states
+    assert states[dead.slice].final_entry == dead
+    assert states[parked.slice].parked_by == {"lease-1"}
 
 
 @pytest.mark.parametrize("alert_count", [None, 0, 7])
@@ -94,9 +94,9 @@ def test_entry_keeps_number_of_push_recipients(store: Store, alert_count: int | 
     done = replace(entry(slice_of(KEY, Tier.P0), Fact.DONE), alert_count=alert_count)
     store.ledger.record([done])
     with reopened(store) as other_process:
-        standings = other_process.ledger.read([KEY])[KEY].slice_states
-    assert standings[done.slice].final_entry == done
-    assert (slice_of(KEY, Tier.P0, step=Step.WEB) in standings) == (alert_count != 0)
+        states = other_process.ledger.read([KEY])[KEY].slice_states
+    assert states[done.slice].final_entry == done
+    assert (slice_of(KEY, Tier.P0, step=Step.WEB) in states) == (alert_count != 0)
 
 
 def test_deferral_is_returned_with_time_and_number(store: Store) -> None:

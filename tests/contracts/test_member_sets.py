@@ -135,11 +135,9 @@ def test_subject_without_head_has_no_followers(backend: Backend) -> None:
 
 def test_newer_fencing_token_wins(backend: Backend) -> None:
     old, new = fencing_token(1), fencing_token(2)
-    for stamp_, offset in ((new, 2), (old, 1)):
-        backend.sets.put(
-            [ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([offset]))], stamp_
-        )
-        backend.sets.put_follower_counts({NOVA: FollowerCounts(total=offset, by_shard=(offset,))}, stamp_)
+    for token, offset in ((new, 2), (old, 1)):
+        backend.sets.put([ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([offset]))], token)
+        backend.sets.put_follower_counts({NOVA: FollowerCounts(total=offset, by_shard=(offset,))}, token)
     assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
     assert backend.sets.follower_counts(NOVA).total == 2
 

@@ -43,10 +43,10 @@ class Versions:
     """Lets the time pass after which an unfinished change of the scope is forgotten."""
     with_reader: Callable[[Read[VersionLookup]], VersionLookup]
 
-    def look(self, scopes: Collection[Scope], after: BurstStreamPosition | None = None) -> VersionLookup:
+    def look_up(self, scopes: Collection[Scope], after: BurstStreamPosition | None = None) -> VersionLookup:
         return self.with_reader(lambda reader: reader.look_up(scopes, after))
 
-    def plant(self, scopes: Collection[Scope], version: str) -> VersionLookup:
+    def insert(self, scopes: Collection[Scope], version: str) -> VersionLookup:
         return self.with_reader(lambda reader: reader.insert_versions(scopes, version))
 
     def change(self, scopes: Collection[Scope], name: str = "c1") -> None:
@@ -54,7 +54,7 @@ class Versions:
         self.writer.finish(scopes, name)
 
     def published(self, after: BurstStreamPosition) -> Sequence[Burst] | None:
-        return self.look((), after).published
+        return self.look_up((), after).published
 
 
 def in_memory() -> Versions:

@@ -56,14 +56,14 @@ DEADLINE = timedelta(milliseconds=500)
 
 
 @pytest.fixture(scope="module")
-def contracts(cassandra: CassandraAccess) -> Iterator[Cluster]:
+def shared_cluster(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(contracts: Cluster) -> Cluster:
-    return truncated(contracts)
+def cluster(shared_cluster: Cluster) -> Cluster:
+    return truncated(shared_cluster)
 
 
 @pytest.fixture

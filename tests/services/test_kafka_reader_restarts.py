@@ -21,7 +21,17 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged
 from tests.contracts.consumer_forks import start_consumer
 from tests.contracts.event_log_backends import InKafka, in_kafka
-from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
+from tests.contracts.event_log_steps import (
+    KEYS,
+    PARTITION_COUNT,
+    STREAM,
+    append,
+    commit,
+    commit_all,
+    is_empty,
+    keys,
+    poll,
+)
 from tests.services.wait_for_engine_change import wait_until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
@@ -60,17 +70,17 @@ def test_restarted_instance_gets_its_partitions_before_lease_ends(
 def test_foreign_records_do_not_affect_records_of_same_batch(logs: InKafka) -> None:
     append(logs, *KEYS)
     with closing(KafkaProducer(bootstrap_servers=logs.access.servers)) as producer:
-        for partition in range(ALL):
+        for partition in range(PARTITION_COUNT):
             for key, value in FOREIGN_RECORDS:
                 producer.send(logs.access.topic(STREAM), key=key, value=value, partition=partition).get(timeout=10)
     append(logs, *KEYS)
-    expected = Counter(KEYS * 2) + Counter({"": ALL, "\ufffd\ufffd": ALL, "k": ALL})
+    expected = Counter(KEYS * 2) + Counter({"": PARTITION_COUNT, "\ufffd\ufffd": PARTITION_COUNT, "k": PARTITION_COUNT})
     assert Counter(logged.record.key for logged in logs.log.read_uncommitted(STREAM, "router", 1_000)) == expected
     consumer = logs.subscribe(STREAM, "router", "one")
     records = poll(logs, consumer, due=expected.total())
     commit(consumer, records)
     assert Counter(logged.record.key for logged in records) == expected
-    assert sum(logged.record.value == b"" for logged in records) == ALL
+    assert sum(logged.record.value == b"" for logged in records) == PARTITION_COUNT
     assert consumer.lag() == 0
 
 
@@ -184,7 +194,7 @@ def test_recreated_topic_is_read_from_its_beginning(
             reader.lag()
     assert keys([*after.values()]) == sorted(3 * [*KEYS])
     commit(reader, [*after.values()])
-    finish(logs, reader)
+    commit_all(logs, reader)
     reader.close()
     assert is_empty(logs, logs.subscribe(STREAM, "router", "two"))
 

@@ -15,7 +15,7 @@ from notifier.adapters.kafka.partition_growth import PRODUCER_SWITCH_SECONDS
 from notifier.adapters.kafka.topics import load_topics, migrate
 from notifier.ports.event_log import Logged, Record
 from tests.contracts.event_log_backends import InKafka, in_kafka
-from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, keys, poll
+from tests.contracts.event_log_steps import KEYS, PARTITION_COUNT, STREAM, append, commit, keys, poll
 from tests.services.wait_for_engine_change import wait_until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
@@ -76,7 +76,7 @@ class GrowingTopic:
         if number > self.last[key] + 1:
             self.wrong.append(f"{key}: {number} after {self.last[key]} in {logged.partition}")
         self.last[key] = max(self.last[key], number)
-        if int(logged.partition.rpartition("/")[2]) >= ALL:
+        if int(logged.partition.rpartition("/")[2]) >= PARTITION_COUNT:
             self.new_after.setdefault(logged.partition, time.monotonic() - self.grown_at)
 
     def done(self) -> bool:
@@ -94,9 +94,9 @@ def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
         thread.start()
     try:
         wait_until(lambda: max(topic.last.values()) >= 0)
-        assert migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)]) >= 1
+        assert migrate(logs.access, [replace(TOPIC, partition_count=2 * PARTITION_COUNT)]) >= 1
         topic.grown_at = time.monotonic()
-        wait_until(lambda: len(topic.new_after) == ALL)
+        wait_until(lambda: len(topic.new_after) == PARTITION_COUNT)
         topic.stop_sending.set()
         threads[0].join()
         wait_until(topic.done)
@@ -111,7 +111,7 @@ def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
 
 def test_idle_sender_uses_new_partitions_after_growth(logs: InKafka) -> None:
     append(logs, *KEYS)
-    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * PARTITION_COUNT)])
     time.sleep(PRODUCER_SWITCH_SECONDS)  # the longest time that a sender may use the old partitions
     append(logs, *KEYS)
     partitions_of: dict[str, list[str]] = {key: [] for key in KEYS}
@@ -124,7 +124,7 @@ def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: InKafka) ->
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
     old_records = poll(logs, first, due=len(KEYS))
-    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * PARTITION_COUNT)])
     time.sleep(PRODUCER_SWITCH_SECONDS)
     append(logs, *KEYS)
     first.close()
@@ -137,7 +137,7 @@ def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: InKafka) ->
     while len(second_read) + len(new_records) < 2 * len(KEYS) and time.monotonic() - started_at < NEW_WITHIN:
         new_records += poll(logs, second)
     assert keys([*second_read, *new_records]) == sorted(KEYS + KEYS)
-    assert all(int(logged.partition.rpartition("/")[2]) >= ALL for logged in new_records)
+    assert all(int(logged.partition.rpartition("/")[2]) >= PARTITION_COUNT for logged in new_records)
 
 
 def test_group_leader_reads_on_though_rebalance_outlasts_polls(logs: InKafka, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_group_leader_reads_on_though_rebalance_outlasts_polls(logs: InKafka, mo
         return perform_assignment(*arguments)
 
     monkeypatch.setattr(ConsumerCoordinator, "_perform_assignment", assign_slowly)
-    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * PARTITION_COUNT)])
     time.sleep(PRODUCER_SWITCH_SECONDS)
     append(logs, *KEYS)
     started_at, records = time.monotonic(), list[Logged]()
