@@ -13,7 +13,7 @@ import pytest
 from notifier.adapters.http2 import Http2Transport, Resolver
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Reply
-from tests.contracts.http2_transports import LONG_TIMEOUTS, SHORT_TIMEOUTS, RecordingHandler
+from tests.contracts.http2_transports import LONG_TIMEOUTS, RecordingHandler
 from tests.contracts.single_post import exchange_one, not_sent, port, post
 
 
@@ -88,7 +88,7 @@ def test_slow_resolver_does_not_block_other_origins() -> None:
             released.wait(20)
         return ["127.0.0.1"]
 
-    limits = replace(SHORT_TIMEOUTS, open_timeout=timedelta(seconds=0.3))
+    limits = replace(LONG_TIMEOUTS, open_timeout=timedelta(seconds=1))
     with (
         serving(handler) as server,
         closing(Http2Transport(limits=limits, allow_plaintext=True, resolver=slow)) as transport,

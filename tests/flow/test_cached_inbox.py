@@ -16,7 +16,7 @@ from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
 from notifier.ports.inbox import Timeline
-from tests.flow.two_api_processes import KIM, Processes, both_shown
+from tests.flow.two_api_processes import KIM, Processes, warm_processes
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 
@@ -26,7 +26,7 @@ PATIENT = timedelta(minutes=1)
 
 @pytest.fixture
 def processes() -> Processes:
-    return both_shown()
+    return warm_processes()
 
 
 def test_warm_page_reads_no_store(processes: Processes) -> None:
