@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +16,6 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.timing import LATE_AFTER
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
-from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.delivery.slice_worker import SliceLease
@@ -25,15 +24,12 @@ from notifier.ports.push import PushSuppression
 from notifier.ports.user_directory import DirectoryEntry
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.push import build_push_pipeline
+from tests.flow.user_with_quiet_hours import QUIET
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 
 LEE = UserId("lee")
 """Lee follows nova, has a device, and is in P1; kim and roy are in P0."""
-
-
-QUIET = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-"""Quiet hours start at noon UTC, 21:00 in Tokyo."""
 
 
 def write_rows(stage: Stage) -> None:

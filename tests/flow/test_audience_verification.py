@@ -20,14 +20,14 @@ OF_BEA = Subject(Kind.MENTION, BEA)
 
 
 def verification(stage: Stage) -> AudienceVerification:
-    g = stage.state
+    state = stage.state
     return AudienceVerification(
-        directory=g.directory,
-        follows=g.follows,
-        subject_preferences=g.subject_preferences,
-        account_preferences=g.account_preferences,
-        sets=g.sets,
-        log=g.log,
+        directory=state.directory,
+        follows=state.follows,
+        subject_preferences=state.subject_preferences,
+        account_preferences=state.account_preferences,
+        sets=state.sets,
+        log=state.log,
     )
 
 

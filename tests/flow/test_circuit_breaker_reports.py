@@ -18,7 +18,7 @@ from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
 from tests.flow.alert_counts import phone
-from tests.flow.test_summary_alerts import KIM, NIGHT, QUIET
+from tests.flow.user_with_quiet_hours import KIM, NIGHT, QUIET
 from tests.support.always_failing_ports import FailingPort
 from tests.support.domain_examples import MINUTE
 from tests.support.fakes.clock import START, ManualClock

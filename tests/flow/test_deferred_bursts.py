@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from notifier.flow.delivery.dispatcher import MAX_WOKEN_PER_ROUND, WAKE_INTERVAL
 from notifier.wiring.delivery import build_dispatcher, build_reconciler
 from notifier.wiring.operations import build_overview
 from tests.flow.test_dispatcher_backlog import Counted
-from tests.flow.test_summary_alerts import KIM, NIGHT, QUIET, alerts_of, mentions
+from tests.flow.test_summary_alerts import alerts_of, mentions
+from tests.flow.user_with_quiet_hours import KIM, NIGHT, QUIET
 from tests.support.contract_examples import plan
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.in_memory_system import NOVA, Stage
@@ -127,7 +129,7 @@ def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
     deferred_bursts.defer([DeferredBurst(burst=plan_.burst, opened_at=began, until=until) for plan_ in plans], began)
     dispatcher = build_dispatcher(stage.system(ledger=counted, deferred_bursts=deferred_bursts))
     clock.advance(timedelta(hours=2))
-    for _ in range(13):
+    for _ in range(ceil(len(plans) / MAX_WOKEN_PER_ROUND)):
         dispatcher()
         clock.advance(timedelta(milliseconds=20))
     assert len(dispatcher.backlog.progress) == 400

@@ -57,10 +57,10 @@ class LeesInbox:
     reads: Reads = field(init=False)
 
     def __post_init__(self) -> None:
-        g = self.stage.state
-        self.reads = Reads(g.timeline)
-        g.people.volume(LEE, LYRA, Volume.DIGEST)
-        g.people.volume(LEE, NOVA, Volume.ALL)
+        state = self.stage.state
+        self.reads = Reads(state.timeline)
+        state.people.volume(LEE, LYRA, Volume.DIGEST)
+        state.people.volume(LEE, NOVA, Volume.ALL)
         self.move_clock_to(17)
 
     def move_clock_to(self, hours: float) -> None:

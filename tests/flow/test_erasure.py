@@ -57,20 +57,20 @@ def run_stage(stage: Stage, stream: str, **ports: Any) -> None:
 
 def remaining_texts(stage: Stage) -> set[str]:
     """Return the texts of bob that are left in any store."""
-    g = stage.state
-    heads = g.heads.load({key.subject for key in g.bursts.by_key}).values()
+    state = stage.state
+    heads = state.heads.load({key.subject for key in state.bursts.by_key}).values()
     keys = [tweet_key(BOB, tweet) for tweet in TEXTS]
     texts = {
-        *(mention.text for mention in g.bursts.mentions.values()),
-        *(burst.text for burst in g.bursts.by_key.values()),
-        *(hold.event.text for id in ("held1", "held2") for hold in g.held_mentions.by_event_id([id]) if hold.event),
-        *(retraction.text for retraction in g.retractions.read_current(keys).values()),
+        *(mention.text for mention in state.bursts.mentions.values()),
+        *(burst.text for burst in state.bursts.by_key.values()),
+        *(hold.event.text for id in ("held1", "held2") for hold in state.held_mentions.by_event_id([id]) if hold.event),
+        *(retraction.text for retraction in state.retractions.read_current(keys).values()),
         *(burst.text for head in heads for burst in (head.open, *head.outbox) if burst),
         *(entry.mention.text for head in heads for entry in (*head.sequenced, *head.changed)),
         *(
             text
             for text in TEXTS
-            for letter in g.dead_letters.list(10)
+            for letter in state.dead_letters.list(10)
             if letter.id == "l0" and text.encode() in letter.body
         ),
     }
@@ -101,12 +101,12 @@ def test_repeated_erasure_leaves_no_text() -> None:
 def test_erasure_completes_after_a_crash(calls: int) -> None:
     stage = stage_with_text_of_bob()
     erase(stage)
-    fuse, g = Fuse(calls), stage.state
+    fuse, state = Fuse(calls), stage.state
     crashing = stage.pump(
         "retractions",
-        erasure_targets=fuse.on(g.erasure_targets),
-        retractions=fuse.on(g.retractions),
-        bursts=fuse.on(g.bursts),
+        erasure_targets=fuse.on(state.erasure_targets),
+        retractions=fuse.on(state.retractions),
+        bursts=fuse.on(state.bursts),
     )
     with suppress(StoreUnavailable):
         crashing.step()

@@ -187,17 +187,17 @@ def test_router_crash_loses_no_held_mention(calls: int) -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", "ghost", author="bob", id="e1")
-    fuse, g = Fuse(calls), stage.state
+    fuse, state = Fuse(calls), stage.state
     router = build_router(
         stage.system(
-            held_mentions=fuse.on(g.held_mentions),
-            bursts=fuse.on(g.bursts),
-            directory=fuse.on(g.directory),
-            reach_limits=fuse.on(g.reach_limits),
+            held_mentions=fuse.on(state.held_mentions),
+            bursts=fuse.on(state.bursts),
+            directory=fuse.on(state.directory),
+            reach_limits=fuse.on(state.reach_limits),
         )
     )
     with suppress(StoreUnavailable):
-        router(list(g.log.read_uncommitted(topics.MENTIONS, "router", 9)))
+        router(list(state.log.read_uncommitted(topics.MENTIONS, "router", 9)))
     stage.sequence()
     assert [hold.accounts for hold in stage.held()] == [("nova",)]
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}

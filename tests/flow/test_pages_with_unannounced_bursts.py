@@ -70,8 +70,8 @@ def drifts(stage: Stage, opening: OpenedInbox) -> float:
     async def nothing(_: float) -> None:
         return
 
-    metrics, g = Metrics(), stage.state
-    run_sync(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(opening))
+    metrics, state = Metrics(), stage.state
+    run_sync(Audit(people=state.people, timeline=state.timeline, metrics=metrics, pause=nothing).compare(opening))
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 

@@ -18,7 +18,8 @@ from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_outcomes, phone
 from tests.flow.test_alerts_after_crash import Killed, KillsWorker
-from tests.flow.test_summary_alerts import KIM, NIGHT, QUIET, alerts_of
+from tests.flow.test_summary_alerts import alerts_of
+from tests.flow.user_with_quiet_hours import KIM, NIGHT, QUIET
 from tests.support.in_memory_system import Stage
 
 DOWN, UP = "away.example", "well.example"
