@@ -1,4 +1,4 @@
-"""Dead-letter limit: no sequence of records makes more dead letters than allowed, and repeats count once."""
+"""Dead-letter limit: no records make more dead letters than allowed; repeats count once."""
 
 from collections.abc import Sequence
 

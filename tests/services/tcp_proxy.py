@@ -1,4 +1,4 @@
-"""A TCP proxy before a server: it can end TLS, fall silent and lose its connections. Two threads per connection."""
+"""A TCP proxy that can end TLS, fall silent and lose its connections."""
 
 import socket
 import ssl
