@@ -36,15 +36,15 @@ def sqlite(files: Files) -> Backend:
 
 
 @pytest.fixture(scope="session")
-def contracts(cassandra: CassandraAccess) -> Iterator[Cluster]:
+def shared_cluster(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(contracts: Cluster) -> Cluster:
+def cluster(shared_cluster: Cluster) -> Cluster:
     """Return a keyspace with empty tables."""
-    return truncated(contracts)
+    return truncated(shared_cluster)
 
 
 @pytest.fixture(params=["memory", "remembered", "sqlite", IN_CASSANDRA])

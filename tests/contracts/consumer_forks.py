@@ -18,19 +18,19 @@ from tests.contracts.consumer_process import ConsumerProcess, serve_consumer
 from tests.repo.repository_files import ROOT
 
 MAX_REQUEST_BYTES = 4096
-"""Bytes of a request for one consumer."""
+"""Size of a request for one consumer."""
 
 
 def start_consumer(access: Access, stream: str, group: str, owner: str) -> ConsumerProcess:
     access_json = json.dumps([access.servers, access.prefix, access.instance, access.lease.total_seconds()])
     stdin, requests = os.pipe()
     responses, stdout = os.pipe()
-    process = _template().copy([access_json, stream, group, owner], stdin, stdout)
+    process = _fork_server().fork([access_json, stream, group, owner], stdin, stdout)
     return ConsumerProcess(process, os.fdopen(requests, "w"), os.fdopen(responses), access.group(stream, group))
 
 
 @dataclass(frozen=True, slots=True)
-class _Template:
+class _ForkServer:
     """A process that forks on request, about a hundred times in a test run.
 
     It reads its standard input, ends with its parent, and runs no threads, which a fork would lose.
@@ -39,7 +39,7 @@ class _Template:
     channel: socket
     process: "subprocess.Popen[bytes]"
 
-    def copy(self, arguments: list[str], stdin: int, stdout: int) -> Process:
+    def fork(self, arguments: list[str], stdin: int, stdout: int) -> Process:
         """Fork a consumer with the given standard input and output, and close them here."""
         send_fds(self.channel, [json.dumps(arguments).encode()], [stdin, stdout])
         os.close(stdin)
@@ -48,18 +48,18 @@ class _Template:
 
 
 @cache
-def _template() -> _Template:
-    """Start the template, once for the lifetime of this process."""
+def _fork_server() -> _ForkServer:
+    """Start the fork server, once for the lifetime of this process."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
     with theirs:
         command = [sys.executable, "-m", "tests.contracts.consumer_forks"]
         # With more threads, numpy starts them on import.
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-        return _Template(ours, subprocess.Popen(command, cwd=ROOT, stdin=theirs.fileno(), env=environment))
+        return _ForkServer(ours, subprocess.Popen(command, cwd=ROOT, stdin=theirs.fileno(), env=environment))
 
 
 def serve() -> None:
-    """Fork on each request. Returns in each fork, and never in the template."""
+    """Fork on each request. Returns in each fork, and never in the fork server."""
     assert threading.active_count() == len(os.listdir("/proc/self/task")) == 1, "a fork would lose what they started"
     gc.collect()
     gc.freeze()  # otherwise a collection in a fork would copy the shared pages
@@ -69,14 +69,14 @@ def serve() -> None:
             arguments, streams, *_ = recv_fds(channel, MAX_REQUEST_BYTES, 2)
             if not arguments:
                 os._exit(0)
-            if (copy := os.fork()) == 0:
+            if (pid := os.fork()) == 0:
                 break
             for stream in streams:
                 os.close(stream)
-            channel.send(str(copy).encode())
+            channel.send(str(pid).encode())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for place, stream in enumerate(streams):
-        os.dup2(stream, place)
+    for descriptor, stream in enumerate(streams):
+        os.dup2(stream, descriptor)
         os.close(stream)
     serve_consumer(*json.loads(arguments))
 

@@ -17,6 +17,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Logged, Record
 
 ENDS_WITHIN = 10.0
+"""Seconds, on a busy machine."""
 
 
 @dataclass(slots=True)
@@ -67,8 +68,8 @@ class ConsumerProcess:
         self.requests.write(json.dumps(call) + "\n")
         self.requests.flush()
         response = json.loads(self.responses.readline())
-        if "away" in response:
-            raise LogUnavailable(response["away"])
+        if "unavailable" in response:
+            raise LogUnavailable(response["unavailable"])
         assert "failed" not in response, response
         return response["result"]
 
@@ -96,7 +97,7 @@ def serve_consumer(access_json: str, stream: str, group: str, owner: str) -> Non
                 result = getattr(consumer, name)(*args)
             print(json.dumps({"result": result}), flush=True)
         except LogUnavailable as error:
-            print(json.dumps({"away": str(error)}), flush=True)
+            print(json.dumps({"unavailable": str(error)}), flush=True)
         except Exception as error:
             print(json.dumps({"failed": repr(error)}), flush=True)
     os._exit(0)

@@ -59,7 +59,7 @@ class Logs(Protocol):
         """Number of empty polls after all due records that proves that no more will come."""
         ...
 
-    def settle(self, consumers: Sequence[Consumer]) -> None:
+    def wait_until_assigned(self, consumers: Sequence[Consumer]) -> None:
         """Poll the consumers until all agree on the assignment of partitions."""
         ...
 
@@ -88,7 +88,7 @@ class ManualLogs:
     def advance(self, time: timedelta) -> None:
         self.clock.advance(time)
 
-    def settle(self, consumers: Sequence[Consumer]) -> None:
+    def wait_until_assigned(self, consumers: Sequence[Consumer]) -> None:
         """Let each consumer poll while two renewals are due."""
         for _ in range(8):
             self.advance(LEASE / 10)
@@ -123,7 +123,7 @@ class KafkaLogs:
     def advance(self, duration: timedelta) -> None:
         time.sleep(duration.total_seconds())
 
-    def settle(self, consumers: Sequence[Consumer]) -> None:
+    def wait_until_assigned(self, consumers: Sequence[Consumer]) -> None:
         deadline = time.monotonic() + AGREE_WITHIN
         agreed = 0
         # Require agreement twice. A consumer that only now learns of the topic starts a rebalance, and waits alone in

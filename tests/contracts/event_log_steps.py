@@ -9,9 +9,10 @@ from notifier.topics import MENTIONS, PARTITION_COUNTS
 from tests.contracts.event_log_backends import Logs
 
 LEASE = timedelta(seconds=5)
+"""Term of a partition's lease in every backend."""
 AT_ONCE = timedelta(0)
 STREAM = MENTIONS
-ALL = PARTITION_COUNTS[STREAM]
+PARTITION_COUNT = PARTITION_COUNTS[STREAM]
 
 
 def append(logs: Logs, *keys: str, stream: str = STREAM) -> None:
@@ -57,7 +58,7 @@ def commit(consumer: Consumer, polled: Iterable[Logged]) -> None:
     consumer.commit({logged.partition: logged.offset for logged in polled})
 
 
-def finish(logs: Logs, consumer: Consumer) -> None:
+def commit_all(logs: Logs, consumer: Consumer) -> None:
     """Poll and commit until nothing is left: on a busy machine a late commit is lost, and its records come again."""
     deadline = monotonic() + 60.0
     while consumer.lag():

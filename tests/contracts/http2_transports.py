@@ -13,18 +13,18 @@ from notifier.ports.push import NoReply, Post, Reply, Transport
 from tests.support.certificate_authority import Authority
 from tests.support.fakes.push import MemoryTransport
 
-SOON = Http2Limits(
+SHORT_TIMEOUTS = Http2Limits(
     answer_timeout=timedelta(seconds=0.4),
     ping_after=timedelta(seconds=0.1),
     pong_timeout=timedelta(seconds=0.1),
     pause_after_failure=timedelta(seconds=0.2),
     max_stream_wait=timedelta(seconds=1),
 )
-"""Timeouts short enough to wait for in a test."""
-PATIENT = replace(SOON, answer_timeout=timedelta(seconds=20), pong_timeout=timedelta(seconds=20))
+"""Timeouts short enough to wait for in a test. On a busy machine they can also expire by accident."""
+LONG_TIMEOUTS = replace(SHORT_TIMEOUTS, answer_timeout=timedelta(seconds=20), pong_timeout=timedelta(seconds=20))
 """Timeouts that never expire by accident, even on a busy machine."""
-PLAIN = replace(PATIENT, answer_timeout=timedelta(seconds=3))
-"""Like PATIENT, for tests in which one response never comes."""
+THREE_SECOND_ANSWERS = replace(LONG_TIMEOUTS, answer_timeout=timedelta(seconds=3))
+"""Like LONG_TIMEOUTS, for tests in which one response never comes."""
 
 
 @dataclass(slots=True)
@@ -70,14 +70,17 @@ def memory_wire(folder: Path) -> Iterator[Wire]:
 @contextmanager
 def clear_text_wire(folder: Path) -> Iterator[Wire]:
     handler = RecordingHandler()
-    with serving(handler) as server, closing(Http2Transport(limits=PLAIN, allow_plaintext=True)) as transport:
+    with (
+        serving(handler) as server,
+        closing(Http2Transport(limits=THREE_SECOND_ANSWERS, allow_plaintext=True)) as transport,
+    ):
         yield Wire(transport=transport, origin=server.origin, handler=handler)
 
 
 @contextmanager
 def tls_wire(folder: Path) -> Iterator[Wire]:
     handler, authority = RecordingHandler(), Authority.create(folder, "authority")
-    transport = Http2Transport(limits=PLAIN, ca_file=authority.file)
+    transport = Http2Transport(limits=THREE_SECOND_ANSWERS, ca_file=authority.file)
     with serving(handler, certificate=authority.server()) as server, closing(transport):
         yield Wire(transport=transport, origin=server.origin, handler=handler)
 
@@ -86,23 +89,21 @@ WIRES: list[Callable[[Path], AbstractContextManager[Wire]]] = [memory_wire, clea
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faulty(Wire):
-    """An HTTP/2 transport with a server whose behavior can change."""
-
+class FaultyWire(Wire):
     server: Http2Server
     transport: Http2Transport
 
 
 @contextmanager
-def faulty(
+def faulty_wire(
     behavior: Http2Behavior,
-    limits: Http2Limits = PATIENT,
+    limits: Http2Limits = LONG_TIMEOUTS,
     answer: Callable[[Post], Reply | NoReply] | None = None,
     authority: Authority | None = None,
-) -> Iterator[Faulty]:
+) -> Iterator[FaultyWire]:
     """Connect our transport to a server with the given behavior; with an authority it uses TLS."""
     handler = RecordingHandler(answer) if answer else RecordingHandler()
     file, certificate = (authority.file, authority.server()) if authority else (None, None)
     transport = Http2Transport(limits=limits, allow_plaintext=True, ca_file=file)
     with closing(transport), serving(handler, behavior, certificate=certificate) as server:
-        yield Faulty(transport=transport, origin=server.origin, handler=handler, server=server)
+        yield FaultyWire(transport=transport, origin=server.origin, handler=handler, server=server)

@@ -23,7 +23,7 @@ NOVA, ADA, BO = (Subject.parse(f"mention:{name}") for name in ("nova", "ada", "b
 SUBJECTS = (NOVA, ADA, BO)
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 BEFORE = NOON - timedelta(days=7)
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +31,15 @@ class Backend:
     index: PullIndex
     wipe: Callable[[], None]
     read_newest: Callable[[Collection[Subject]], NewestPositions]
-
     clock: ManualClock
 
     def rebuild(self, bursts: Sequence[Burst], since: datetime = BEFORE) -> None:
         """Read the generation, and rebuild."""
         self.index.generation()
-        self.rebuild_only(bursts, since)
+        self.finish_rebuild(bursts, since)
 
-    def rebuild_only(self, bursts: Sequence[Burst], since: datetime = BEFORE, *, page: int = 1_000) -> None:
+    def finish_rebuild(self, bursts: Sequence[Burst], since: datetime = BEFORE, *, page: int = 1_000) -> None:
+        """Rebuild the index from bursts that were read after the last call of `generation`."""
         newest = sorted(bursts, key=lambda burst: (burst.opened_at, burst.key), reverse=True)
         pages = [newest[at : at + page] for at in range(0, len(newest), page)]
         self.index.rebuild(pages, since, self.clock.now())
@@ -56,7 +56,7 @@ def memory() -> Backend:
 def on_valkey(valkey: Valkey) -> Backend:
     clock = ManualClock(NOON)
 
-    async def read(subjects: Collection[Subject]) -> NewestPositions:
+    async def read_newest(subjects: Collection[Subject]) -> NewestPositions:
         async with connect_async(valkey.patient_url) as client:
             return await RedisPullReader(client, clock).read_newest(subjects)
 
@@ -64,34 +64,34 @@ def on_valkey(valkey: Valkey) -> Backend:
         index=RedisPullIndex(valkey.client, CountedNonces()),
         wipe=valkey.wipe,
         clock=clock,
-        read_newest=lambda subjects: asyncio.run(read(subjects)),
+        read_newest=lambda subjects: asyncio.run(read_newest(subjects)),
     )
 
 
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    return _named(request.param, request)
+    return _backend(request.param, request)
 
 
 @pytest.fixture(params=["memory", "valkey"])
 def fast_backend(request: pytest.FixtureRequest) -> Backend:
     """A backend for thousands of reads: a cluster client would load its map each time, and the scripts are the same."""
-    return _named(request.param, request)
+    return _backend(request.param, request)
 
 
-def _named(name: str, request: pytest.FixtureRequest) -> Backend:
+def _backend(name: str, request: pytest.FixtureRequest) -> Backend:
     if name == "memory":
         return memory()
     return on_valkey(cast(Valkey, request.getfixturevalue(name)))
 
 
 def burst(seq: int, subject: Subject = NOVA, *, opened_at: datetime | None = None) -> Burst:
-    opening_time = opened_at or NOON + timedelta(minutes=seq)
+    time = opened_at or NOON + timedelta(minutes=seq)
     return Burst(
         key=BurstKey(subject, seq),
         version=1,
-        opened_at=opening_time,
-        accepted_at=opening_time,
+        opened_at=time,
+        accepted_at=time,
         lane=Lane.CELEBRITY,
         verdict=Verdict.ALL,
         mentioners=(UserId("zoe"),),

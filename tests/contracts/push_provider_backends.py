@@ -32,7 +32,7 @@ class ProviderCase:
     provider: Provider
     device: Callable[[int], Device]
     shows: Callable[[Device], Sequence[str]]
-    ring_count: Callable[[Device], int]
+    alert_count: Callable[[Device], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +48,9 @@ class WireProviderCase(ProviderCase):
     )
     """Silences that may happen to a post while others in its batch are answered."""
 
-    def go_silent(self, *, after_sending: bool) -> str:
-        """Make the provider silent from now on, and return the reason that the sender reports."""
-        silence = NoReply(reason="cut" if after_sending else "no way", may_have_arrived=after_sending)
+    def go_silent(self, *, sent: bool) -> str:
+        """Make the provider silent after or before posts are sent, and return the reason that the sender reports."""
+        silence = NoReply(reason="cut" if sent else "no way", may_have_arrived=sent)
         self.answer_all(silence)
         return silence.reason
 
@@ -65,8 +65,8 @@ class HttpProviderCase(WireProviderCase):
 
     hang_up: Callable[[], None]
 
-    def go_silent(self, *, after_sending: bool) -> str:
-        if after_sending:
+    def go_silent(self, *, sent: bool) -> str:
+        if sent:
             self.answer_all(NoReply(reason="", may_have_arrived=True))
             return "the connection failed"
         self.hang_up()
@@ -85,7 +85,7 @@ def apns(in_flight: int = 1) -> WireProviderCase:
         provider=built.sender,
         device=iphone,
         shows=lambda device: [*built.fake.phones[token(device)].shown.values()],
-        ring_count=lambda device: built.fake.phones[token(device)].alert_count,
+        alert_count=lambda device: built.fake.phones[token(device)].alert_count,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(
@@ -134,7 +134,7 @@ def _firebase(
         provider=built.sender,
         device=device,
         shows=lambda device: [*built.fake.phones[target(device)].shown.values()],
-        ring_count=lambda device: built.fake.phones[target(device)].alert_count,
+        alert_count=lambda device: built.fake.phones[target(device)].alert_count,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(
@@ -161,7 +161,7 @@ def webpush(in_flight: int = 1) -> WireProviderCase:
         provider=built.sender,
         device=lambda number: subscribed(browser(number), number),
         shows=lambda device: [*built.phone(browser(device.member)).shown.values()],
-        ring_count=lambda device: built.phone(browser(device.member)).alert_count,
+        alert_count=lambda device: built.phone(browser(device.member)).alert_count,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(

@@ -18,7 +18,7 @@ from tests.contracts.store_backends import Store
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 
-BEFORE, SOON = START - timedelta(hours=1), START + timedelta(milliseconds=1)
+BEFORE, JUST_AFTER = START - timedelta(hours=1), START + timedelta(milliseconds=1)
 MUCH_LATER = START + timedelta(hours=1)
 ADA, BOB = UserId("ada"), UserId("bob")
 OF_BOB = Subject(Kind.MENTION, BOB)
@@ -97,15 +97,15 @@ ACTIONS: Mapping[str, Action] = {
     "blocked and unblocked the opener": sequence_of(block(ADA), unblock(ADA, MUCH_LATER)),
     "blocked the account": block(NOVA.owner),
     "was blocked by the account": blocked_by(NOVA.owner),
-    "unblocked the account later": sequence_of(block(NOVA.owner), unblock(NOVA.owner, SOON)),
-    "was unblocked by the account later": sequence_of(blocked_by(NOVA.owner), unblocked_by(NOVA.owner, SOON)),
+    "unblocked the account later": sequence_of(block(NOVA.owner), unblock(NOVA.owner, JUST_AFTER)),
+    "was unblocked by the account later": sequence_of(blocked_by(NOVA.owner), unblocked_by(NOVA.owner, JUST_AFTER)),
     "unblocked the account in time": sequence_of(block(NOVA.owner), unblock(NOVA.owner, START)),
     "unblocked the account, which still blocks": sequence_of(unblock(NOVA.owner, BEFORE), blocked_by(NOVA.owner)),
     "muted": lambda store, user, _: store.facts.mute(user, NOVA),
     "muted another subject": lambda store, user, _: store.facts.mute(user, ORION),
     "unfollowed": lambda store, user, _: store.facts.unfollow(user, NOVA),
     "followed as it opened": lambda store, user, _: store.facts.follow(user, NOVA, START),
-    "followed later": lambda store, user, _: store.facts.follow(user, NOVA, SOON),
+    "followed later": lambda store, user, _: store.facts.follow(user, NOVA, JUST_AFTER),
     "wants the first": volume(Volume.FIRST),
     "wants a digest": volume(Volume.DIGEST),
     "wants nothing": volume(Volume.OFF),
@@ -120,10 +120,12 @@ ACTIONS: Mapping[str, Action] = {
         overall(volume=Volume.FIRST), volume(Volume.ALL), volume(Volume.DEFAULT)
     ),
     "wants all of each, but nothing of this subject": sequence_of(overall(volume=Volume.ALL), volume(Volume.OFF)),
-    "wanted all again later": overall(volume=Volume.ALL, visible_from=SOON),
+    "wanted all again later": overall(volume=Volume.ALL, visible_from=JUST_AFTER),
     "wanted all again in time": overall(volume=Volume.ALL, visible_from=START),
-    "ended digests later": overall(volume=Volume.ALL, default_from=SOON),
-    "ended digests later, but wants all of this subject": sequence_of(overall(default_from=SOON), volume(Volume.ALL)),
+    "ended digests later": overall(volume=Volume.ALL, default_from=JUST_AFTER),
+    "ended digests later, but wants all of this subject": sequence_of(
+        overall(default_from=JUST_AFTER), volume(Volume.ALL)
+    ),
     "wants no alerts": overall(push=False),
     "wants alerts again": sequence_of(overall(push=True)),
     "is in quiet hours": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"),
@@ -139,7 +141,7 @@ ACTIONS: Mapping[str, Action] = {
     "is outside quiet hours": overall(quiet=NOON_IN_BERLIN, zone="Asia/Tokyo"),
     "unfollowed the author": lambda store, user, _: store.facts.unfollow(user, OF_BOB),
     "muted the author": lambda store, user, _: store.facts.mute(user, OF_BOB),
-    "followed the author later": lambda store, user, _: store.facts.follow(user, OF_BOB, SOON),
+    "followed the author later": lambda store, user, _: store.facts.follow(user, OF_BOB, JUST_AFTER),
 }
 SUPPRESSING = {
     *("saw it", "saw it ahead of its time", "read it", "hid it", "kept it unread", "blocked the opener"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from notifier.adapters.http2 import Http2Limits, Http2Transport, Resolver, resolve_addresses
 from notifier.ports.push import NoReply, Post, Reply
-from tests.contracts.http2_transports import PATIENT
+from tests.contracts.http2_transports import LONG_TIMEOUTS
 
 
 def post(origin: str, path: str = "/send", value: str = "a") -> Post:
@@ -18,7 +18,7 @@ def exchange_one(
     path: str = "/send",
     value: str = "a",
     clear: bool = True,
-    limits: Http2Limits = PATIENT,
+    limits: Http2Limits = LONG_TIMEOUTS,
     authorities: Path | None = None,
     resolver: Resolver = resolve_addresses,
 ) -> Reply | NoReply:

@@ -23,7 +23,7 @@ from notifier.ports.user_directory import DirectoryEntry
 from tests.contracts.store_backends import Store, reopened
 from tests.support.fakes.clock import START
 
-MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
+MEMBER, NEIGHBOR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
 NIGHT = QuietHours(start=time(22), end=time(6, 30))
 FIELDS: dict[str, Any] = {
     "volume": Volume.FIRST,
@@ -68,8 +68,8 @@ def test_preferences_are_read_as_written(store: Store) -> None:
     store.account_preferences.write([change(**FIELDS)])
     stored = AccountPreferences(at=at(1), **FIELDS)
     with reopened(store) as other_process:
-        assert (read(other_process), read(other_process, NEIGHBOUR)) == (stored, DEFAULT_ACCOUNT_PREFERENCES)
-        assert other_process.account_preferences.read_current([MEMBER, NEIGHBOUR, STRANGER]) == {MEMBER: stored}
+        assert (read(other_process), read(other_process, NEIGHBOR)) == (stored, DEFAULT_ACCOUNT_PREFERENCES)
+        assert other_process.account_preferences.read_current([MEMBER, NEIGHBOR, STRANGER]) == {MEMBER: stored}
 
 
 def test_users_own_change_is_visible_at_once_and_indexed_later(store: Store) -> None:
@@ -99,15 +99,15 @@ def test_newest_change_of_each_field_wins_in_any_order(store: Store, order: tupl
 
 def test_imported_value_applies_only_where_no_change_exists(store: Store) -> None:
     imported = replace(change(volume=Volume.OFF, push=False), at=ALWAYS)
-    store.account_preferences.write([change(volume=Volume.FIRST), imported, replace(imported, member=NEIGHBOUR)])
+    store.account_preferences.write([change(volume=Volume.FIRST), imported, replace(imported, member=NEIGHBOR)])
     assert read(store) == AccountPreferences(at=at(1), volume=Volume.FIRST, push=False)
-    assert read(store, NEIGHBOUR) == AccountPreferences(at=ALWAYS, volume=Volume.OFF, push=False)
-    store.account_preferences.write([change(member=NEIGHBOUR, push=True)])
+    assert read(store, NEIGHBOR) == AccountPreferences(at=ALWAYS, volume=Volume.OFF, push=False)
+    store.account_preferences.write([change(member=NEIGHBOR, push=True)])
     assert sets(store) == {
-        "overall_off": [NEIGHBOUR],
+        "overall_off": [NEIGHBOR],
         "overall_first": [MEMBER],
         "no_push": [MEMBER],
-        "asked": [NEIGHBOUR],
+        "asked": [NEIGHBOR],
     }
 
 

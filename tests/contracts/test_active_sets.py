@@ -89,7 +89,7 @@ def test_newer_fencing_token_wins_and_both_beat_import(backend: Backend) -> None
     assert members_expiring_at(backend, NOW) == {0: [3]}
 
 
-def test_forget_deletes_only_expired_entries(backend: Backend) -> None:
+def test_delete_expired_keeps_valid_entries(backend: Backend) -> None:
     put(backend, 1, until=NOW)
     put(backend, 2, until=NOW + 1)
     put(backend, 3, until=FOREVER)

@@ -60,9 +60,9 @@ def test_archived_progress_equals_the_ledger(backend: Backend) -> None:
     backend.ledger.store_plans([plan(key) for key in keys])
     backend.ledger.record([LedgerEntry(slice=slice_of(keys[7]), fact=Fact.DONE, at=START, people=5)])
     backend.ledger.unlist(keys[:10])
-    progress_list = sorted(backend.archive.burst_progress(), key=lambda progress: progress.plan.burst)
-    assert [progress.plan.burst for progress in progress_list] == keys
-    assert progress_list[7] == backend.ledger.read(keys)[keys[7]]
+    archived = sorted(backend.archive.burst_progress(), key=lambda progress: progress.plan.burst)
+    assert [progress.plan.burst for progress in archived] == keys
+    assert archived[7] == backend.ledger.read(keys)[keys[7]]
 
 
 def test_snapshots_of_burst_are_returned_by_shard(backend: Backend) -> None:

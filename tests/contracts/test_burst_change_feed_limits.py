@@ -62,7 +62,7 @@ def test_reader_reads_writes_by_another_clock(cluster: Cluster, offset: timedelt
 
 
 @pytest.mark.parametrize("delay", [0, 9, 11, 120])
-def test_reader_that_slept_reads_all_buckets_since(cluster: Cluster, delay: int) -> None:
+def test_follower_reads_all_buckets_after_a_pause(cluster: Cluster, delay: int) -> None:
     clock = ManualClock()
     reader, bursts = FeedReader(feed_of(cluster, clock)), CassandraBursts(cluster, clock)
     bursts_written = [burst(NOVA, seq) for seq in range(1, delay + 2)]

@@ -17,14 +17,14 @@ from tests.contracts.viewer_version_backends import Versions, reader_of, version
 __all__ = ["valkey", "valkey_server", "versions"]
 
 
-def test_burst_stream_begins_at_first_lookup(versions: Versions) -> None:
+def test_first_lookup_returns_no_earlier_bursts(versions: Versions) -> None:
     versions.bus.publish([burst(1)])
     result = versions.look_up(())
     assert result.published in ([], ())
     assert result.position is not None
 
 
-def test_bursts_published_since_position_are_returned(versions: Versions) -> None:
+def test_lookup_returns_bursts_published_since_its_position(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([burst(1), burst(2)])
     result = versions.look_up((), position)
@@ -33,7 +33,7 @@ def test_bursts_published_since_position_are_returned(versions: Versions) -> Non
     assert versions.published(result.position) == []
 
 
-def test_same_position_returns_same_bursts_again(versions: Versions) -> None:
+def test_same_position_returns_the_same_bursts_again(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([burst(1)])
     assert versions.published(position) == versions.published(position) == [burst(1)]
@@ -45,14 +45,14 @@ def test_missed_updates_are_a_gap(versions: Versions) -> None:
     assert versions.published(position) is None
 
 
-def test_wipe_is_gap(versions: Versions) -> None:
+def test_wipe_is_a_gap(versions: Versions) -> None:
     position = _position(versions)
     versions.wipe()
     versions.bus.publish([burst(1)])
     assert versions.published(position) is None
 
 
-def test_reader_far_behind_gets_gap(valkey: Valkey) -> None:
+def test_reader_far_behind_gets_a_gap(valkey: Valkey) -> None:
     async def far_behind() -> object:
         async with reader_of(valkey) as reader:
             before = await reader.look_up((), None)
@@ -66,7 +66,7 @@ def test_reader_far_behind_gets_gap(valkey: Valkey) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"b": b"\xff\x00"}, {"x": b""}, {"b": b""}])
-def test_unreadable_entry_is_gap(valkey: Valkey, fields: dict[str, bytes]) -> None:
+def test_unreadable_entry_is_a_gap(valkey: Valkey, fields: dict[str, bytes]) -> None:
     async def read() -> object:
         async with reader_of(valkey) as reader:
             before = await reader.look_up((), None)

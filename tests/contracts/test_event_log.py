@@ -6,7 +6,17 @@ from itertools import pairwise
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import MENTIONS_STANDARD
 from tests.contracts.event_log_backends import Logs
-from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, is_empty, keys, partitions, poll
+from tests.contracts.event_log_steps import (
+    KEYS,
+    PARTITION_COUNT,
+    STREAM,
+    append,
+    commit,
+    is_empty,
+    keys,
+    partitions,
+    poll,
+)
 
 MANY = [Record(stream=STREAM, key="busy", value=bytes(1_000))] * 2_000
 """More records than a client prefetches from one partition."""
@@ -18,7 +28,7 @@ def test_record_is_returned_as_appended(logs: Logs) -> None:
     assert logged.record == Record(stream=STREAM, key="a", value=b"0 of a")
     log_name, _, number = logged.partition.rpartition("/")
     assert log_name.partition("@")[0] == STREAM
-    assert int(number) in range(ALL)
+    assert int(number) in range(PARTITION_COUNT)
 
 
 def test_records_of_key_keep_order_across_appends_and_polls(logs: Logs) -> None:
@@ -42,7 +52,7 @@ def test_key_has_one_partition_with_rising_offsets(logs: Logs) -> None:
         offsets = [logged.offset for logged in records if logged.partition == partition]
         assert all(offset < next_offset for offset, next_offset in pairwise(offsets))
     assert len({(logged.record.key, logged.partition) for logged in records}) == len(KEYS)
-    assert len(partitions(records)) == ALL
+    assert len(partitions(records)) == PARTITION_COUNT
 
 
 def test_consumer_polls_each_record_once(logs: Logs) -> None:
@@ -62,7 +72,7 @@ def test_busy_partition_does_not_starve_others(logs: Logs) -> None:
     while len(records) < len(MANY) + len(KEYS):
         records += poll(logs, consumer, 100)
     half = len(records) // 2
-    assert len(partitions(records[:half])) == ALL
+    assert len(partitions(records[:half])) == PARTITION_COUNT
     assert len(partitions(records[half:])) == 1
 
 
@@ -97,7 +107,7 @@ def test_groups_and_streams_are_independent(logs: Logs) -> None:
 
 def test_lag_counts_uncommitted_records_of_group(logs: Logs) -> None:
     consumer = logs.subscribe(STREAM, "router", "one")
-    logs.settle([consumer])
+    logs.wait_until_assigned([consumer])
     assert consumer.lag() == 0
     append(logs, *(["a"] * 10))
     polled = poll(logs, consumer, due=10)
@@ -157,7 +167,7 @@ def test_abandoned_read_of_uncommitted_records_blocks_no_consumer(logs: Logs) ->
 def test_append_can_have_any_size(logs: Logs) -> None:
     """200 events that name 100 accounts each make this many mentions, in one all-or-nothing append."""
     consumer = logs.subscribe(STREAM, "router", "one")
-    logs.settle([consumer])
+    logs.wait_until_assigned([consumer])
     logs.log.append([Record(stream=STREAM, key="many", value=b"a mention")] * 40_000)
     assert poll(logs, consumer, 10)
     assert consumer.lag() == 40_000

@@ -8,13 +8,13 @@ import pytest
 from notifier.domain.errors import Unavailable
 from tests.contracts.event_log_backends import Logs
 from tests.contracts.event_log_steps import (
-    ALL,
     KEYS,
     LEASE,
+    PARTITION_COUNT,
     STREAM,
     append,
     commit,
-    finish,
+    commit_all,
     is_empty,
     keys,
     partitions,
@@ -28,16 +28,16 @@ pytestmark = pytest.mark.timeout(180)  # Kafka consumers are processes whose lea
 
 def test_partitions_are_shared_evenly_without_overlap(logs: Logs) -> None:
     consumers = [logs.subscribe(STREAM, "router", owner) for owner in ("one", "two", "three")]
-    logs.settle(consumers)
+    logs.wait_until_assigned(consumers)
     append(logs, *KEYS)
     shares = [partitions(share) for share in poll_each(logs, consumers, due=len(KEYS))]
     assert sorted(len(share) for share in shares) == [1, 1, 2]
-    assert len(set.union(*shares)) == ALL
+    assert len(set.union(*shares)) == PARTITION_COUNT
 
 
 def test_surplus_consumers_idle_and_all_records_are_read(logs: Logs) -> None:
-    consumers = [logs.subscribe(STREAM, "router", f"owner {n}") for n in range(ALL + 2)]
-    logs.settle(consumers)
+    consumers = [logs.subscribe(STREAM, "router", f"owner {n}") for n in range(PARTITION_COUNT + 2)]
+    logs.wait_until_assigned(consumers)
     append(logs, *KEYS)
     assert keys(poll_all(logs, consumers, due=len(KEYS))) == sorted(KEYS)
 
@@ -46,12 +46,12 @@ def test_new_consumer_gets_share_of_partitions(logs: Logs) -> None:
     first = logs.subscribe(STREAM, "router", "one")
     append(logs, *KEYS)
     commit(first, poll(logs, first, due=len(KEYS)))
-    finish(logs, first)
+    commit_all(logs, first)
     second = logs.subscribe(STREAM, "router", "two")
-    logs.settle([first, second])
+    logs.wait_until_assigned([first, second])
     append(logs, *KEYS)
     shares = poll_each(logs, [first, second], due=len(KEYS))
-    assert [len(partitions(share)) for share in shares] == [ALL / 2, ALL / 2]
+    assert [len(partitions(share)) for share in shares] == [PARTITION_COUNT / 2, PARTITION_COUNT / 2]
     assert sorted(keys([*shares[0], *shares[1]])) == sorted(KEYS)
 
 
@@ -60,7 +60,7 @@ def test_prefetched_records_of_moved_partitions_are_read_by_new_owner(logs: Logs
     first = logs.subscribe(STREAM, "router", "one")
     records = list(poll(logs, first, 10))
     second = logs.subscribe(STREAM, "router", "two")
-    logs.settle([first, second])
+    logs.wait_until_assigned([first, second])
     records += [*poll(logs, first), *poll(logs, second)]
     assert len({(logged.partition, logged.offset) for logged in records}) == 3 * len(KEYS)
 
@@ -124,7 +124,7 @@ def test_lost_partitions_are_reported_until_they_are_free_again(logs: Logs) -> N
     logs.resume(suspended)
     assert not suspended.still_owns_polled_records()
     successor.close()
-    logs.settle([suspended])
+    logs.wait_until_assigned([suspended])
     assert keys(poll(logs, suspended, due=len(KEYS))) == sorted(KEYS)
 
 
@@ -149,7 +149,7 @@ def test_returned_partition_starts_after_last_commit(logs: Logs) -> None:
     logs.resume(first)
     assert is_empty(logs, first)
     second.close()
-    logs.settle([first])
+    logs.wait_until_assigned([first])
     assert len(poll(logs, first, due=len(KEYS) - 30)) == len(KEYS) - 30
 
 

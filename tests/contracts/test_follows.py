@@ -19,7 +19,7 @@ from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 
 ADA = UserId("ada")
-MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
+MEMBER, NEIGHBOR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
 SHARD = 1
 LATER = START + timedelta(hours=1)
 
@@ -60,19 +60,19 @@ def test_follow_is_stored_with_its_start_time(user_store: Store) -> None:
 
 def test_only_named_pairs_are_follows(user_store: Store) -> None:
     user_store.follows.write([follow()])
-    pairs = [(NOVA, NEIGHBOUR), (ORION, MEMBER), (NOVA, STRANGER)]
+    pairs = [(NOVA, NEIGHBOR), (ORION, MEMBER), (NOVA, STRANGER)]
     assert user_store.follows.read_current(pairs) == dict.fromkeys(pairs, False)
     assert members(user_store.follows.followers(NOVA, 2), 2) == []
     assert members(user_store.follows.followers(ORION, SHARD), SHARD) == []
 
 
 def test_unfollow_removes_follower_until_next_follow(user_store: Store) -> None:
-    user_store.follows.write([follow(), follow(NEIGHBOUR)])
+    user_store.follows.write([follow(), follow(NEIGHBOR)])
     user_store.follows.write([follow(sequence=2, unfollowed=True)])
-    assert followers(user_store) == [NEIGHBOUR]
+    assert followers(user_store) == [NEIGHBOR]
     assert run(user_store.people.viewer(ADA, MEMBER)).follows == {}
     user_store.follows.write([follow(sequence=3)])
-    assert followers(user_store) == [MEMBER, NEIGHBOUR]
+    assert followers(user_store) == [MEMBER, NEIGHBOR]
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
@@ -106,10 +106,10 @@ def test_highest_sequence_wins_within_batch(user_store: Store) -> None:
 
 def test_members_own_row_overrides_block_row(user_store: Store) -> None:
     whole_block(user_store, 9, 10)
-    assert followers(user_store) == [MEMBER, NEIGHBOUR]
+    assert followers(user_store) == [MEMBER, NEIGHBOR]
     user_store.follows.write([follow(unfollowed=True), follow(Member(MEMBER + 5))])
-    assert followers(user_store) == [NEIGHBOUR, Member(MEMBER + 5)]
-    pairs = [(NOVA, MEMBER), (NOVA, NEIGHBOUR), (NOVA, Member(MEMBER + 5))]
+    assert followers(user_store) == [NEIGHBOR, Member(MEMBER + 5)]
+    pairs = [(NOVA, MEMBER), (NOVA, NEIGHBOR), (NOVA, Member(MEMBER + 5))]
     assert list(user_store.follows.read_current(pairs).values()) == [False, True, True]
 
 

@@ -13,7 +13,7 @@ import pytest
 from notifier.adapters.http2 import Http2Transport, Resolver
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Reply
-from tests.contracts.http2_transports import SOON, RecordingHandler
+from tests.contracts.http2_transports import LONG_TIMEOUTS, RecordingHandler
 from tests.contracts.single_post import exchange_one, not_sent, port, post
 
 
@@ -37,9 +37,10 @@ def test_refused_connection_is_not_retried_for_every_post() -> None:
         lookups.append(host)
         return ["127.0.0.1"]
 
+    limits = replace(LONG_TIMEOUTS, pause_after_failure=timedelta(seconds=20))
     with (
         closed_port() as port_,
-        closing(Http2Transport(limits=SOON, allow_plaintext=True, resolver=recording_resolver)) as transport,
+        closing(Http2Transport(limits=limits, allow_plaintext=True, resolver=recording_resolver)) as transport,
     ):
         posts = [post(f"http://push.example:{port_}") for _ in range(5_000)]
         answers = [*transport.exchange(posts)]
@@ -51,7 +52,7 @@ def test_refused_connection_is_not_retried_for_every_post() -> None:
 def test_provider_is_reached_again_after_it_returns() -> None:
     handler = RecordingHandler()
     with closing(
-        Http2Transport(limits=replace(SOON, pause_after_failure=timedelta(0)), allow_plaintext=True)
+        Http2Transport(limits=replace(LONG_TIMEOUTS, pause_after_failure=timedelta(0)), allow_plaintext=True)
     ) as transport:
         with closed_port() as free_port:
             origin = f"http://127.0.0.1:{free_port}"
@@ -87,7 +88,7 @@ def test_slow_resolver_does_not_block_other_origins() -> None:
             released.wait(20)
         return ["127.0.0.1"]
 
-    limits = replace(SOON, open_timeout=timedelta(seconds=0.3))
+    limits = replace(LONG_TIMEOUTS, open_timeout=timedelta(seconds=1))
     with (
         serving(handler) as server,
         closing(Http2Transport(limits=limits, allow_plaintext=True, resolver=slow)) as transport,
@@ -189,7 +190,7 @@ def test_invalid_header_is_rejected(value: str) -> None:
 def test_idle_connections_give_way_to_other_origins() -> None:
     handler = RecordingHandler()
     with serving(handler) as server:
-        limits = replace(SOON, max_total_connections=4)
+        limits = replace(LONG_TIMEOUTS, max_total_connections=4)
         resolver: Resolver = lambda host, port: ["127.0.0.1"]  # noqa: E731
         with closing(Http2Transport(limits=limits, allow_plaintext=True, resolver=resolver)) as transport:
             origins = [f"http://push{number}.example:{port(server.origin)}" for number in range(40)]

@@ -12,14 +12,20 @@ import pytest
 
 from notifier.devkit.http2.connection import Http2Behavior
 from notifier.ports.push import NoReply, Post, Reply
-from tests.contracts.http2_transports import PATIENT, SOON, Faulty, faulty
+from tests.contracts.http2_transports import (
+    LONG_TIMEOUTS,
+    SHORT_TIMEOUTS,
+    THREE_SECOND_ANSWERS,
+    FaultyWire,
+    faulty_wire,
+)
 from tests.support.certificate_authority import Authority
 
 Answers = dict[str, Reply | NoReply]
 """Answers by path."""
 
 
-def answers(wire: Faulty, posts: Sequence[Post]) -> Answers:
+def answers(wire: FaultyWire, posts: Sequence[Post]) -> Answers:
     answered = [*wire.transport.exchange(posts)]
     assert sorted(post.path for post, _ in answered) == sorted(post.path for post in posts)
     return {post.path: answer for post, answer in answered}
@@ -41,26 +47,29 @@ def reasons(answers_: Answers) -> set[str]:
     return {answer.reason for answer in answers_.values() if isinstance(answer, NoReply)}
 
 
-def sent_twice(wire: Faulty) -> set[str]:
+def sent_twice(wire: FaultyWire) -> set[str]:
     return {path for path, count in Counter(wire.handler.paths).items() if count > 1}
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100])
 def test_open_streams_never_exceed_the_providers_limit(limit: int) -> None:
-    with faulty(Http2Behavior(max_concurrent_streams=limit, latency=timedelta(milliseconds=1)), PATIENT) as wire:
+    with faulty_wire(
+        Http2Behavior(max_concurrent_streams=limit, latency=timedelta(milliseconds=1)), LONG_TIMEOUTS
+    ) as wire:
         assert len(accepted(answers(wire, wire.posts(300)))) == 300
         assert wire.server.counts.max_streams == limit
 
 
 def test_provider_without_settings_gets_one_request_at_a_time() -> None:
-    with faulty(Http2Behavior(sends_no_settings=True), PATIENT) as wire:
+    with faulty_wire(Http2Behavior(sends_no_settings=True), LONG_TIMEOUTS) as wire:
         assert len(accepted(answers(wire, wire.posts(100)))) == 100
         assert (wire.server.counts.max_streams, wire.server.counts.connections) == (1, 1)
 
 
 def test_provider_without_limit_gets_our_own_limit() -> None:
-    with faulty(
-        Http2Behavior(max_concurrent_streams=None, latency=timedelta(milliseconds=5)), replace(PATIENT, max_streams=50)
+    with faulty_wire(
+        Http2Behavior(max_concurrent_streams=None, latency=timedelta(milliseconds=5)),
+        replace(LONG_TIMEOUTS, max_streams=50),
     ) as wire:
         assert len(accepted(answers(wire, wire.posts(400)))) == 400
         assert wire.server.counts.max_streams == 50
@@ -68,7 +77,7 @@ def test_provider_without_limit_gets_our_own_limit() -> None:
 
 def test_changed_stream_limit_applies_in_both_directions() -> None:
     behavior = Http2Behavior(max_concurrent_streams=100, latency=timedelta(milliseconds=1))
-    with faulty(behavior, replace(PATIENT, max_connections=1)) as wire:
+    with faulty_wire(behavior, replace(LONG_TIMEOUTS, max_connections=1)) as wire:
         exchange = iter(wire.transport.exchange(wire.posts(900)))
         assert count_accepted(exchange, 200) == 200
         wire.server.behave(replace(behavior, max_concurrent_streams=1))
@@ -88,24 +97,26 @@ def count_accepted(exchange: Iterator[tuple[Post, Reply | NoReply]], limit: int)
 
 
 def test_connections_are_opened_only_as_needed() -> None:
-    limits = replace(PATIENT, max_connections=3, max_stream_wait=timedelta(milliseconds=10))
-    with faulty(Http2Behavior(max_concurrent_streams=1, latency=timedelta(milliseconds=20)), limits) as wire:
+    limits = replace(LONG_TIMEOUTS, max_connections=3, max_stream_wait=timedelta(milliseconds=10))
+    with faulty_wire(Http2Behavior(max_concurrent_streams=1, latency=timedelta(milliseconds=20)), limits) as wire:
         assert len(accepted(answers(wire, wire.posts(30)))) == 30
         assert wire.server.counts.connections == 3
-    with faulty(Http2Behavior(), replace(PATIENT, max_connections=3)) as wire:
+    with faulty_wire(Http2Behavior(), replace(LONG_TIMEOUTS, max_connections=3)) as wire:
         assert len(accepted(answers(wire, wire.posts(30)))) == 30
         assert wire.server.counts.connections == 1
 
 
 def test_graceful_goaway_loses_and_repeats_nothing() -> None:
-    with faulty(Http2Behavior(goaway_after=100, latency=timedelta(milliseconds=1)), PATIENT) as wire:
+    with faulty_wire(Http2Behavior(goaway_after=100, latency=timedelta(milliseconds=1)), LONG_TIMEOUTS) as wire:
         assert len(accepted(answers(wire, wire.posts(1_000)))) == 1_000
         assert sent_twice(wire) == set()
         assert wire.server.counts.connections >= 10
 
 
 def test_goaway_then_cut_leaves_unanswered_posts_unknown() -> None:
-    with faulty(Http2Behavior(goaway_after=50, cut_after=50, latency=timedelta(milliseconds=2)), PATIENT) as wire:
+    with faulty_wire(
+        Http2Behavior(goaway_after=50, cut_after=50, latency=timedelta(milliseconds=2)), LONG_TIMEOUTS
+    ) as wire:
         answers_by_path = answers(wire, wire.posts(500))
         assert sent_twice(wire) == set()
         assert accepted(answers_by_path) | unknown(answers_by_path) == {*wire.handler.paths}
@@ -114,7 +125,7 @@ def test_goaway_then_cut_leaves_unanswered_posts_unknown() -> None:
 
 
 def test_cut_connection_reports_unknown_posts_and_sends_others_once() -> None:
-    with faulty(Http2Behavior(cut_after=50), PATIENT) as wire:
+    with faulty_wire(Http2Behavior(cut_after=50), LONG_TIMEOUTS) as wire:
         assert accepted(answers(wire, wire.posts(1))) == {"/3/device/0"}
         answers_by_path = answers(wire, [wire.post(number) for number in range(1, 500)])
         assert sent_twice(wire) == set()
@@ -124,23 +135,23 @@ def test_cut_connection_reports_unknown_posts_and_sends_others_once() -> None:
 
 
 def test_refused_stream_is_sent_again() -> None:
-    with faulty(Http2Behavior(refuse_first_streams=5), PATIENT) as wire:
+    with faulty_wire(Http2Behavior(refuse_first_streams=5), LONG_TIMEOUTS) as wire:
         assert len(accepted(answers(wire, wire.posts(100)))) == 100
         assert sent_twice(wire) == set()
 
 
 def test_provider_that_refuses_everything_is_given_up() -> None:
-    with faulty(Http2Behavior(max_concurrent_streams=0), SOON) as wire:
+    with faulty_wire(Http2Behavior(max_concurrent_streams=0), SHORT_TIMEOUTS) as wire:
         answers_by_path = answers(wire, wire.posts(300))
         assert len(not_sent(answers_by_path)) == 300 - len(wire.handler.posts)
         assert len(wire.handler.posts) <= 2  # the posts sent on each connection before the server announced its limit
 
 
 def test_silent_provider_blocks_only_until_answer_timeout() -> None:
-    with faulty(Http2Behavior(never_responds=True, max_concurrent_streams=10), SOON) as wire:
+    with faulty_wire(Http2Behavior(never_responds=True, max_concurrent_streams=10), SHORT_TIMEOUTS) as wire:
         started = time.monotonic()
         answers_by_path = answers(wire, wire.posts(200))
-        assert time.monotonic() - started < 4 * SOON.answer_timeout.total_seconds()
+        assert time.monotonic() - started < 5  # twenty turns of ten posts would take 8 s
         assert unknown(answers_by_path) == {*wire.handler.paths}
         assert len(unknown(answers_by_path)) >= 10
         assert len(not_sent(answers_by_path)) + len(unknown(answers_by_path)) == 200
@@ -151,7 +162,7 @@ def test_stalled_stream_does_not_block_others() -> None:
     def stalling(post: Post) -> Reply | NoReply:
         return NoReply(reason="it stalls", may_have_arrived=True) if post.path.endswith("/7") else Reply(status=200)
 
-    with faulty(Http2Behavior(), SOON, stalling) as wire:
+    with faulty_wire(Http2Behavior(), THREE_SECOND_ANSWERS, stalling) as wire:
         answers_by_path = answers(wire, wire.posts(100))
         assert unknown(answers_by_path) == {"/3/device/7"}
         assert len(accepted(answers_by_path)) == 99
@@ -159,8 +170,9 @@ def test_stalled_stream_does_not_block_others() -> None:
 
 
 def test_dead_connection_is_closed_before_answer_timeout() -> None:
-    with faulty(
-        Http2Behavior(never_responds=True, ignores_pings=True), replace(PATIENT, pong_timeout=SOON.pong_timeout)
+    with faulty_wire(
+        Http2Behavior(never_responds=True, ignores_pings=True),
+        replace(LONG_TIMEOUTS, pong_timeout=SHORT_TIMEOUTS.pong_timeout),
     ) as wire:
         started = time.monotonic()
         answers_by_path = answers(wire, wire.posts(3))
@@ -171,7 +183,10 @@ def test_dead_connection_is_closed_before_answer_timeout() -> None:
 
 
 def test_connection_that_died_while_idle_is_not_used() -> None:
-    with faulty(Http2Behavior(), replace(SOON, ping_after_idle=timedelta(0))) as wire:
+    limits = replace(
+        LONG_TIMEOUTS, ping_after=timedelta(seconds=20), ping_after_idle=timedelta(0), pong_timeout=timedelta(seconds=1)
+    )
+    with faulty_wire(Http2Behavior(), limits) as wire:
         assert len(accepted(answers(wire, wire.posts(10)))) == 10
         wire.server.behave(Http2Behavior(ignores_pings=True))
         assert len(accepted(answers(wire, [wire.post(number) for number in range(10, 20)]))) == 10
@@ -179,14 +194,14 @@ def test_connection_that_died_while_idle_is_not_used() -> None:
 
 
 def test_live_connection_is_reused_after_idle_period() -> None:
-    with faulty(Http2Behavior(), replace(SOON, ping_after_idle=timedelta(0))) as wire:
+    with faulty_wire(Http2Behavior(), replace(LONG_TIMEOUTS, ping_after_idle=timedelta(0))) as wire:
         for _ in range(3):
             assert len(accepted(answers(wire, wire.posts(10)))) == 10
         assert wire.server.counts.connections == 1
 
 
 def test_connection_closed_between_exchanges_is_replaced() -> None:
-    with faulty(Http2Behavior()) as wire:
+    with faulty_wire(Http2Behavior()) as wire:
         assert len(accepted(answers(wire, wire.posts(10)))) == 10
         wire.server.cut()
         assert len(accepted(answers(wire, [wire.post(number) for number in range(10, 20)]))) == 10
@@ -194,7 +209,7 @@ def test_connection_closed_between_exchanges_is_replaced() -> None:
 
 
 def test_provider_that_always_disconnects_is_avoided_for_a_while() -> None:
-    with faulty(Http2Behavior(cut_after=1), SOON) as wire:
+    with faulty_wire(Http2Behavior(cut_after=1), SHORT_TIMEOUTS) as wire:
         answers_by_path = answers(wire, wire.posts(1_000))
         assert accepted(answers_by_path) == set()
         assert unknown(answers_by_path) >= {*wire.handler.paths}
@@ -203,8 +218,9 @@ def test_provider_that_always_disconnects_is_avoided_for_a_while() -> None:
 
 
 def test_suspect_post_uses_a_separate_connection() -> None:
-    with faulty(
-        Http2Behavior(max_concurrent_streams=1, latency=timedelta(milliseconds=5)), replace(PATIENT, max_connections=1)
+    with faulty_wire(
+        Http2Behavior(max_concurrent_streams=1, latency=timedelta(milliseconds=5)),
+        replace(LONG_TIMEOUTS, max_connections=1),
     ) as wire:
         posts = [wire.post(number, suspect=number % 2 == 0) for number in range(40)]
         assert len(accepted(answers(wire, posts))) == 40
@@ -213,20 +229,22 @@ def test_suspect_post_uses_a_separate_connection() -> None:
 
 def test_body_larger_than_window_is_sent_as_window_opens() -> None:
     body = bytes(range(256)) * 16
-    with faulty(Http2Behavior(initial_window=1_000), PATIENT) as wire:
+    with faulty_wire(Http2Behavior(initial_window=1_000), LONG_TIMEOUTS) as wire:
         posts = [wire.post(number, body=body) for number in range(20)]
         assert len(accepted(answers(wire, posts))) == 20
         assert {post.body for post in wire.handler.posts} == {body}
 
 
 def test_body_blocked_by_window_is_reported_as_not_sent() -> None:
-    with faulty(Http2Behavior(initial_window=10, window_update_delay=timedelta(seconds=60)), SOON) as wire:
+    with faulty_wire(
+        Http2Behavior(initial_window=10, window_update_delay=timedelta(seconds=60)), SHORT_TIMEOUTS
+    ) as wire:
         assert len(not_sent(answers(wire, [*wire.posts(1), wire.post(1, body=b"x" * 100)]))) == 1
         assert wire.handler.paths == ["/3/device/0"]
 
 
 def test_endless_answer_is_truncated_but_its_status_counts() -> None:
-    with faulty(Http2Behavior(), PATIENT, lambda post: Reply(status=403, body=b"x" * 1_000_000)) as wire:
+    with faulty_wire(Http2Behavior(), LONG_TIMEOUTS, lambda post: Reply(status=403, body=b"x" * 1_000_000)) as wire:
         [answer] = answers(wire, wire.posts(1)).values()
         assert isinstance(answer, Reply)
         assert (answer.status, len(answer.body)) == (403, 32_768)
@@ -234,7 +252,7 @@ def test_endless_answer_is_truncated_but_its_status_counts() -> None:
 
 
 def test_concurrent_exchanges_are_rejected() -> None:
-    with faulty(Http2Behavior()) as wire:
+    with faulty_wire(Http2Behavior()) as wire:
         first = wire.transport.exchange(wire.posts(10))
         next(first)
         with pytest.raises(RuntimeError, match="already running another"):
@@ -246,8 +264,8 @@ def test_concurrent_exchanges_are_rejected() -> None:
 @pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
 def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: bool, tmp_path: Path) -> None:
     rng, authority = Random(seed), Authority.create(tmp_path, "authority") if secure else None
-    with faulty(
-        random_behavior(rng), replace(SOON, max_streams=rng.choice([3, 50, 1_000])), authority=authority
+    with faulty_wire(
+        random_behavior(rng), replace(SHORT_TIMEOUTS, max_streams=rng.choice([3, 50, 1_000])), authority=authority
     ) as wire:
         answers_by_path: Answers = {}
         for post, answer in wire.transport.exchange(wire.posts(1_500)):

@@ -48,7 +48,7 @@ def test_unfinished_bursts_can_be_listed_from_a_time(store: Store) -> None:
     assert list(store.ledger.unfinished_bursts(LATER)) == []
 
 
-def test_closed_burst_keeps_progress_and_is_not_reopened(store: Store) -> None:
+def test_unlisted_burst_keeps_progress_and_is_not_listed_again(store: Store) -> None:
     store.ledger.store_plans([plan(KEY), plan(OTHER)])
     store.ledger.unlist([KEY])
     store.ledger.store_plans([plan(KEY)])

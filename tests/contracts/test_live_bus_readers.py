@@ -23,8 +23,8 @@ from tests.support.fakes.live_bus import MemoryLiveBus
 
 __all__ = ["valkey", "valkey_server"]
 
-SOON = 5.0
-"""Seconds, on a busy machine."""
+MAX_WAIT_SECONDS = 5.0
+"""Enough for each message on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 async def receive(stream: AsyncGenerator[LiveMessage | None, None], count: int) -> list[LiveMessage]:
     """Return the next messages, without the reader's caught-up markers."""
     received: list[LiveMessage] = []
-    async with asyncio.timeout(SOON):
+    async with asyncio.timeout(MAX_WAIT_SECONDS):
         while len(received) < count:
             if (message := await anext(stream)) is not None:
                 received.append(message)
@@ -128,16 +128,16 @@ def test_two_readers_receive_the_same_messages(backend: Backend) -> None:
 
 def test_idle_reader_reports_that_it_has_caught_up(backend: Backend) -> None:
     async def run() -> list[LiveMessage | None]:
-        async with aclosing(backend.reader().listen()) as stream, asyncio.timeout(SOON):
+        async with aclosing(backend.reader().listen()) as stream, asyncio.timeout(MAX_WAIT_SECONDS):
             return [await anext(stream) for _ in range(3)]
 
     assert asyncio.run(run()) == [None, None, None]
-    assert CAUGHT_UP_INTERVAL.total_seconds() * 3 < SOON
+    assert CAUGHT_UP_INTERVAL.total_seconds() * 3 < MAX_WAIT_SECONDS
 
 
 def test_earlier_messages_arrive_before_caught_up_marker(backend: Backend) -> None:
     async def run() -> list[LiveMessage | None]:
-        async with aclosing(backend.reader().listen()) as stream, asyncio.timeout(SOON):
+        async with aclosing(backend.reader().listen()) as stream, asyncio.timeout(MAX_WAIT_SECONDS):
             await anext(stream)
             backend.bus.publish([burst(seq) for seq in range(1, 200)])
             received = []
@@ -165,7 +165,7 @@ def test_lost_connection_is_reported_and_new_one_works(backend: Backend) -> None
 
 async def listen_again(reader: LiveReader) -> AsyncGenerator[LiveMessage | None, None]:
     """Retry until a connection succeeds: the circuit breaker refuses calls for a moment after a silence."""
-    async with asyncio.timeout(SOON):
+    async with asyncio.timeout(MAX_WAIT_SECONDS):
         while True:
             stream = reader.listen()
             try:

@@ -8,8 +8,8 @@ from notifier.ports.pull_index import NewestPositions
 from tests.contracts.pull_index_backends import (
     ADA,
     BEFORE,
+    BEGINNING_OF_TIME,
     BO,
-    EARLIEST,
     NOON,
     NOVA,
     SUBJECTS,
@@ -29,7 +29,7 @@ def test_empty_index_claims_nothing(backend: Backend) -> None:
 
 
 def test_read_of_no_subjects_is_complete(backend: Backend) -> None:
-    assert backend.read_newest([]).complete_since == EARLIEST
+    assert backend.read_newest([]).complete_since == BEGINNING_OF_TIME
 
 
 def test_rebuilt_index_lists_bursts_newest_first(backend: Backend) -> None:
@@ -52,7 +52,7 @@ def test_rebuilt_index_has_generation_until_wipe(backend: Backend) -> None:
     assert backend.index.generation() == first
     backend.wipe()
     assert backend.index.generation() is None
-    backend.rebuild_only([burst(4)])
+    backend.finish_rebuild([burst(4)])
     assert backend.index.generation() not in {None, first}
 
 
@@ -73,7 +73,7 @@ def test_next_burst_of_quiet_subject_keeps_index_complete(backend: Backend) -> N
 def test_subject_known_from_first_burst_is_complete_forever(backend: Backend) -> None:
     backend.rebuild([burst(1, ADA)])
     backend.index.announce([burst(1)])
-    assert backend.read_newest([NOVA, ADA]).complete_since == EARLIEST
+    assert backend.read_newest([NOVA, ADA]).complete_since == BEGINNING_OF_TIME
 
 
 def test_repeated_announcement_changes_nothing(backend: Backend) -> None:

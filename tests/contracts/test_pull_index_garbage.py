@@ -36,7 +36,7 @@ class GarbledIndexModel(IndexModel):
         """Run one round of the reconciler."""
         with suppress(CacheUnavailable):
             if self.backend.index.generation() is None:
-                self.backend.rebuild_only(self.store, BEFORE)
+                self.backend.finish_rebuild(self.store, BEFORE)
             else:
                 self.backend.index.record_comparison(BEFORE, NOON)
 
@@ -95,7 +95,7 @@ def test_garbage_in_list_ends_generation_when_read(valkey: Valkey) -> None:
     valkey.client.hset(part_key(part_of(NOVA)), str(NOVA), b"garbage")
     assert backend.read_newest([NOVA]).complete_since is None
     assert backend.index.generation() is None
-    backend.rebuild_only([burst(4)])
+    backend.finish_rebuild([burst(4)])
     assert seqs(backend.read_newest([NOVA])) == [4]
 
 
@@ -106,7 +106,7 @@ def test_announcement_that_meets_garbage_is_not_lost(valkey: Valkey) -> None:
     backend.index.announce([burst(5)])
     assert backend.read_newest([NOVA]).complete_since is None
     assert backend.index.generation() is None
-    backend.rebuild_only([burst(4)])
+    backend.finish_rebuild([burst(4)])
     assert seqs(backend.read_newest([NOVA])) == [5, 4]
 
 
@@ -131,6 +131,6 @@ def test_new_generation_replaces_garbage_nonce(valkey: Valkey) -> None:
     backend.rebuild([burst(4)])
     valkey.client.hset(part_key(0), NONCE, b"\xff")
     assert backend.index.generation() is None
-    backend.rebuild_only([burst(4)])
+    backend.finish_rebuild([burst(4)])
     backend.index.record_comparison(BEFORE, NOON + timedelta(0))
     assert backend.index.generation() is not None

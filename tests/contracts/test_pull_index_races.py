@@ -101,7 +101,7 @@ def test_bursts_announced_out_of_order_are_both_listed(backend: Backend) -> None
 def test_burst_announced_during_rebuild_is_kept(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(5), burst(8, ADA)])
-    backend.rebuild_only([burst(4)])
+    backend.finish_rebuild([burst(4)])
     pulled = backend.read_newest(SUBJECTS)
     assert ([position.burst for position in pulled.positions], pulled.complete_since) == (
         [BurstKey(ADA, 8), BurstKey(NOVA, 5), BurstKey(NOVA, 4)],
@@ -115,7 +115,7 @@ def test_rebuild_fails_if_index_was_wiped_since_its_read(backend: Backend) -> No
     backend.index.announce([burst(5)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
-        backend.rebuild_only(bursts_read)
+        backend.finish_rebuild(bursts_read)
     assert backend.read_newest([NOVA]).complete_since is None
     assert backend.index.generation() is None
 
@@ -125,14 +125,14 @@ def test_empty_rebuild_fails_after_wipe(backend: Backend) -> None:
     backend.index.announce([burst(5)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
-        backend.rebuild_only([])
+        backend.finish_rebuild([])
     assert backend.read_newest([NOVA]).complete_since is None
 
 
 def test_burst_missing_before_announcement_is_not_claimed(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(6)])
-    backend.rebuild_only([burst(4)])
+    backend.finish_rebuild([burst(4)])
     pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([6], burst(6).opened_at)
 
@@ -142,7 +142,7 @@ def test_rebuild_fails_if_gap_appeared_since_its_read(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(6)])
     with pytest.raises(CacheUnavailable):
-        backend.rebuild_only([burst(4)])
+        backend.finish_rebuild([burst(4)])
     assert backend.read_newest([ADA]).complete_since is None
 
 
@@ -180,7 +180,7 @@ class IndexModel:
                 self.announce(self.announced[pick % len(self.announced)])
             case "wipe":
                 self.backend.wipe()
-            case "look" if self.backend.index.generation() is None:
+            case "read the store" if self.backend.index.generation() is None:
                 self.rebuild_input = list(self.store)
             case "rebuild" if self.rebuild_input is not None:
                 self.rebuild(NOON + timedelta(seconds=pick))
@@ -193,7 +193,9 @@ class IndexModel:
         rebuild_input = self.rebuild_input or []
         self.rebuild_input = None
         try:
-            self.backend.rebuild_only([burst_ for burst_ in rebuild_input if burst_.opened_at >= since], since, page=2)
+            self.backend.finish_rebuild(
+                [burst_ for burst_ in rebuild_input if burst_.opened_at >= since], since, page=2
+            )
         except CacheUnavailable:
             return
 
@@ -220,8 +222,8 @@ ACTIONS = [
     "announce now",
     "repeat",
     "wipe",
-    "look",
-    "look",
+    "read the store",
+    "read the store",
     "rebuild",
     "rebuild",
 ]

@@ -109,7 +109,7 @@ def test_wipe_between_pages_aborts_rebuild(backend: Backend) -> None:
 
 def test_burst_missing_between_pages_moves_horizon(backend: Backend) -> None:
     backend.index.generation()
-    backend.rebuild_only([burst(3), burst(5)], page=1)
+    backend.finish_rebuild([burst(3), burst(5)], page=1)
     pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([5], burst(5).opened_at)
 
@@ -128,7 +128,7 @@ def test_late_burst_behind_its_page_moves_horizon(backend: Backend) -> None:
 
 
 @contextmanager
-def full(valkey: Valkey) -> Iterator[None]:
+def full_server(valkey: Valkey) -> Iterator[None]:
     """Refuse every command that takes memory; reads and deletions still work."""
     before = valkey.client.config_get("maxmemory")["maxmemory"] or 0
     valkey.client.config_set("maxmemory", 1)
@@ -139,7 +139,7 @@ def full(valkey: Valkey) -> Iterator[None]:
 
 
 @contextmanager
-def frozen(valkey: Valkey) -> Iterator[None]:
+def frozen_server(valkey: Valkey) -> Iterator[None]:
     pid = valkey.server.pid
     assert pid
     os.kill(pid, signal.SIGSTOP)
@@ -152,7 +152,7 @@ def frozen(valkey: Valkey) -> Iterator[None]:
 def test_full_server_drops_completeness_at_once(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
-    with full(valkey):
+    with full_server(valkey):
         with pytest.raises(CacheUnavailable):
             backend.index.announce([burst(5)])
         assert backend.read_newest([NOVA]).complete_since is None
@@ -169,10 +169,10 @@ def test_burst_missed_by_hung_server_is_not_claimed_after_wakeup(valkey: Valkey)
     backend.rebuild([burst(4)])
     with connect(valkey.url) as client:
         client.ping()
-        dying_index = RedisPullIndex(client, CountedNonces())
-        with frozen(valkey):
+        crashing_index = RedisPullIndex(client, CountedNonces())
+        with frozen_server(valkey):
             with pytest.raises(CacheUnavailable):
-                dying_index.announce([burst(5)])
+                crashing_index.announce([burst(5)])
             backend.clock.advance(MAX_COMPARISON_AGE + timedelta(milliseconds=1))
     assert backend.read_newest([NOVA]).complete_since is None
     backend.index.announce([burst(5)])
@@ -191,7 +191,7 @@ def test_hung_server_costs_a_process_only_one_timeout(valkey: Valkey) -> None:
             lambda: RedisTokenBuckets(client).take("b", BucketLimit(capacity=1, refill=timedelta(1))),
             lambda: RedisBackpressure(client).level(),
         ]
-        with frozen(valkey):
+        with frozen_server(valkey):
             started = monotonic()
             with pytest.raises(CacheUnavailable):
                 index.announce([burst(5)])
@@ -200,7 +200,7 @@ def test_hung_server_costs_a_process_only_one_timeout(valkey: Valkey) -> None:
             for call in calls:
                 with pytest.raises(CacheUnavailable):
                     call()
-            assert monotonic() - started < waited / 2
+            assert monotonic() - started < 2 * TIMEOUT  # without a circuit breaker, one timeout for each call
     assert waited >= TIMEOUT
 
 

@@ -57,7 +57,7 @@ def receipts_of(case: ProviderCase, alert_: Alert, *devices: Device) -> list[Rec
 def test_accepted_alert_rings_each_phone_once_with_its_text(case: ProviderCase) -> None:
     devices = [case.device(n) for n in range(5)]
     assert receipts_of(case, FIRST, *devices) == [Accepted()] * 5
-    assert [(case.ring_count(device), case.shows(device)) for device in devices] == [(1, [FIRST.text])] * 5
+    assert [(case.alert_count(device), case.shows(device)) for device in devices] == [(1, [FIRST.text])] * 5
 
 
 def test_alert_uses_language_of_the_phone(case: ProviderCase) -> None:
@@ -180,13 +180,13 @@ def test_rejected_credentials_drop_no_device_and_give_a_hint(wired: WireProvider
 
 
 def test_silence_after_sending_is_unknown_and_not_retried_by_sender(wired: WireProviderCase) -> None:
-    reason = wired.go_silent(after_sending=True)
+    reason = wired.go_silent(sent=True)
     assert receipts_of(wired, FIRST, wired.device(1)) == [Unknown(reason=reason)]
     assert len(wired.wire.pushes) == 1
 
 
 def test_silence_before_sending_is_retried_later(wired: WireProviderCase) -> None:
-    reason = wired.go_silent(after_sending=False)
+    reason = wired.go_silent(sent=False)
     [receipt] = receipts_of(wired, FIRST, wired.device(1))
     assert isinstance(receipt, RetryAt)
     assert receipt.at > wired.clock.now()

@@ -22,9 +22,9 @@ from tests.contracts.push_suppression_cases import (
     BEFORE,
     BURST,
     IN_QUIET_HOURS,
+    JUST_AFTER,
     NOT_FIRST_OF_DAY,
     RESTRICTED_BURST,
-    SOON,
     SUPPRESSING,
     enrol_users,
     in_quiet_hours,
@@ -110,7 +110,7 @@ def test_late_block_follow_is_suppressed_except_earlier_rows(store: Store) -> No
     for slot in (4, 9):
         bits[slot // 8] |= 1 << slot % 8
     block = BASE // BLOCK_MEMBERS
-    store.follows.write_blocks([BlockFollows(subject=NOVA, block=block, visible_from=SOON, members=bytes(bits))])
+    store.follows.write_blocks([BlockFollows(subject=NOVA, block=block, visible_from=JUST_AFTER, members=bytes(bits))])
     store.facts.follow(people[0][0], NOVA, BEFORE)
     store.facts.block(people[1][0], people[2][0])
     assert BASE + 4 not in suppressed(store, BURST)
@@ -172,7 +172,7 @@ def test_personal_burst_respects_alert_setting_but_not_volume(store: Store) -> N
     nova = Member(BASE + 5)
     store.directory.enrol([DirectoryEntry(user=UserId("nova"), member=nova)])
     store.account_preferences.write(
-        [AccountPreferencesChange(member=nova, at=START, volume=Volume.OFF, visible_from=SOON)]
+        [AccountPreferencesChange(member=nova, at=START, volume=Volume.OFF, visible_from=JUST_AFTER)]
     )
     assert suppressed(store, personal) == []
     store.account_preferences.write([AccountPreferencesChange(member=nova, at=START, push=False)])

@@ -108,7 +108,7 @@ def own_cluster(tmp_path: Path) -> Iterator[Valkeys]:
         yield cluster
 
 
-def test_status_of_cluster_has_version_and_clock(valkeys: Valkeys) -> None:
+def test_server_status_of_a_cluster_has_its_version_and_clock(valkeys: Valkeys) -> None:
     server_info = server_status(valkeys.url)
     assert (server_info.name, server_info.version.partition(".")[0].isdigit(), abs(server_info.clock_lead) < 1) == (
         "valkey",

@@ -151,8 +151,8 @@ def test_batch_can_be_closed_without_failures(backend: Backend) -> None:
 
 def test_failed_attempts_can_be_written_again_and_last_write_wins(backend: Backend) -> None:
     backend.send_log.write_ahead([(SEND_LOG, batch())])
-    for missed in (FAILED_ATTEMPTS, FAILED_ATTEMPTS[:1]):
-        backend.send_log.close([(SEND_LOG, replace(batch(), failures=missed))])
+    for failures in (FAILED_ATTEMPTS, FAILED_ATTEMPTS[:1]):
+        backend.send_log.close([(SEND_LOG, replace(batch(), failures=failures))])
     assert [batch_.failures for batch_ in read(backend)] == [FAILED_ATTEMPTS[:1]]
 
 

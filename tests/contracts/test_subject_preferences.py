@@ -25,7 +25,7 @@ from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 
-MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
+MEMBER, NEIGHBOR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
 SHARD = 1
 
 
@@ -73,8 +73,8 @@ def test_preferences_are_read_as_written(store: Store) -> None:
     )
     with reopened(store) as other_process:
         assert read(other_process) == {NOVA: nova_preference, ORION: orion_preference}
-        assert read(other_process, NEIGHBOUR) == {}
-        pairs = [(NOVA, MEMBER), (ORION, MEMBER), (NOVA, NEIGHBOUR), (NOVA, STRANGER)]
+        assert read(other_process, NEIGHBOR) == {}
+        pairs = [(NOVA, MEMBER), (ORION, MEMBER), (NOVA, NEIGHBOR), (NOVA, STRANGER)]
         assert other_process.subject_preferences.read_current(pairs) == {
             (NOVA, MEMBER): nova_preference,
             (ORION, MEMBER): orion_preference,
@@ -117,11 +117,11 @@ def test_newest_change_wins_within_batch(store: Store) -> None:
 def test_imported_value_applies_only_where_no_change_exists(store: Store) -> None:
     imported = replace(change(Volume.OFF, visible_from=NEVER), at=ALWAYS)
     store.subject_preferences.write([change(Volume.FIRST, visible_from=None), imported])
-    store.subject_preferences.write([replace(imported, member=NEIGHBOUR)])
+    store.subject_preferences.write([replace(imported, member=NEIGHBOR)])
     assert read(store) == {NOVA: preference(Volume.FIRST, visible_from=NEVER)}
-    assert read(store, NEIGHBOUR)[NOVA] == replace(preference(visible_from=NEVER), member=NEIGHBOUR, at=ALWAYS)
-    store.subject_preferences.write([change(Volume.ALL, member=NEIGHBOUR)])
-    assert sets(store) == {"first": [MEMBER], "all": [NEIGHBOUR], "muted": [MEMBER]}
+    assert read(store, NEIGHBOR)[NOVA] == replace(preference(visible_from=NEVER), member=NEIGHBOR, at=ALWAYS)
+    store.subject_preferences.write([change(Volume.ALL, member=NEIGHBOR)])
+    assert sets(store) == {"first": [MEMBER], "all": [NEIGHBOR], "muted": [MEMBER]}
 
 
 def test_member_is_in_set_of_own_preference(store: Store) -> None:
@@ -145,18 +145,18 @@ def test_block_mute_applies_until_member_has_own_preference(store: Store) -> Non
     store.subject_preferences.write_mutes([block_mute(9, 10), block_mute(10, subject=ORION)])
     with reopened(store) as other_process:
         assert read(other_process)[NOVA].visible_from == NEVER
-        assert set(read(other_process, NEIGHBOUR)) == {NOVA, ORION}
+        assert set(read(other_process, NEIGHBOR)) == {NOVA, ORION}
         assert read(other_process, Member(MEMBER + 2)) == {}
-        assert sets(other_process) == {"muted": [MEMBER, NEIGHBOUR]}
+        assert sets(other_process) == {"muted": [MEMBER, NEIGHBOR]}
         assert other_process.subject_preferences.read_current([(NOVA, MEMBER)]) == {}
     store.subject_preferences.write([change(Volume.FIRST)])
-    assert (read(store)[NOVA], sets(store)) == (preference(Volume.FIRST), {"muted": [NEIGHBOUR], "first": [MEMBER]})
+    assert (read(store)[NOVA], sets(store)) == (preference(Volume.FIRST), {"muted": [NEIGHBOR], "first": [MEMBER]})
 
 
 def test_block_mutes_are_replaced(store: Store) -> None:
     store.subject_preferences.write_mutes([block_mute(9, 10)])
     store.subject_preferences.write_mutes([block_mute(10)])
-    assert sets(store) == {"muted": [NEIGHBOUR]}
+    assert sets(store) == {"muted": [NEIGHBOR]}
 
 
 def test_many_block_mutes_are_written_at_once(store: Store) -> None:

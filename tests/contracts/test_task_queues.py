@@ -130,11 +130,11 @@ def test_slice_goes_to_queue_of_its_pool(backend: Backend) -> None:
 @pytest.mark.parametrize("step", PUSH_STEPS)
 def test_p0_alerts_overtake_queued_lower_tiers(backend: Backend, step: Step) -> None:
     bulk, pool = [make_slice(n, tier, step) for n, tier in enumerate((Tier.P1, Tier.P2, Tier.DORMANT), 1)], Pool(step)
-    vips = [make_slice(seq, Tier.P0, step) for seq in (4, 5)]
-    backend.queue.enqueue([*bulk, vips[0]])
-    backend.queue.enqueue([vips[1]])
+    p0_slices = [make_slice(seq, Tier.P0, step) for seq in (4, 5)]
+    backend.queue.enqueue([*bulk, p0_slices[0]])
+    backend.queue.enqueue([p0_slices[1]])
     assert backend.queue.depth(pool) == 5
-    assert [backend.take(pool) for _ in range(6)] == [*map(str, [*vips, *bulk]), None]
+    assert [backend.take(pool) for _ in range(6)] == [*map(str, [*p0_slices, *bulk]), None]
     assert backend.queue.depth(pool) == 0
 
 

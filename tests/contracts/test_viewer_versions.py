@@ -26,7 +26,7 @@ def test_scope_without_version_is_left_out(versions: Versions) -> None:
     assert ADA not in result.changing
 
 
-def test_inserted_version_is_returned_by_each_lookup(versions: Versions) -> None:
+def test_inserted_version_is_returned_by_every_lookup(versions: Versions) -> None:
     assert versions.insert([ADA, BO, ALL_MEMBERS], "v1").versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
     assert versions.look_up([ADA, BO, ALL_MEMBERS]).versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
 

@@ -15,8 +15,8 @@ from notifier.domain.errors import QueueUnavailable
 from notifier.domain.ids import BurstKey
 
 ROOT = Path(__file__).parents[2]
-GATE = ".open"
-"""A gated worker finishes no slice before a file with this suffix exists."""
+GATE_SUFFIX = ".open"
+"""Suffix of a file; a gated worker finishes no slice before it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,11 @@ class Host:
                 process.kill()
 
     def handled(self) -> list[str]:
+        """Return the lines of its file without their times."""
         return [line.rsplit(" ", 1)[0] for line in self.file.read_text(encoding="utf-8").splitlines()]
 
     def last_heartbeat(self) -> int:
-        """Return the time of its last heartbeat."""
+        """Return the time of its last heartbeat in nanoseconds, or 0."""
         beat = self.file.with_suffix(".beat")
         return beat.stat().st_mtime_ns if beat.exists() else 0
 
@@ -54,14 +55,14 @@ class Host:
         """Wait for two more heartbeats."""
         for _ in range(2):
             last = self.last_heartbeat()
-            until(lambda last=last: self.last_heartbeat() > last, 15)  # type: ignore[misc]  # bound per round
+            wait_until(lambda last=last: self.last_heartbeat() > last, 15)  # type: ignore[misc]  # bound per round
 
     def wait_for(self, *lines: str, within: float = 20) -> None:
-        until(lambda: all(line in self.handled() for line in lines), within, self.handled)
+        wait_until(lambda: all(line in self.handled() for line in lines), within, self.handled)
 
 
 @contextmanager
-def hosting(brokers: Mapping[Pool, str], folder: Path, pool: Pool = Pool.P1) -> Iterator[Host]:
+def celery_host(brokers: Mapping[Pool, str], folder: Path, pool: Pool = Pool.P1) -> Iterator[Host]:
     queue = CeleryQueue(brokers)
     file = folder / "handled.txt"
     file.touch()
@@ -71,7 +72,7 @@ def hosting(brokers: Mapping[Pool, str], folder: Path, pool: Pool = Pool.P1) -> 
         queue.close()
 
 
-def until(condition: Callable[[], bool], within: float, describe: Callable[[], object] = lambda: "") -> None:
+def wait_until(condition: Callable[[], bool], within: float, describe: Callable[[], object] = lambda: "") -> None:
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline, describe()
@@ -83,15 +84,15 @@ def make_slice(seq: int, step: Step = Step.ROWS, tier: Tier = Tier.P1) -> Slice:
 
 
 def require_p0_first(host: Host) -> None:
-    """Check that a gated worker of the FCM pool takes P0 slices next, even if they were queued last."""
+    """Check that a gated worker of the FCM pool takes P0 slices next, although they were queued last."""
     p1_slices = [make_slice(seq, Step.FCM) for seq in range(1, 5)]
-    vips = [make_slice(seq, Step.FCM, Tier.P0) for seq in range(5, 9)]
+    p0_slices = [make_slice(seq, Step.FCM, Tier.P0) for seq in range(5, 9)]
     host.queue.enqueue(p1_slices)
     host.wait_for(str(p1_slices[0]))
-    host.queue.enqueue(vips)
-    host.file.with_suffix(GATE).touch()
+    host.queue.enqueue(p0_slices)
+    host.file.with_suffix(GATE_SUFFIX).touch()
     host.wait_for(str(p1_slices[-1]), within=30)
-    assert host.handled() == ["ready", *(str(slice_) for slice_ in (p1_slices[0], *vips, *p1_slices[1:]))], (
+    assert host.handled() == ["ready", *(str(slice_) for slice_ in (p1_slices[0], *p0_slices, *p1_slices[1:]))], (
         host.handled()
     )
 
@@ -107,4 +108,4 @@ def enqueue(host: Host, slice_: Slice) -> None:
             return False
         return True
 
-    until(accepted, 30, lambda: dict.fromkeys(errors))
+    wait_until(accepted, 30, lambda: dict.fromkeys(errors))

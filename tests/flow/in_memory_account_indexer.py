@@ -25,14 +25,14 @@ SHARDS = range(4)
 
 
 @dataclass
-class Registry:
+class AccountWorld:
     directory: MemoryDirectory = field(default_factory=MemoryDirectory)
     epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
     flags: MemoryAccountFlags = field(default_factory=MemoryAccountFlags)
     sets: MemoryMemberSets = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     clock: ManualClock = field(default_factory=ManualClock)
-    device_indexer: DeviceRegistry = field(init=False)
+    device_registry: DeviceRegistry = field(init=False)
     records: list[Logged] = field(default_factory=list)
     lost_partition: bool = False
     """Whether another process has the partition by now."""
@@ -40,13 +40,13 @@ class Registry:
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
         devices, log = MemoryDevices(self.clock), MemoryEventLog(self.clock)
-        self.device_indexer = DeviceRegistry(devices=devices, directory=self.directory, log=log, clock=self.clock)
+        self.device_registry = DeviceRegistry(devices=devices, directory=self.directory, log=log, clock=self.clock)
 
     def account_indexer(self, **ports: Any) -> AccountIndexer:
         own: dict[str, Any] = {
             "directory": self.directory,
             "flags": self.flags,
-            "device_registry": self.device_indexer,
+            "device_registry": self.device_registry,
             "sets": self.sets,
             "epochs": self.epochs,
         }

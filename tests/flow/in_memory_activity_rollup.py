@@ -25,7 +25,7 @@ from tests.support.fakes.user_directory import MemoryDirectory
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE
 DAILY, WEEKLY, MONTHLY = ACTIVE_SET_KINDS
-SHARDS = 3
+SHARD_COUNT = 3
 PORTS = ("directory", "hours", "active_sets", "sets", "epochs", "clock")
 
 
@@ -46,19 +46,19 @@ class World:
     def __post_init__(self) -> None:
         self.hours = MemoryActiveHours(self.activity, self.clock)
         self.sets = MemoryMemberSets(self.directory)
-        self.directory.enrol([DirectoryEntry(user=UserId("last"), member=Member(SHARDS * SHARD_MEMBERS - 1))])
+        self.directory.enrol([DirectoryEntry(user=UserId("last"), member=Member(SHARD_COUNT * SHARD_MEMBERS - 1))])
 
-    def job(self, owner: str = "a", reach: int = 30, **ports: Any) -> RollUp:
+    def roll_up(self, owner: str = "a", p2_days: int = 30, **ports: Any) -> RollUp:
         own: dict[str, Any] = {name: ports.get(name, getattr(self, name)) for name in PORTS}
         leadership = Leadership(leases=self.leases, name="rollup", owner=owner, term=2 * MINUTE)
-        return RollUp(leadership=leadership, metrics=self.metrics, p2_days=reach, **own)
+        return RollUp(leadership=leadership, metrics=self.metrics, p2_days=p2_days, **own)
 
-    def visit(self, *users: int, back: timedelta = timedelta(0)) -> None:
-        hour = hour_of(self.clock.now() - back)
+    def visit(self, *users: int, ago: timedelta = timedelta(0)) -> None:
+        hour = hour_of(self.clock.now() - ago)
         asyncio.run(self.activity.touch([Member(member) for member in users], hour))
 
     def active(self, kind: SetKind = DAILY) -> list[int]:
-        read = self.sets.read(kind, None, range(SHARDS))
+        read = self.sets.read(kind, None, range(SHARD_COUNT))
         return sorted(member for shard, bits in read.items() for member in members(bits, shard))
 
     def all_active(self) -> list[list[int]]:
@@ -75,7 +75,7 @@ class World:
 
 @dataclass
 class FailsAtCall:
-    """Raises at the nth call, before its effect or after it."""
+    """Raises at one call, before its effect or after it. The first call is number 0."""
 
     port: Any
     nth: int
@@ -84,11 +84,11 @@ class FailsAtCall:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def called(*args: Any) -> Any:
-            dies = next(self.calls) == self.nth
-            if dies and not self.after:
+            fails = next(self.calls) == self.nth
+            if fails and not self.after:
                 raise StoreUnavailable()
             result = getattr(self.port, name)(*args)
-            if dies:
+            if fails:
                 raise StoreUnavailable()
             return result
 
@@ -115,6 +115,8 @@ class StallsBeforeWrite:
 
 @dataclass
 class RejectsWrites:
+    """Fails the test if a bitmap is written."""
+
     port: Any
 
     def __getattr__(self, name: str) -> Any:
@@ -126,7 +128,7 @@ class RejectsWrites:
 
 @dataclass
 class Corrupt:
-    """Raises Poison for the bitmaps of the first shards."""
+    """Raises Poison for reads that include shard 0."""
 
     port: MemoryActiveSets
 

@@ -64,12 +64,12 @@ class DeviceWorld:
         )
 
     def register(
-        self, user: str, device: int | Address = 0, *, book: DeviceRegistry | None = None, **more: Any
+        self, user: str, device: int | Address = 0, *, registry: DeviceRegistry | None = None, **options: Any
     ) -> Device:
         """Register a device one second later than the last change."""
         self.clock.advance(timedelta(seconds=1))
         address = address_of(device) if isinstance(device, int) else device
-        return (book or self.registry()).register(PEOPLE[user], address, locale="en", time_zone="UTC", **more)
+        return (registry or self.registry()).register(PEOPLE[user], address, locale="en", time_zone="UTC", **options)
 
     def unregister(self, user: str, device: Device) -> bool:
         self.clock.advance(timedelta(seconds=1))
@@ -88,7 +88,7 @@ class DeviceWorld:
         return Logged(partition="devices/0", offset=0, record=log_record(DeviceRecord(rebuild_shard=shard)))
 
     def index_all(self) -> None:
-        """Index the whole log again with one reader, including records that were read before."""
+        """Index the whole log with a new indexer, including records that were indexed before."""
         self.indexer()(self.device_records())
 
     def alertable(self) -> set[str]:

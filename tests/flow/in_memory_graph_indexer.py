@@ -83,13 +83,13 @@ class Graph:
         return GraphIndexer(bitmaps=bitmaps, **own, owns_records=lambda: not self.lost_partition)
 
     def change_follow(
-        self, follower: str, deed: FollowAction = FollowAction.FOLLOW, *, of: UserId = NOVA, sequence: int = 0
+        self, follower: str, action: FollowAction = FollowAction.FOLLOW, *, of: UserId = NOVA, sequence: int = 0
     ) -> Logged:
         change = FollowChange(
             id=EventId("graph", str(len(self.records))),
             follower=UserId(follower),
             followed=of,
-            action=deed,
+            action=action,
             sequence=sequence or len(self.records) + 1,
             at=START,
         )
@@ -110,7 +110,7 @@ class Graph:
         return self._logged(of, GraphRecord(rebuild=Rebuild(followed=of, shards=shards)))
 
     def change_preference(self, user: str, patch: PreferencePatch, *, of: UserId = NOVA, at: int = 0) -> Logged:
-        """Append a preference change made after `at` seconds, based on the user's earlier changes."""
+        """Append a preference change that the user makes `at` seconds after the start."""
         member = self.directory.assign_numbers([UserId(user)])[UserId(user)]
         before = self.preferences.get(
             (user, of), SubjectPreference(subject=Subject(Kind.MENTION, of), member=member, at=ALWAYS)
@@ -126,20 +126,20 @@ class Graph:
         change = AccountPreferencesChange(
             member=member, at=START + timedelta(seconds=at or len(self.records) + 1), **fields
         )
-        return self._kept(account_preferences_record(change))
+        return self._append(account_preferences_record(change))
 
     def rebuild_account_preferences(self, shard: int) -> Logged:
         """Append an order to rebuild the bitmaps of account-wide preferences of a shard."""
-        return self._kept(
+        return self._append(
             Record(stream=topics.FOLLOWS, key=shard_key(shard), value=pack(GraphRecord(account_wide_shard=shard)))
         )
 
-    def _kept(self, record: Record) -> Logged:
+    def _append(self, record: Record) -> Logged:
         self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
         return self.records[-1]
 
     def _logged(self, of: UserId, graph_record: GraphRecord) -> Logged:
-        return self._kept(Record(stream=topics.FOLLOWS, key=of, value=pack(graph_record)))
+        return self._append(Record(stream=topics.FOLLOWS, key=of, value=pack(graph_record)))
 
     def counted(self, metric: str) -> float:
         return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
@@ -160,9 +160,9 @@ class Graph:
         subject, users = Subject(Kind.MENTION, of), dict[str, set[str]]()
         for kind in SUBJECT_PREFERENCE_SETS:
             bitmaps = self.sets.read(kind, subject, range(4))
-            wanting = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
-            if wanting:
-                users[str(kind)] = set(self.directory.users(wanting).values())
+            members_in_set = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+            if members_in_set:
+                users[str(kind)] = set(self.directory.users(members_in_set).values())
         return users
 
     def account_bitmaps(self) -> dict[str, set[str]]:
@@ -170,9 +170,9 @@ class Graph:
         users = dict[str, set[str]]()
         for kind in ACCOUNT_PREFERENCE_SETS:
             bitmaps = self.sets.read(kind, None, range(4))
-            arranged_members = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
-            if arranged_members:
-                users[str(kind)] = set(self.directory.users(arranged_members).values())
+            members_in_set = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+            if members_in_set:
+                users[str(kind)] = set(self.directory.users(members_in_set).values())
         return users
 
     def blocked_users(self) -> dict[str, set[str]]:
@@ -243,14 +243,14 @@ class StallsBeforeWrite:
 def import_with_crashes(
     importer: Callable[[Fuse], Import[ImportBatch[Row]]],
     batches: Sequence[ImportBatch[Row]],
-    edges: MemoryFollowRuns,
+    runs: MemoryFollowRuns,
     crashes: list[int],
 ) -> None:
     """Import all batches and crash after each number of calls; each run resumes where the last one stopped."""
     for calls in (*crashes, 10_000):
         crashing = importer(Fuse(calls))
         try:
-            crashing.read([batch for batch in batches if batch.rows_read > edges.rows_read()])
+            crashing.read([batch for batch in batches if batch.rows_read > runs.rows_read()])
             crashing.write()
             break
         except StoreUnavailable:

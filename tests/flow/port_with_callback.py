@@ -6,21 +6,21 @@ from typing import Any
 
 
 @dataclass
-class Stalling:
+class RunsAfterCall:
     port: object
     method: str
-    stop: Callable[[], None]
-    stopped: bool = field(default=False)
+    callback: Callable[[], None]
+    called: bool = field(default=False)
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self.port, name)
-        if name != self.method or self.stopped:
+        if name != self.method or self.called:
             return call
 
-        def stall(*args: Any) -> Any:
-            self.stopped = True
+        def call_then_run(*args: Any) -> Any:
+            self.called = True
             result = call(*args)
-            self.stop()
+            self.callback()
             return result
 
-        return stall
+        return call_then_run

@@ -13,17 +13,17 @@ from notifier.adapters.celery.app import celery_app
 from notifier.cli.supervisor.heartbeat import HeartbeatSender
 from notifier.domain.delivery.slice import Done, Pool, Slice, SliceResult
 from notifier.domain.errors import StoreUnavailable
-from tests.flow.celery_worker_runner import GATE
+from tests.flow.celery_worker_runner import GATE_SUFFIX
 from workers.celery_worker import run
 from workers.process_upkeep import MAX_SILENCE, end_with_parent
 
 assert numpy
 
-FAILS = 404
+FAILING_SEQ = 404
 """Sequence number of the burst whose slices always fail."""
 
-WATCHED_FOR = 3.0
-"""In seconds."""
+WATCHED_SILENCE_SECONDS = 3.0
+"""Seconds without a heartbeat after which a watched worker exits."""
 
 
 def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Slice], SliceResult]:
@@ -34,16 +34,18 @@ def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Sl
 
     def handle(slice_: Slice) -> SliceResult:
         write(f"{slice_}")
-        if slice_.burst.seq == FAILS:
+        if slice_.burst.seq == FAILING_SEQ:
             raise StoreUnavailable("for a test")
-        if kind == "slow":
-            time.sleep(1.0)
-            write("finished")
-        if kind == "until told":
+        if kind == "slow to stop":
             while not stopping():
                 time.sleep(0.05)
-            write("told")
-        while kind == "gated" and not file.with_suffix(GATE).exists():
+            time.sleep(1.0)
+            write("finished")
+        if kind == "until stopped":
+            while not stopping():
+                time.sleep(0.05)
+            write("stopped")
+        while kind == "gated" and not file.with_suffix(GATE_SUFFIX).exists():
             time.sleep(0.02)
         if kind in {"stuck", "watched"}:
             threading.Event().wait()
@@ -62,7 +64,7 @@ def main() -> None:
         lambda _, stopping: handler(Path(file), kind, stopping),
         celery_app(url, Pool(pool)),
         beat=beat,
-        max_silence=WATCHED_FOR if kind == "watched" else MAX_SILENCE,
+        max_silence=WATCHED_SILENCE_SECONDS if kind == "watched" else MAX_SILENCE,
     )
 
 

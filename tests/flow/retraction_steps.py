@@ -20,14 +20,14 @@ def edit(stage: Stage, *mentioned: str, text: str = "edited", sequence: int = 1)
     stage.send_event(EDITED_TYPE, tweet="t1", author="ada", mentions=[*mentioned], text=text, sequence=sequence)
 
 
-def deleted(stage: Stage, tweet: str, author: str = "") -> Retraction:
+def deletion(stage: Stage, tweet: str, author: str = "") -> Retraction:
     """Return a deletion that is in no log yet. The author defaults to the tweet's id."""
     now, by = stage.state.clock.now(), UserId(author or tweet)
     return Retraction(id=EventId("x", tweet), cause=RetractionCause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
 
 
 @dataclass
-class Counting:
+class RecordsBatchSizes:
     """A live bus that records the size of each publication."""
 
     sizes: list[int]
@@ -36,11 +36,11 @@ class Counting:
         self.sizes.append(len(messages))
 
 
-def burst(stage: Stage, subject: Subject = NOVA) -> Burst:
+def newest_burst(stage: Stage, subject: Subject = NOVA) -> Burst:
     return stage.state.bursts.by_key[stage.bursts(subject)[-1]]
 
 
-def names(stage: Stage, person: str) -> list[tuple[UserId, ...]]:
+def mentioners(stage: Stage, person: str) -> list[tuple[UserId, ...]]:
     return [item.mentioners for item in stage.items(person)]
 
 
@@ -49,4 +49,5 @@ def delete_in_log_only(stage: Stage) -> None:
 
 
 def append_to_log_only(stage: Stage, type: str, **data: object) -> None:
+    """Send an event while the gateway cannot settle it."""
     stage.send_event(type, stage.system(heads=FailingHeads(stage.state.heads)), **data)

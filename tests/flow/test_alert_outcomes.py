@@ -6,12 +6,14 @@ from typing import Any
 
 from notifier.domain.audience.bitmap import count
 from notifier.domain.delivery.slice import Step
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropDevice, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
+from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
 
 
@@ -156,9 +158,6 @@ def test_open_circuit_does_not_start_the_retry_window() -> None:
 
 
 def test_unreadable_send_log_stops_alerts() -> None:
-    from notifier.domain.errors import StoreUnavailable
-    from tests.support.always_failing_ports import FailingPort
-
     stage = Stage()
     stage.mention("nova")
     refusing: Any = FailingPort(stage.state.send_log, StoreUnavailable)
@@ -183,7 +182,7 @@ def test_user_with_many_devices_gets_one_alert_on_each() -> None:
     assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (13, {1})
 
 
-def test_user_with_ten_thousand_devices_delays_nobody() -> None:
+def test_ten_thousand_devices_of_one_user_take_at_most_three_batches() -> None:
     """Registration prevents this, but other writers fill the store, too."""
     stage = Stage()
     lee = Member(stage.population.people["lee"].member)

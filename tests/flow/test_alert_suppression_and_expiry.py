@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +16,6 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.timing import LATE_AFTER
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
-from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.delivery.slice_worker import SliceLease
@@ -25,18 +24,15 @@ from notifier.ports.push import PushSuppression
 from notifier.ports.user_directory import DirectoryEntry
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.push import build_push_pipeline
+from tests.flow.user_with_quiet_hours import QUIET
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 
 LEE = UserId("lee")
-"""Lee follows nova, has a device, and is in P1; kim is in P0 and always alerted."""
+"""Lee follows nova, has a device, and is in P1; kim and roy are in P0."""
 
 
-QUIET = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-"""Quiet hours start at noon UTC, 21:00 in Tokyo."""
-
-
-def rows_only(stage: Stage) -> None:
+def write_rows(stage: Stage) -> None:
     """Write the rows and send no alert."""
     stage.dispatch()
     stage.work(Pool.P0, Pool.P1, Pool.P2)
@@ -69,17 +65,17 @@ ACTIONS: dict[str, Callable[[Stage], None]] = {
     "was blocked by the account": lambda stage: stage.state.people.block(NOVA.owner, LEE),
     "was blocked for a moment": lambda stage: stage.state.people.unblock(NOVA.owner, LEE, stage.state.clock.now()),
     "muted the subject": lambda stage: stage.state.people.mute(LEE, NOVA),
-    "left the subject": lambda stage: stage.state.people.unfollow(LEE, NOVA),
-    "came back to it": lambda stage: stage.state.people.follow(LEE, NOVA, stage.state.clock.now()),
+    "unfollowed the account": lambda stage: stage.state.people.unfollow(LEE, NOVA),
+    "followed the account again": lambda stage: stage.state.people.follow(LEE, NOVA, stage.state.clock.now()),
     "deleted the account": lambda stage: stage.state.directory.enrol(
         [DirectoryEntry(user=LEE, member=Member(stage.population.people[LEE].member), deleted=True)]
     ),
-    "wants less": lambda stage: stage.state.people.volume(LEE, NOVA, Volume.OFF),
-    "wants nothing of everything": lambda stage: stage.state.people.patch_account(
+    "turned the subject off": lambda stage: stage.state.people.volume(LEE, NOVA, Volume.OFF),
+    "turned all subjects off": lambda stage: stage.state.people.patch_account(
         LEE, AccountPreferencesPatch(volume=Volume.OFF)
     ),
-    "wants no alerts": lambda stage: stage.state.people.patch_account(LEE, AccountPreferencesPatch(push=False)),
-    "went to bed": lambda stage: stage.state.people.patch_account(LEE, QUIET),
+    "turned alerts off": lambda stage: stage.state.people.patch_account(LEE, AccountPreferencesPatch(push=False)),
+    "began quiet hours": lambda stage: stage.state.people.patch_account(LEE, QUIET),
 }
 
 
@@ -87,7 +83,7 @@ ACTIONS: dict[str, Callable[[Stage], None]] = {
 def test_user_action_before_the_alert_suppresses_it(action: str) -> None:
     stage = Stage()
     stage.mention("nova")
-    rows_only(stage)
+    write_rows(stage)
     stage.pass_time(seconds=3)
     ACTIONS[action](stage)
     stage.deliver_others()  # users in quiet hours may still get an alert later
@@ -116,10 +112,10 @@ def test_long_throttle_loses_no_alert(tier: Tier, names: set[str]) -> None:
     assert alerted(stage) == {"kim", "roy", "lee"}
 
 
-def test_alert_is_sent_within_one_day() -> None:
+def test_alert_is_still_sent_just_before_a_day_has_passed() -> None:
     stage = Stage()
     stage.mention("nova")
-    rows_only(stage)
+    write_rows(stage)
     stage.state.clock.advance(POOL_TIMINGS[Pool.FCM].expires_after - timedelta(seconds=5))
     stage.dispatch()
     stage.work(Pool.FCM)
@@ -129,11 +125,11 @@ def test_alert_is_sent_within_one_day() -> None:
 def test_alert_expires_after_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
-    rows_only(stage)
+    write_rows(stage)
     stage.state.clock.advance(POOL_TIMINGS[Pool.FCM].expires_after)
     stage.deliver()
     assert alerted(stage) == set()
-    assert pushes(stage) == {Fact.PULLED}
+    assert final_push_facts(stage) == {Fact.PULLED}
 
 
 def test_users_of_pulled_slices_still_get_alerts() -> None:
@@ -144,7 +140,7 @@ def test_users_of_pulled_slices_still_get_alerts() -> None:
     assert alerted(stage) == {"kim", "lee", "roy"}
 
 
-def pushes(stage: Stage) -> set[Fact]:
+def final_push_facts(stage: Stage) -> set[Fact]:
     [progress] = [progress for progress in stage.state.archive.burst_progress() if progress.plan.burst.subject == NOVA]
     return {
         status.final_entry.fact
@@ -196,7 +192,7 @@ def test_only_lease_holder_can_defer_slice() -> None:
     stage = Stage()
     stage.state.phones.away = True
     stage.mention("nova")
-    rows_only(stage)
+    write_rows(stage)
     stage.pass_time(seconds=1)
     stage.dispatch()
     late_writes: Any = LateWrites(stage.state.ledger)
@@ -234,7 +230,7 @@ class UnknownSuppressions:
 def test_slice_waits_while_suppressions_are_unavailable() -> None:
     stage = Stage()
     stage.mention("nova")
-    rows_only(stage)
+    write_rows(stage)
     stage.pass_time(seconds=1)
     stage.dispatch()
     unknown_suppressions: Any = UnknownSuppressions()

@@ -30,7 +30,7 @@ def bursts_by_minute(seqs: range) -> list[Burst]:
     return [burst(seq=seq, opened_at=NOON + (seq - 100) * MINUTE) for seq in seqs]
 
 
-def silent(burst_: Burst) -> Burst:
+def restricted_and_pull_only(burst_: Burst) -> Burst:
     return replace(burst_, pull_only=True, restricted_to=BOB)
 
 
@@ -62,8 +62,10 @@ def test_siblings_of_a_short_period_cost_one_small_read() -> None:
 
 def test_siblings_without_alerts_are_skipped_and_read_once() -> None:
     first, *between, last = bursts_by_minute(range(1, 101))
-    held = replace(between[7], verdict=Verdict.ROW)
-    bursts = Counted(first, last, held, *(silent(burst_) for burst_ in between if burst_.key != held.key))
+    row_only = replace(between[7], verdict=Verdict.ROW)
+    bursts = Counted(
+        first, last, row_only, *(restricted_and_pull_only(burst_) for burst_ in between if burst_.key != row_only.key)
+    )
     siblings = SiblingBursts(bursts=bursts)
     for _ in range(2):
         bursts.read_seqs.clear()
@@ -83,7 +85,9 @@ def test_retracted_sibling_is_returned_in_its_current_state() -> None:
 
 def test_memory_of_skipped_siblings_is_bounded() -> None:
     first, *between, last = bursts_by_minute(range(1, 201))
-    siblings = SiblingBursts(bursts=Counted(first, last, *map(silent, between)), max_bursts_without_alerts=40)
+    siblings = SiblingBursts(
+        bursts=Counted(first, last, *map(restricted_and_pull_only, between)), max_bursts_without_alerts=40
+    )
     for _ in range(3):
         assert seqs(siblings.newer(first)) == [200]
         assert seqs(siblings.older(last, NOON - DAY)) == [1]

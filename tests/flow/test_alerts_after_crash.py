@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import time
 from typing import Any
 
 import pytest
@@ -12,15 +11,11 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import UserId
 from notifier.domain.push.receipt import RetryAt
 from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome, SendBatch, SendLogKey
-from notifier.domain.users.account_preferences import AccountPreferencesPatch
-from notifier.domain.users.quiet_hours import QuietHours
 from notifier.ports.push import SendLog
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
+from tests.flow.user_with_quiet_hours import QUIET
 from tests.support.in_memory_system import Stage
-
-QUIET = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-"""Quiet hours from noon UTC, for eight hours."""
 
 
 class Killed(BaseException):

@@ -20,14 +20,14 @@ OF_BEA = Subject(Kind.MENTION, BEA)
 
 
 def verification(stage: Stage) -> AudienceVerification:
-    g = stage.state
+    state = stage.state
     return AudienceVerification(
-        directory=g.directory,
-        follows=g.follows,
-        subject_preferences=g.subject_preferences,
-        account_preferences=g.account_preferences,
-        sets=g.sets,
-        log=g.log,
+        directory=state.directory,
+        follows=state.follows,
+        subject_preferences=state.subject_preferences,
+        account_preferences=state.account_preferences,
+        sets=state.sets,
+        log=state.log,
     )
 
 
@@ -36,7 +36,7 @@ def compared(stage: Stage, sample: float = inf) -> Sequence[ShardComparison]:
     return check.verify(BEA, check.shards(BEA), sample)
 
 
-def followed() -> Stage:
+def stage_with_followers_of_bea() -> Stage:
     """Return a stage with two followers of bea in the first shard and one in the second."""
     stage = Stage()
     for user in ("kim", "pat", "eve"):
@@ -45,7 +45,7 @@ def followed() -> Stage:
 
 
 def test_verification_finds_no_error_in_indexed_bitmaps() -> None:
-    stage = followed()
+    stage = stage_with_followers_of_bea()
     shards = compared(stage)
     assert [(shard.shard, shard.followers, shard.counted_followers, shard.has_differences) for shard in shards] == [
         (0, 2, 2, False),
@@ -55,7 +55,7 @@ def test_verification_finds_no_error_in_indexed_bitmaps() -> None:
 
 
 def test_missing_and_extra_followers_are_repaired() -> None:
-    stage = followed()
+    stage = stage_with_followers_of_bea()
     corrupt = ShardBitmap(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=0, bits=from_offsets([12, 99]))
     stage.state.sets.force(corrupt)
     wrong, right = compared(stage)
@@ -66,7 +66,7 @@ def test_missing_and_extra_followers_are_repaired() -> None:
 
 
 def test_missing_mute_is_repaired() -> None:
-    stage = followed()
+    stage = stage_with_followers_of_bea()
     stage.state.people.mute(UserId("kim"), OF_BEA)
     wrong, right = compared(stage)
     assert (wrong.missing, wrong.extra, right.has_differences) == (1, 0, False)
@@ -77,7 +77,7 @@ def test_missing_mute_is_repaired() -> None:
 
 
 def test_missing_account_preference_is_repaired() -> None:
-    stage = followed()
+    stage = stage_with_followers_of_bea()
     stage.state.people.patch_account(UserId("kim"), AccountPreferencesPatch(volume=Volume.OFF))
     wrong, right = compared(stage)
     assert (wrong.missing, wrong.extra, right.has_differences) == (1, 0, False)
@@ -88,7 +88,7 @@ def test_missing_account_preference_is_repaired() -> None:
 
 
 def test_wrong_head_is_repaired() -> None:
-    stage = followed()
+    stage = stage_with_followers_of_bea()
     stage.state.sets.force(FollowerCounts(total=9, by_shard=(9,)), of=OF_BEA)
     shards = compared(stage)
     assert [shard.counted_followers for shard in shards] == [9, 0]
@@ -98,12 +98,12 @@ def test_wrong_head_is_repaired() -> None:
 
 
 def test_sample_bounds_the_shards_compared() -> None:
-    stage = followed()
+    stage = stage_with_followers_of_bea()
     assert [len(compared(stage, sample)) for sample in (1, 2, 3, 4)] == [1, 1, 2, 2]
 
 
 def test_quick_check_finds_unreadable_bitmaps_and_wrong_heads() -> None:
-    stage = followed()
+    stage = stage_with_followers_of_bea()
     check = verification(stage)
     assert [shard.has_differences for shard in check.check_counts(BEA, [0, 1])] == [False, False]
     stage.state.sets.force(ShardBitmap(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=1, bits=from_offsets([1, 2, 3])))

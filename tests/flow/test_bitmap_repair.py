@@ -11,6 +11,7 @@ from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
 from notifier.domain.delivery.slice import Retry
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import Subject, UserId
+from notifier.flow.indexing.bitmaps import REQUEST_INTERVAL
 from notifier.ports.event_log import Record
 from notifier.wiring.delivery import build_slice_worker
 from tests.support.damaged_bitmaps import CorruptSets
@@ -62,7 +63,7 @@ def test_restricted_burst_waits_for_the_authors_follower_bitmap() -> None:
     intact, stage = Stage(), damaged(SetKind.FOLLOWERS, Subject(NOVA.kind, UserId("ada")))
     for stage_ in (intact, stage):
         stage_.followed("kim", "ada", sequence=1)
-    stage.ports.sets.is_damaged = True  # type: ignore[attr-defined]  # it is a Damaged
+    stage.ports.sets.is_damaged = True  # type: ignore[attr-defined]  # it is a CorruptSets
     assert reached(stage, protected=True) == reached(intact, protected=True)
     assert facts(stage) == {Fact.DONE}
 
@@ -72,13 +73,14 @@ def test_rebuild_is_not_ordered_by_every_attempt() -> None:
     stage.mention("nova")
     work = build_slice_worker(stage.system())
     orders: list[int] = []
-    for _ in range(12):
+    for _ in range(int(REQUEST_INTERVAL.total_seconds()) + 2):
         stage.dispatch()
         stage.work(by=work)
         orders.append(len(list(stage.state.log.read_uncommitted("follows", "graph_indexer", 999))))
         stage.pass_time(seconds=1)
+    interval = int(REQUEST_INTERVAL.total_seconds())
     assert orders[0] > 0
-    assert orders == [orders[0]] * 10 + [2 * orders[0]] * 2
+    assert orders == [orders[0]] * interval + [2 * orders[0]] * 2
 
 
 def test_rebuild_is_ordered_again_after_a_crash() -> None:

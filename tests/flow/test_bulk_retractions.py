@@ -11,7 +11,14 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import ERASED_TYPE
 from notifier.flow.sequencing import retraction_settlement
 from notifier.wiring.sequencing import build_retraction_settlement
-from tests.flow.retraction_steps import Counting, append_to_log_only, burst, delete, deleted, names
+from tests.flow.retraction_steps import (
+    RecordsBatchSizes,
+    append_to_log_only,
+    delete,
+    deletion,
+    mentioners,
+    newest_burst,
+)
 from tests.support.always_failing_ports import CorruptHead
 from tests.support.in_memory_system import LYRA, Stage
 
@@ -21,10 +28,14 @@ def test_burst_with_unnamed_authors_names_one_after_deletions() -> None:
     authors = [f"a{n}" for n in range(MAX_MENTIONERS + 1)]
     for author in authors:
         stage.mention("nova", author=author, of=author)
-    assert burst(stage).more_mentioners
+    assert newest_burst(stage).more_mentioners
     for author in authors[:-1]:
         delete(stage, author, author)
-    assert (burst(stage).count, burst(stage).mentioners, burst(stage).tweet) == (1, (authors[-1],), authors[-1])
+    assert (newest_burst(stage).count, newest_burst(stage).mentioners, newest_burst(stage).tweet) == (
+        1,
+        (authors[-1],),
+        authors[-1],
+    )
 
 
 def test_unnamed_author_is_kept_when_named_ones_are_retracted() -> None:
@@ -33,13 +44,17 @@ def test_unnamed_author_is_kept_when_named_ones_are_retracted() -> None:
     authors = [f"a{n}" for n in range(MAX_MENTIONERS + 1)]
     for author in authors:
         stage.mention("nova", author=author, of=author)
-    retractions = [deleted(stage, author) for author in authors[1:-1]]
+    retractions = [deletion(stage, author) for author in authors[1:-1]]
     stage.state.retractions.write(retractions)
     delete(stage, authors[0], authors[0])
-    assert (burst(stage).count, burst(stage).tweet, burst(stage).opener) == (MAX_MENTIONERS, authors[-1], authors[-1])
+    assert (newest_burst(stage).count, newest_burst(stage).tweet, newest_burst(stage).opener) == (
+        MAX_MENTIONERS,
+        authors[-1],
+        authors[-1],
+    )
     build_retraction_settlement(stage.system()).settle(retractions)
-    assert (burst(stage).count, burst(stage).mentioners) == (1, (authors[-1],))
-    assert names(stage, "kim") == [(authors[-1],)]
+    assert (newest_burst(stage).count, newest_burst(stage).mentioners) == (1, (authors[-1],))
+    assert mentioners(stage, "kim") == [(authors[-1],)]
 
 
 def test_restricted_burst_counts_all_mentions_settled_in_batches() -> None:
@@ -47,13 +62,13 @@ def test_restricted_burst_counts_all_mentions_settled_in_batches() -> None:
     stage = Stage()
     for tweet in ("t1", "t2"):
         stage.mention("nova", author="eve", of=tweet)
-    retraction = replace(deleted(stage, "", "eve"), cause=RetractionCause.PROTECT)
+    retraction = replace(deletion(stage, "", "eve"), cause=RetractionCause.PROTECT)
     stage.state.retractions.write([retraction])
     for tweet in ("t1", "t2"):
         list(build_retraction_settlement(stage.system()).settle_keys([tweet_key(UserId("eve"), tweet)]))
-    assert (burst(stage).count, burst(stage).restricted_to) == (2, "eve")
+    assert (newest_burst(stage).count, newest_burst(stage).restricted_to) == (2, "eve")
     delete(stage, "t1", "eve")
-    assert (burst(stage).count, burst(stage).tweet) == (1, "t2")
+    assert (newest_burst(stage).count, newest_burst(stage).tweet) == (1, "t2")
     assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
 
 
@@ -62,7 +77,7 @@ def test_request_settles_newest_bursts_and_leaves_the_rest() -> None:
     for n in range(3):
         stage.mention("nova", author="eve", of=f"t{n}", protected=True)
         stage.pass_time(days=1)
-    retraction = replace(deleted(stage, "", "eve"), cause=RetractionCause.ERASE)
+    retraction = replace(deletion(stage, "", "eve"), cause=RetractionCause.ERASE)
     build_retraction_settlement(stage.system()).settle(
         [retraction], limit=4
     )  # two bursts each: nova's own and her followers'
@@ -79,7 +94,7 @@ def test_erasure_and_protection_apply_in_either_order(
 ) -> None:
     """In either order, each retraction applies to what was written until its own time."""
     stage = Stage()
-    erased = replace(deleted(stage, "", "eve"), cause=RetractionCause.ERASE)
+    erased = replace(deletion(stage, "", "eve"), cause=RetractionCause.ERASE)
     stage.pass_time(seconds=1)
     stage.mention("nova", author="eve")
     retractions = {
@@ -107,13 +122,13 @@ def test_unreadable_head_does_not_block_other_accounts() -> None:
 
 
 def test_erasure_of_many_mentions_runs_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage, at_once = Stage(), 4
-    monkeypatch.setattr(retraction_settlement, "MENTIONS_PER_BATCH", at_once)
-    for n in range(at_once):
+    stage, batch_size = Stage(), 4
+    monkeypatch.setattr(retraction_settlement, "MENTIONS_PER_BATCH", batch_size)
+    for n in range(batch_size):
         stage.mention("nova", author="eve", of=f"t{n}", protected=True)
     append_to_log_only(stage, ERASED_TYPE, user="eve")
     sizes = list[int]()
-    stage.pump(topics.RETRACTIONS, bus=Counting(sizes)).step()
+    stage.pump(topics.RETRACTIONS, bus=RecordsBatchSizes(sizes)).step()
     assert all(burst.is_retracted for burst in stage.state.bursts.by_key.values())
-    assert max(sizes) <= at_once + 1  # plus the message that something may have been missed
+    assert max(sizes) <= batch_size + 1  # plus the message that something may have been missed
     assert sum(sizes) >= len(stage.state.bursts.by_key)

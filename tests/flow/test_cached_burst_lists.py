@@ -136,16 +136,16 @@ def test_cache_size_equals_the_sum_of_its_entries() -> None:
     subjects = processes.inboxes[0].subject_cache
     subjects.pull = OutdatedIndex(processes)  # type: ignore[assignment] # only the methods that are called
     assert processes.open(0) == ([str(FIRST)], 1)
-    assert subjects.size == measured(subjects)
+    assert subjects.size == summed_size(subjects)
 
 
-def measured(subjects: SubjectCache) -> int:
+def summed_size(subjects: SubjectCache) -> int:
     return sum(listed.size for listed in subjects.cached_lists.values()) + sum(
         map(burst_size, subjects.bursts.values())
     )
 
 
-def followers(processes: CachedApiProcesses, number: int) -> Sequence[UserId]:
+def add_followers(processes: CachedApiProcesses, number: int) -> Sequence[UserId]:
     users = [UserId(f"u{at}") for at in range(number)]
     processes.directory.enrol([DirectoryEntry(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
     for user in users:
@@ -153,7 +153,7 @@ def followers(processes: CachedApiProcesses, number: int) -> Sequence[UserId]:
     return users
 
 
-def concurrent(inbox: Inbox) -> Inbox:
+def with_shared_loads(inbox: Inbox) -> Inbox:
     """Share loads between concurrent opens, as an API process does."""
     subjects = inbox.subject_cache
     subjects.burst_loads, subjects.list_loads, subjects.extension_loads = Singleflight(), Singleflight(), Singleflight()
@@ -162,8 +162,8 @@ def concurrent(inbox: Inbox) -> Inbox:
 
 def test_concurrent_followers_read_older_bursts_once() -> None:
     processes = make_processes(mentions=150)
-    users, reads = followers(processes, 50), Counter[str]()
-    inbox = concurrent(processes.inboxes[0])
+    users, reads = add_followers(processes, 50), Counter[str]()
+    inbox = with_shared_loads(processes.inboxes[0])
     inbox.subject_cache.run_length = 64  # fewer than a badge counts
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
@@ -184,17 +184,17 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
 
 def test_viewers_during_and_after_a_load_read_a_burst_once() -> None:
     processes = make_processes()
-    subjects, reads = concurrent(processes.inboxes[0]).subject_cache, Counter[str]()
+    subjects, reads = with_shared_loads(processes.inboxes[0]).subject_cache, Counter[str]()
     subjects.recent_changes.clear()  # recently announced bursts need no read
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
         reads[name] += 1
-        await turns(3)
+        await run_other_tasks(3)
 
     subjects.timeline = Reading(subjects.timeline, slowly)  # type: ignore[assignment] # has the same methods
 
     async def read(late: int) -> Collection[BurstKey]:
-        await turns(late)
+        await run_other_tasks(late)
         return [*await subjects.read_bursts([FIRST])]
 
     async def run() -> Sequence[Collection[BurstKey]]:
@@ -204,7 +204,7 @@ def test_viewers_during_and_after_a_load_read_a_burst_once() -> None:
     assert reads == {"bursts": 1}
 
 
-async def turns(number: int) -> None:
+async def run_other_tasks(number: int) -> None:
     for _ in range(number):
         await asyncio.sleep(0)
 
@@ -212,8 +212,8 @@ async def turns(number: int) -> None:
 def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
     """A viewer sees every burst announced before the open, even if the load began before the burst was written."""
     processes = make_processes()
-    early, late = followers(processes, 2)
-    inbox = concurrent(processes.inboxes[0])
+    early, late = add_followers(processes, 2)
+    inbox = with_shared_loads(processes.inboxes[0])
     release, waiting = asyncio.Event(), [True]
 
     async def wait(name: str, args: tuple[Any, ...]) -> None:
@@ -225,10 +225,10 @@ def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
 
     async def run() -> Sequence[str]:
         first = asyncio.create_task(inbox.open(early))
-        await turns(50)
+        await run_other_tasks(50)
         processes.publish(burst_of(SECOND, processes.clock))
         second = asyncio.create_task(inbox.open(late))
-        await turns(50)
+        await run_other_tasks(50)
         inbox.subject_cache.begin()
         release.set()
         await first

@@ -14,7 +14,7 @@ from notifier.flow.sequencing.coordinator import MAX_CACHED_HEADS, Coordinator
 from notifier.ports.bursts import Heads
 from notifier.ports.event_log import Logged
 from notifier.wiring.sequencing import build_coordinator, build_publisher
-from tests.flow.port_with_callback import Stalling
+from tests.flow.port_with_callback import RunsAfterCall
 from tests.support.always_failing_ports import FailingHeads, FailingPlans
 from tests.support.in_memory_system import NOVA, Stage
 
@@ -92,7 +92,7 @@ def test_stalled_publisher_keeps_the_planned_opening_time() -> None:
             build_publisher(stage.system(heads=FailingHeads(stage.state.heads))).finish_publishing([NOVA])
         stage.pass_time(hours=1)
 
-    stalling = Stalling(stage.state.clock, "now", meanwhile)
+    stalling = RunsAfterCall(stage.state.clock, "now", meanwhile)
     build_publisher(stage.system(clock=stalling)).finish_publishing([NOVA])
     [burst] = stage.state.bursts.by_key.values()
     assert burst.opened_at == decided.opened_at == stage.state.ledger.read([burst.key])[burst.key].plan.opened_at

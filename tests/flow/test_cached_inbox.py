@@ -16,7 +16,7 @@ from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
 from notifier.ports.inbox import Timeline
-from tests.flow.two_api_processes import KIM, Processes, both_shown
+from tests.flow.two_api_processes import KIM, Processes, warm_processes
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 
@@ -26,7 +26,7 @@ PATIENT = timedelta(minutes=1)
 
 @pytest.fixture
 def processes() -> Processes:
-    return both_shown()
+    return warm_processes()
 
 
 def test_warm_page_reads_no_store(processes: Processes) -> None:
@@ -36,7 +36,7 @@ def test_warm_page_reads_no_store(processes: Processes) -> None:
     assert processes.count("inbox_store_calls") == before
 
 
-def test_cold_page_reads_store_three_times() -> None:
+def test_cold_page_reads_store_at_most_three_times() -> None:
     stage = Stage()
     stage.mention("nova")
     processes = Processes(stage)
@@ -143,7 +143,7 @@ def test_new_connection_distrusts_cached_facts(processes: Processes) -> None:
 
 
 def test_facts_are_reloaded_after_five_minutes(processes: Processes) -> None:
-    """Even if Redis has the old version again on the same connection."""
+    """Redis has the old version again, on the same connection."""
     versions = processes.stage.state.versions
     old = {scope: entry.version for scope, entry in versions.entries.items()}
     processes.stage.followed("kim", "nova", sequence=9, ended=True)

@@ -14,8 +14,8 @@ from notifier.adapters.celery.app import redis_broker_urls
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
-from tests.flow.celery_worker_runner import ROOT, Host, enqueue, hosting, make_slice, require_p0_first, until
-from tests.flow.recording_celery_worker import FAILS
+from tests.flow.celery_worker_runner import ROOT, Host, celery_host, enqueue, make_slice, require_p0_first, wait_until
+from tests.flow.recording_celery_worker import FAILING_SEQ
 from workers.process_upkeep import EXIT_CODE
 
 START_AND_WAIT = """
@@ -35,7 +35,7 @@ def server(tmp_path: Path) -> Iterator[ValkeyServer]:
 
 @pytest.fixture
 def host(server: ValkeyServer, tmp_path: Path) -> Iterator[Host]:
-    with hosting(redis_broker_urls(server.url()), tmp_path) as host:
+    with celery_host(redis_broker_urls(server.url()), tmp_path) as host:
         yield host
 
 
@@ -71,13 +71,13 @@ def require_work_after_frozen_broker(host: Host, server: ValkeyServer) -> None:
 
 
 def require_work_after_emptied_broker(host: Host, server: ValkeyServer) -> None:
-    for round in (41, 42):
+    for seq in (41, 42):
         pid = server.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        until(lambda pid=pid: server.pid != pid and server.is_alive(), 10)  # type: ignore[misc]  # bound per round
-        enqueue(host, make_slice(round))
-        host.wait_for(str(make_slice(round)))
+        wait_until(lambda pid=pid: server.pid != pid and server.is_alive(), 10)  # type: ignore[misc]  # bound per round
+        enqueue(host, make_slice(seq))
+        host.wait_for(str(make_slice(seq)))
 
 
 def require_heartbeats_when_idle_and_without_broker(host: Host, server: ValkeyServer) -> None:
@@ -88,18 +88,18 @@ def require_heartbeats_when_idle_and_without_broker(host: Host, server: ValkeySe
 
 
 def test_host_survives_a_failure_and_stops_after_its_current_slice(host: Host) -> None:
-    with host.working("slow") as process:
-        host.queue.enqueue([make_slice(FAILS), make_slice(1), make_slice(2), make_slice(3)])
+    with host.working("slow to stop") as process:
+        host.queue.enqueue([make_slice(FAILING_SEQ), make_slice(1), make_slice(2), make_slice(3)])
         host.wait_for(str(make_slice(1)))
         process.terminate()
         assert process.wait(20) == 0
-    assert host.handled() == ["ready", str(make_slice(FAILS)), str(make_slice(1)), "finished"]
+    assert host.handled() == ["ready", str(make_slice(FAILING_SEQ)), str(make_slice(1)), "finished"]
     # The broker keeps no failed task: the ledger queues it again.
     assert host.queue.depth(Pool.P1) == 2
 
 
 def test_p0_alerts_overtake_queued_p1_alerts(server: ValkeyServer, tmp_path: Path) -> None:
-    with hosting(redis_broker_urls(server.url()), tmp_path, Pool.FCM) as host, host.working("gated"):
+    with celery_host(redis_broker_urls(server.url()), tmp_path, Pool.FCM) as host, host.working("gated"):
         host.wait_for("ready")
         require_p0_first(host)
 
@@ -116,7 +116,7 @@ def test_host_waits_for_its_broker_and_exits_with_its_parent(host: Host, server:
         enqueue(host, make_slice(1))
         host.wait_for(str(make_slice(1)))
         parent.kill()
-    until(lambda: not psutil.pid_exists(pid), 15)
+    wait_until(lambda: not psutil.pid_exists(pid), 15)
 
 
 def test_host_has_no_heartbeat_while_a_handler_is_stuck(host: Host) -> None:
@@ -126,16 +126,16 @@ def test_host_has_no_heartbeat_while_a_handler_is_stuck(host: Host) -> None:
         host.wait_for(str(make_slice(1)))
         last = host.last_heartbeat()
         with pytest.raises(AssertionError):
-            until(lambda: host.last_heartbeat() > last, 3)
+            wait_until(lambda: host.last_heartbeat() > last, 3)
 
 
 def test_handler_may_hand_back_its_slice_when_asked_to_stop(host: Host) -> None:
-    with host.working("until told") as process:
+    with host.working("until stopped") as process:
         host.queue.enqueue([make_slice(1)])
         host.wait_for(str(make_slice(1)))
         process.terminate()
         assert process.wait(20) == 0
-    assert host.handled()[-1] == "told"
+    assert host.handled()[-1] == "stopped"
 
 
 def test_hung_worker_exits_without_a_supervisor(host: Host) -> None:

@@ -10,7 +10,7 @@ import pytest
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import Pool, Step
 from tests.contracts.rabbit_fixture import Rabbit, rabbit_in
-from tests.flow.celery_worker_runner import Host, enqueue, hosting, make_slice, require_p0_first, until
+from tests.flow.celery_worker_runner import Host, celery_host, enqueue, make_slice, require_p0_first, wait_until
 
 PERSISTED_AFTER_SECONDS = 5.0
 
@@ -23,7 +23,7 @@ def rabbit(tmp_path: Path) -> Iterator[Rabbit]:
 
 @pytest.fixture
 def host(rabbit: Rabbit, tmp_path: Path) -> Iterator[Host]:
-    with hosting(rabbit.brokers, tmp_path) as host_:
+    with celery_host(rabbit.brokers, tmp_path) as host_:
         yield host_
 
 
@@ -44,7 +44,7 @@ def test_tasks_survive_a_killed_worker_and_a_killed_broker(host: Host, rabbit: R
         assert sorted(line for line in host.handled() if line != "ready") == sorted(
             str(make_slice(seq)) for seq in (1, 1, 2, 3)
         )
-        until(lambda: host.queue.depth(Pool.P1) == 0, 10)
+        wait_until(lambda: host.queue.depth(Pool.P1) == 0, 20)
         # Measured: a single-node cluster persists the list of its queues within two seconds. A node killed before that
         # has the tasks of a queue but not its name. With three nodes, the other two know it.
         time.sleep(PERSISTED_AFTER_SECONDS)
@@ -61,27 +61,30 @@ def test_tasks_survive_a_killed_worker_and_a_killed_broker(host: Host, rabbit: R
         host.wait_for(str(make_slice(5)), within=30)
         process.terminate()
         assert process.wait(20) == 0
-    with hosting(rabbit.brokers, folder, Pool.FCM) as fcm_host, fcm_host.working("gated") as process:
+    with celery_host(rabbit.brokers, folder, Pool.FCM) as fcm_host, fcm_host.working("gated") as process:
         fcm_host.wait_for("ready")
         require_p0_first(fcm_host)
         # A killed worker would leave its last task in the queue of the next check.
         process.terminate()
         assert process.wait(20) == 0
-    with hosting(rabbit.brokers, second_folder, Pool.FCM) as fcm_host, fcm_host.working("until told") as process:
+    with (
+        celery_host(rabbit.brokers, second_folder, Pool.FCM) as fcm_host,
+        fcm_host.working("until stopped") as process,
+    ):
         fcm_host.wait_for("ready")
         require_prefetched_tasks_returned(fcm_host, process)
 
 
 def require_prefetched_tasks_returned(fcm_host: Host, process: subprocess.Popen[bytes]) -> None:
-    vips = [make_slice(seq, Step.FCM, Tier.P0) for seq in range(1, 5)]
-    fcm_host.queue.enqueue(vips)
-    fcm_host.wait_for(str(vips[0]))
-    until(lambda: fcm_host.queue.depth(Pool.FCM) == 0, 5)
+    p0_slices = [make_slice(seq, Step.FCM, Tier.P0) for seq in range(1, 5)]
+    fcm_host.queue.enqueue(p0_slices)
+    fcm_host.wait_for(str(p0_slices[0]))
+    wait_until(lambda: fcm_host.queue.depth(Pool.FCM) == 0, 20)
     process.terminate()
     assert process.wait(20) == 0
-    assert fcm_host.handled() == ["ready", str(vips[0]), "told"]
-    until(
-        lambda: fcm_host.queue.depth(Pool.FCM) == len(vips) - 1,
-        10,
+    assert fcm_host.handled() == ["ready", str(p0_slices[0]), "stopped"]
+    wait_until(
+        lambda: fcm_host.queue.depth(Pool.FCM) == len(p0_slices) - 1,
+        20,
         lambda: fcm_host.queue.depth(Pool.FCM),
     )

@@ -106,8 +106,8 @@ def test_change_between_two_steps_of_a_read_is_shown(name: str, *, warm: bool) -
     assert 5 < steps < MOST_STEPS
 
 
-@pytest.mark.parametrize("dies", [True, False])
-def test_change_in_progress_never_shows_a_stale_inbox(*, dies: bool) -> None:
+@pytest.mark.parametrize("crashes", [True, False])
+def test_change_in_progress_never_shows_a_stale_inbox(*, crashes: bool) -> None:
     """Both processes open between any two steps of the writer, which continues or crashes there."""
     steps, ended = 0, False
     while not ended:
@@ -115,7 +115,7 @@ def test_change_in_progress_never_shows_a_stale_inbox(*, dies: bool) -> None:
         marking = case_.processes.inboxes[0].mark(KIM, [OLD], Mark.HIDDEN)
         ended = step_through(marking, steps)
         between = case_.open(1)[0]
-        if dies:
+        if crashes:
             marking.close()
         elif not ended:
             run_to_end(marking)

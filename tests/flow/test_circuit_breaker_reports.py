@@ -1,7 +1,5 @@
 """Open circuits are reported in Redis, overview, doctor and gauge; alerts need no report."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,7 +18,7 @@ from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
 from tests.flow.alert_counts import phone
-from tests.flow.test_summary_alerts import KIM, NIGHT, QUIET
+from tests.flow.user_with_quiet_hours import KIM, NIGHT, QUIET
 from tests.support.always_failing_ports import FailingPort
 from tests.support.domain_examples import MINUTE
 from tests.support.fakes.clock import START, ManualClock
@@ -95,14 +93,14 @@ def test_partial_config_error_is_reported_without_opening_the_circuit() -> None:
         lines.breakers.record("fcm", partial_error)
     assert (lines.breakers.breakers_by_line, lines.breakers.retry_at("fcm")) == ({}, None)
     assert lines.report.read() == {"fcm third-party": OpenCircuit(until=START + WAIT, reason=reason)}
-    assert opened(lines) == 1
+    assert times_opened(lines) == 1
     lines.clock.advance(WAIT)
     assert lines.report.read() == {}
     lines.breakers.record("fcm", partial_error)
-    assert opened(lines) == 2
+    assert times_opened(lines) == 2
 
 
-def opened(lines: ProviderLines) -> float | None:
+def times_opened(lines: ProviderLines) -> float | None:
     return lines.breakers.metrics.registry.get_sample_value("notifier_push_breakers_opened_total", {"platform": "fcm"})
 
 
@@ -156,36 +154,35 @@ def test_apns_environments_have_separate_circuits() -> None:
     assert [*stage.state.circuit_report.read()] == ["apns sandbox"]
 
 
-@contextmanager
-def refused(until: datetime) -> Iterator[Stage]:
+def stage_with_open_circuits(until: datetime) -> Stage:
     stage = Stage()
     for line in ("fcm", "web a.example", "web b.example"):
         stage.state.circuit_report.publish(
             line, OpenCircuit(until=until, reason="503 UNAVAILABLE"), timedelta(seconds=30)
         )
-    yield stage
+    return stage
 
 
 def test_open_circuit_is_in_overview_doctor_and_gauge() -> None:
-    with refused(START + WAIT) as stage:
-        system = stage.system()
-        monitor, overview, registry = build_load_monitor(system), build_overview(system), system.metrics.registry
-        monitor()
-        finding = open_circuits_finding(stage.ports)
-        assert finding.level is Level.WARN
-        assert finding.detail.startswith(
-            f"Circuit breaker open: fcm until {START + WAIT:%H:%M:%S} UTC: 503 UNAVAILABLE; web a.ex"
-        )
-        assert set(overview.read().cache.open_circuits) == {"fcm", "web a.example", "web b.example"}
-        open_circuits = {
-            platform: registry.get_sample_value("notifier_push_open_circuits", {"platform": platform})
-            for platform in PLATFORMS
-        }
-        assert open_circuits == {"apns": 0, "fcm": 1, "web": 2}
-        stage.pass_time(seconds=31)
-        monitor()
-        assert registry.get_sample_value("notifier_push_open_circuits", {"platform": "web"}) == 0
-        assert (open_circuits_finding(stage.ports).level, overview.read().cache.open_circuits) == (Level.OK, {})
+    stage = stage_with_open_circuits(START + WAIT)
+    system = stage.system()
+    monitor, overview, registry = build_load_monitor(system), build_overview(system), system.metrics.registry
+    monitor()
+    finding = open_circuits_finding(stage.ports)
+    assert finding.level is Level.WARN
+    assert finding.detail.startswith(
+        f"Circuit breaker open: fcm until {START + WAIT:%H:%M:%S} UTC: 503 UNAVAILABLE; web a.ex"
+    )
+    assert set(overview.read().cache.open_circuits) == {"fcm", "web a.example", "web b.example"}
+    open_circuits = {
+        platform: registry.get_sample_value("notifier_push_open_circuits", {"platform": platform})
+        for platform in PLATFORMS
+    }
+    assert open_circuits == {"apns": 0, "fcm": 1, "web": 2}
+    stage.pass_time(seconds=31)
+    monitor()
+    assert registry.get_sample_value("notifier_push_open_circuits", {"platform": "web"}) == 0
+    assert (open_circuits_finding(stage.ports).level, overview.read().cache.open_circuits) == (Level.OK, {})
 
 
 PLATFORMS = ("apns", "fcm", "web")

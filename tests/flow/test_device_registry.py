@@ -102,7 +102,7 @@ def test_registration_cannot_replace_a_device_of_another_user() -> None:
     assert world.device_counts() == {"ada": 1, "bea": 1}
 
 
-def test_drop_token_respects_registration() -> None:
+def test_drop_removes_a_device_unless_it_was_registered_later() -> None:
     """A provider reports since when a token is invalid; a later registration stays, for any user."""
     world = DeviceWorld()
     sent_to = world.register("ada")
@@ -140,10 +140,10 @@ def test_drop_from_before_a_move_changes_nothing() -> None:
 
 def test_unregister_of_an_unknown_id_keeps_the_device() -> None:
     world = DeviceWorld()
-    production = AppleToken(token="ab" * 32, topic="com.example.app")
-    world.register("ada", production)
+    address = AppleToken(token="ab" * 32, topic="com.example.app")
+    world.register("ada", address)
     assert not world.registry().unregister(ADA, DeviceId("0" * 32))
-    assert [device.id for device in world.registry().list_devices(ADA)] == [device_id(production)]
+    assert [device.id for device in world.registry().list_devices(ADA)] == [device_id(address)]
 
 
 def test_registration_fails_while_the_log_is_unavailable() -> None:
@@ -153,7 +153,7 @@ def test_registration_fails_while_the_log_is_unavailable() -> None:
 
     world = DeviceWorld()
     with pytest.raises(LogUnavailable):
-        world.register("ada", book=world.registry(log=UnavailableLog()))
+        world.register("ada", registry=world.registry(log=UnavailableLog()))
     assert world.device_counts() == {}
 
 

@@ -38,36 +38,36 @@ class Reads:
     """A timeline that counts its reads."""
 
     port: MemoryTimeline
-    n: int = 0
+    count: int = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
     async def older_than(self, *args: Any) -> Sequence[Burst]:
-        self.n += 1
+        self.count += 1
         return await self.port.older_than(*args)
 
 
 @dataclass
-class Digesting:
+class LeesInbox:
     """Lee has lyra as digest and nova individually; the clock is at 17:00 of the first day."""
 
     stage: Stage = field(default_factory=Stage)
-    answers: Openings = field(default_factory=Openings)
+    openings: Openings = field(default_factory=Openings)
     reads: Reads = field(init=False)
 
     def __post_init__(self) -> None:
-        g = self.stage.state
-        self.reads = Reads(g.timeline)
-        g.people.volume(LEE, LYRA, Volume.DIGEST)
-        g.people.volume(LEE, NOVA, Volume.ALL)
-        self.to(17)
+        state = self.stage.state
+        self.reads = Reads(state.timeline)
+        state.people.volume(LEE, LYRA, Volume.DIGEST)
+        state.people.volume(LEE, NOVA, Volume.ALL)
+        self.move_clock_to(17)
 
-    def to(self, hours: float) -> None:
+    def move_clock_to(self, hours: float) -> None:
         """Move the clock to this many hours after midnight of the first day."""
         self.stage.state.clock.advance(DUE - 18 * HOUR + hours * HOUR - self.stage.state.clock.now())
 
-    def opened(self, number: int, *, ago: timedelta = HOUR, **fields: Any) -> None:
+    def open_bursts(self, number: int, *, ago: timedelta = HOUR, **fields: Any) -> None:
         """Open bursts a millisecond apart, starting `ago`."""
         bursts = self.stage.state.bursts.by_key
         subject = fields.pop("subject", LYRA)
@@ -78,14 +78,14 @@ class Digesting:
             bursts[burst_.key] = burst_
 
     def uncached_inbox(self) -> UncachedInbox:
-        return replace(self.stage.uncached_inbox(), timeline=self.reads, observers=[self.answers])
+        return replace(self.stage.uncached_inbox(), timeline=self.reads, observers=[self.openings])
 
     def page(self, limit: int = 20, after: InboxPosition | None = None) -> Page:
         """Load a page and check that its badge agrees with the list."""
         page, badge = run_sync(self.uncached_inbox().open(LEE, limit=limit, after=after))
         if not page.partial:
             assert badge is not None
-            assert drifts(self.stage, self.answers[-1]) == 0
+            assert drifts(self.stage, self.openings[-1]) == 0
         return page
 
     def badge(self) -> int:
@@ -108,13 +108,13 @@ def first_day() -> str:
 
 
 def test_digest_is_listed_from_its_hour_on() -> None:
-    lee = Digesting()
-    lee.opened(3)
-    lee.opened(1, subject=NOVA)
+    lee = LeesInbox()
+    lee.open_bursts(3)
+    lee.open_bursts(1, subject=NOVA)
     assert (lee.keys(), lee.badge()) == (["mention:nova#1"], 1)
-    lee.to(18 - 1 / 3600)
+    lee.move_clock_to(18 - 1 / 3600)
     assert (lee.keys(), lee.badge()) == (["mention:nova#1"], 1)
-    lee.to(18)
+    lee.move_clock_to(18)
     assert (lee.keys(), lee.badge()) == ([f"digest:lee#{first_day()}", "mention:nova#1"], 2)
     item = digest_in(lee.page())
     assert (item.digest.opened_at, item.digest.accounts, item.unread) == (DUE, ((LYRA.owner, 3),), True)
@@ -122,12 +122,12 @@ def test_digest_is_listed_from_its_hour_on() -> None:
 
 
 def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
-    lee = Digesting()
+    lee = LeesInbox()
     for day, number in enumerate((3 * MAX_EXAMINED_BURSTS, 1, 0, MAX_EXAMINED_BURSTS, MAX_EXAMINED_BURSTS + 1, 2)):
-        lee.to(24 * day + 17)
-        lee.opened(number)
-        lee.opened(1, subject=NOVA, ago=HOUR / 2)
-    lee.to(24 * 5 + 19)
+        lee.move_clock_to(24 * day + 17)
+        lee.open_bursts(number)
+        lee.open_bursts(1, subject=NOVA, ago=HOUR / 2)
+    lee.move_clock_to(24 * 5 + 19)
     for limit in (1, 2, 3, 20):
         items, page = list[Any](), lee.page(limit)
         while page.next is not None:
@@ -148,35 +148,35 @@ def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
 
 
 def test_page_without_digest_subjects_costs_no_digest_read() -> None:
-    lee = Digesting()
-    lee.opened(1, subject=NOVA)
+    lee = LeesInbox()
+    lee.open_bursts(1, subject=NOVA)
     lee.stage.state.people.volume(LEE, LYRA, Volume.ALL)
     lee.page()
-    reads_without_digest, lee.reads.n = lee.reads.n, 0
+    reads_without_digest, lee.reads.count = lee.reads.count, 0
     lee.stage.state.people.volume(LEE, LYRA, Volume.DIGEST)
     lee.page()
-    assert lee.reads.n == reads_without_digest + 2  # one for the page, one for the badge
+    assert lee.reads.count == reads_without_digest + 2  # one for the page, one for the badge
 
 
 def test_badge_does_not_read_seen_digests() -> None:
-    lee = Digesting()
-    lee.opened(2)
-    lee.to(19)
+    lee = LeesInbox()
+    lee.open_bursts(2)
+    lee.move_clock_to(19)
     token = lee.page().seen
     assert token is not None
-    run_sync(lee.uncached_inbox().see(LEE, token))
-    lee.reads.n = 0
+    run_sync(lee.tab().see(LEE, token))
+    lee.reads.count = 0
     assert lee.badge() == 0
-    reads_after_seen, lee.reads.n = lee.reads.n, 0
+    reads_after_seen, lee.reads.count = lee.reads.count, 0
     lee.stage.state.people.volume(LEE, LYRA, Volume.ALL)
     assert lee.badge() == 0
-    assert reads_after_seen == lee.reads.n
+    assert reads_after_seen == lee.reads.count
 
 
 def test_digest_seen_exactly_at_its_hour_is_seen() -> None:
-    lee = Digesting()
-    lee.opened(2)
-    lee.to(18)
+    lee = LeesInbox()
+    lee.open_bursts(2)
+    lee.move_clock_to(18)
     token = lee.page().seen
     assert token is not None
     assert digest_key(LEE, DUE.date()) in token.newer
@@ -185,9 +185,9 @@ def test_digest_seen_exactly_at_its_hour_is_seen() -> None:
 
 
 def test_digest_can_be_marked_like_other_items() -> None:
-    lee = Digesting()
-    lee.opened(2)
-    lee.to(18 + 24)
+    lee = LeesInbox()
+    lee.open_bursts(2)
+    lee.move_clock_to(18 + 24)
     for mark, listed, unread in (
         (Mark.READ, True, 0),
         (Mark.UNREAD, True, 1),
@@ -199,11 +199,11 @@ def test_digest_can_be_marked_like_other_items() -> None:
 
 
 def test_badge_counts_old_digest_marked_unread() -> None:
-    lee = Digesting()
+    lee = LeesInbox()
     for day in range(4):
-        lee.to(24 * day + 17)
-        lee.opened(MAX_EXAMINED_BURSTS)
-    lee.to(24 * 4)
+        lee.move_clock_to(24 * day + 17)
+        lee.open_bursts(MAX_EXAMINED_BURSTS)
+    lee.move_clock_to(24 * 4)
     lee.mark(first_day(), Mark.UNREAD)
     token = lee.page(limit=1).seen
     assert token is not None
@@ -213,30 +213,30 @@ def test_badge_counts_old_digest_marked_unread() -> None:
 
 
 def test_digests_of_quiet_days_share_reads() -> None:
-    lee, marked = Digesting(), list[BurstKey]()
+    lee, marked = LeesInbox(), list[BurstKey]()
     for day in range(30):
-        lee.to(24 * day + 17)
-        lee.opened(MAX_EXAMINED_BURSTS + 1 if day in (10, 11) else day % 3)
+        lee.move_clock_to(24 * day + 17)
+        lee.open_bursts(MAX_EXAMINED_BURSTS + 1 if day in (10, 11) else day % 3)
         marked.append(digest_key(LEE, (DUE + day * DAY).date()))
-    lee.to(24 * 30)
-    look = lee.page().view
-    digests_read_singly = [run_sync(read_digests(lee.reads, look, [key])) for key in marked]
-    lee.reads.n = 0
-    assert run_sync(read_digests(lee.reads, look, marked[::-2])) == {
+    lee.move_clock_to(24 * 30)
+    view = lee.page().view
+    digests_read_singly = [run_sync(read_digests(lee.reads, view, [key])) for key in marked]
+    lee.reads.count = 0
+    assert run_sync(read_digests(lee.reads, view, marked[::-2])) == {
         k: v for digests in digests_read_singly[::-2] for k, v in digests.items()
     }
-    assert run_sync(read_digests(lee.reads, look, marked)) == {
+    assert run_sync(read_digests(lee.reads, view, marked)) == {
         k: v for digests in digests_read_singly for k, v in digests.items()
     }
     # Three reads for quiet, busy and quiet days; four when all days are named, as two of them are busy.
-    assert lee.reads.n == 3 + 4
+    assert lee.reads.count == 3 + 4
 
 
 @pytest.mark.parametrize("day", ["20260230", "19700102", "99980101", "1"])
 def test_marking_a_missing_digest_is_rejected(day: str) -> None:
-    lee = Digesting()
-    lee.opened(1)
-    lee.to(19)
+    lee = LeesInbox()
+    lee.open_bursts(1)
+    lee.move_clock_to(19)
     with pytest.raises(NotFound):
         lee.mark(day, Mark.READ)
     lee.mark(first_day(), Mark.READ)
@@ -246,30 +246,30 @@ def test_marking_a_missing_digest_is_rejected(day: str) -> None:
 
 
 def test_digest_keeps_marks_when_zone_or_hour_changes() -> None:
-    lee = Digesting()
-    lee.opened(2)
-    lee.to(19)
+    lee = LeesInbox()
+    lee.open_bursts(2)
+    lee.move_clock_to(19)
     lee.mark(first_day(), Mark.READ)
     lee.stage.state.people.patch_account(LEE, AccountPreferencesPatch(digest_hour=20))
     assert lee.keys() == []
-    lee.to(20)
+    lee.move_clock_to(20)
     item = digest_in(lee.page())
     assert (item.digest.opened_at, item.unread, lee.badge()) == (DUE + 2 * HOUR, False, 0)
     lee.stage.state.people.patch_account(
         LEE, AccountPreferencesPatch(zone="Asia/Tokyo", digest_hour=18)
     )  # 09:00 UTC, so the digest belongs to the next day
     assert lee.keys() == []
-    lee.to(24 + 9)
+    lee.move_clock_to(24 + 9)
     assert lee.keys() == [f"digest:lee#{DUE + DAY:%Y%m%d}"]
 
 
 def test_digest_excludes_blocked_and_protected_authors() -> None:
-    lee = Digesting()
-    lee.opened(1, mentioners=(UserId("bob"),))
-    lee.opened(1, restricted_to=EVE)
-    lee.opened(1, mentioners=(UserId("bob"), UserId("ada")))
+    lee = LeesInbox()
+    lee.open_bursts(1, mentioners=(UserId("bob"),))
+    lee.open_bursts(1, restricted_to=EVE)
+    lee.open_bursts(1, mentioners=(UserId("bob"), UserId("ada")))
     lee.stage.state.people.block(LEE, UserId("bob"))
-    lee.to(19)
+    lee.move_clock_to(19)
     item = digest_in(lee.page())
     assert [inner.burst.key.seq for inner in item.bursts] == [3]
     assert item.bursts[0].mentioners == (UserId("ada"),)
@@ -278,10 +278,10 @@ def test_digest_excludes_blocked_and_protected_authors() -> None:
 
 
 def test_partial_page_shows_last_known_digest_while_store_is_unavailable() -> None:
-    lee = Digesting()
-    lee.opened(2)
-    lee.to(19)
-    tab = lee.uncached_inbox()
+    lee = LeesInbox()
+    lee.open_bursts(2)
+    lee.move_clock_to(19)
+    tab = lee.tab()
     before, _ = run_sync(tab.open(LEE))
     unavailable = replace(tab, timeline=FailingPort(lee.stage.state.timeline, StoreUnavailable))
     page, badge = run_sync(unavailable.open(LEE))

@@ -17,7 +17,7 @@ from notifier.flow.delivery.dispatcher import Dispatcher
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
-HOUR = 3600
+HOUR_SECONDS = 3600
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Counted:
 
 def test_dispatcher_does_not_read_parked_bursts_in_every_round() -> None:
     stage = Stage()
-    stage.throttle(Tier.P2, seconds=24 * HOUR)
+    stage.throttle(Tier.P2, seconds=24 * HOUR_SECONDS)
     for _ in range(40):
         stage.mention("lyra")
         stage.deliver_others()
@@ -65,7 +65,7 @@ def test_dispatcher_does_not_read_parked_bursts_in_every_round() -> None:
 
 def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
     stage = Stage()
-    stage.throttle(Tier.P2, seconds=24 * HOUR)
+    stage.throttle(Tier.P2, seconds=24 * HOUR_SECONDS)
     old_dispatcher = build_dispatcher(stage.system())
     for _ in range(6):
         stage.mention("lyra")
@@ -85,19 +85,19 @@ def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
 
 def test_parked_bursts_resume_when_the_throttle_ends() -> None:
     stage = Stage()
-    stage.throttle(Tier.P2, seconds=HOUR)
+    stage.throttle(Tier.P2, seconds=HOUR_SECONDS)
     for _ in range(30):
         stage.mention("lyra")
         stage.pass_time(seconds=61)
     stage.deliver_others()
-    accounts = stage.state.ledger.read(stage.bursts(LYRA)).values()
+    bursts = stage.state.ledger.read(stage.bursts(LYRA)).values()
     rows = [
-        status for progress in accounts for slice_, status in progress.slice_states.items() if slice_.step is Step.ROWS
+        status for progress in bursts for slice_, status in progress.slice_states.items() if slice_.step is Step.ROWS
     ]
     p2 = [status for status in rows if status.slice.tier is Tier.P2]
     assert len(p2) >= 30
     assert all(status.parked_by == {"t1"} and not status.final_entry for status in p2)
-    stage.pass_time(seconds=HOUR)
+    stage.pass_time(seconds=HOUR_SECONDS)
     stage.deliver(rounds=60)
 
 
@@ -135,7 +135,7 @@ def test_backpressure_lasts_for_three_rounds_of_a_slow_monitor() -> None:
 
 def test_throttled_p1_takes_no_credit_from_p2() -> None:
     stage = Stage()
-    stage.throttle(Tier.P1, seconds=HOUR)
+    stage.throttle(Tier.P1, seconds=HOUR_SECONDS)
     stage.mention("nova")
     stage.deliver_others()
     stage.pass_time(seconds=300)
@@ -158,7 +158,7 @@ def test_dispatcher_works_after_clock_moves_backwards(back: timedelta) -> None:
     stage.deliver()
     stage.dispatch()
     stage.state.clock.advance(back)
-    stage.throttle(Tier.P2, seconds=HOUR)
+    stage.throttle(Tier.P2, seconds=HOUR_SECONDS)
     stage.mention("lyra")
     stage.deliver_others()
     [progress] = stage.state.ledger.read(stage.bursts(LYRA)).values()

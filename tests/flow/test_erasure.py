@@ -19,7 +19,7 @@ from notifier.flow.intake.held_mention_release import HeldMentionRelease
 from notifier.ports.event_log import DeadLetter
 from notifier.wiring.sequencing import build_retractor
 from tests.flow.in_memory_graph_indexer import Fuse
-from tests.flow.port_with_callback import Stalling
+from tests.flow.port_with_callback import RunsAfterCall
 from tests.flow.short_event_statuses import status_of
 from tests.support.always_failing_ports import FailingHeads, FailingPort
 from tests.support.fakes.clock import START
@@ -51,26 +51,26 @@ def stage_with_text_of_bob() -> Stage:
     return stage
 
 
-def run(stage: Stage, stream: str, **ports: Any) -> None:
+def run_stage(stage: Stage, stream: str, **ports: Any) -> None:
     stage.pump(stream, **ports).step()
 
 
 def remaining_texts(stage: Stage) -> set[str]:
     """Return the texts of bob that are left in any store."""
-    g = stage.state
-    heads = g.heads.load({key.subject for key in g.bursts.by_key}).values()
-    trails = [tweet_key(BOB, tweet) for tweet in TEXTS]
+    state = stage.state
+    heads = state.heads.load({key.subject for key in state.bursts.by_key}).values()
+    keys = [tweet_key(BOB, tweet) for tweet in TEXTS]
     texts = {
-        *(mention.text for mention in g.bursts.mentions.values()),
-        *(burst.text for burst in g.bursts.by_key.values()),
-        *(hold.event.text for id in ("held1", "held2") for hold in g.held_mentions.by_event_id([id]) if hold.event),
-        *(retraction.text for retraction in g.retractions.read_current(trails).values()),
+        *(mention.text for mention in state.bursts.mentions.values()),
+        *(burst.text for burst in state.bursts.by_key.values()),
+        *(hold.event.text for id in ("held1", "held2") for hold in state.held_mentions.by_event_id([id]) if hold.event),
+        *(retraction.text for retraction in state.retractions.read_current(keys).values()),
         *(burst.text for head in heads for burst in (head.open, *head.outbox) if burst),
         *(entry.mention.text for head in heads for entry in (*head.sequenced, *head.changed)),
         *(
             text
             for text in TEXTS
-            for letter in g.dead_letters.list(10)
+            for letter in state.dead_letters.list(10)
             if letter.id == "l0" and text.encode() in letter.body
         ),
     }
@@ -89,7 +89,7 @@ def test_erasure_removes_only_texts_of_that_author() -> None:
     assert [hold.id.id for hold in stage.held()] == ["held2"]
 
 
-def test_repeated_erasure_changes_nothing() -> None:
+def test_repeated_erasure_leaves_no_text() -> None:
     stage = stage_with_text_of_bob()
     for _ in range(2):
         erase(stage)
@@ -101,16 +101,16 @@ def test_repeated_erasure_changes_nothing() -> None:
 def test_erasure_completes_after_a_crash(calls: int) -> None:
     stage = stage_with_text_of_bob()
     erase(stage)
-    fuse, g = Fuse(calls), stage.state
-    dying = stage.pump(
+    fuse, state = Fuse(calls), stage.state
+    crashing = stage.pump(
         "retractions",
-        erasure_targets=fuse.on(g.erasure_targets),
-        retractions=fuse.on(g.retractions),
-        bursts=fuse.on(g.bursts),
+        erasure_targets=fuse.on(state.erasure_targets),
+        retractions=fuse.on(state.retractions),
+        bursts=fuse.on(state.bursts),
     )
     with suppress(StoreUnavailable):
-        dying.step()
-    dying.consumer.close()
+        crashing.step()
+    crashing.consumer.close()
     stage.sequence()
     assert remaining_texts(stage) == set()
 
@@ -125,12 +125,12 @@ def test_mention_held_during_erasure_keeps_no_text(method: str) -> None:
     stopped_port, other_stream = (
         (stage.state.held_mentions, "retractions") if method == "put" else (stage.state.erasure_targets, "mentions")
     )
-    stalling = Stalling(stopped_port, method, lambda: run(stage, other_stream))
+    stalling = RunsAfterCall(stopped_port, method, lambda: run_stage(stage, other_stream))
     if method == "put":
-        run(stage, "mentions", held_mentions=stalling)
+        run_stage(stage, "mentions", held_mentions=stalling)
     else:
-        run(stage, "retractions", erasure_targets=stalling)
-    assert stalling.stopped
+        run_stage(stage, "retractions", erasure_targets=stalling)
+    assert stalling.called
     stage.sequence()
     assert remaining_texts(stage) == set()
 
@@ -199,6 +199,8 @@ def test_unreadable_head_does_not_stop_erasure_elsewhere() -> None:
 
 @dataclass
 class Counting:
+    """Counts the calls of a port by method."""
+
     port: object
     calls: Counter[str] = field(default_factory=Counter)
 
@@ -214,9 +216,9 @@ def test_erasures_of_one_batch_share_one_scan() -> None:
     stage.sequence()
     for user in ("bob", "eve", "bob"):
         erase(stage, user)
-    looks = Counting(stage.state.erasure_targets)
-    run(stage, "retractions", erasure_targets=looks)
-    assert (looks.calls["held_mentions"], looks.calls["dead_letters"]) == (1, 1)
+    counting = Counting(stage.state.erasure_targets)
+    run_stage(stage, "retractions", erasure_targets=counting)
+    assert (counting.calls["held_mentions"], counting.calls["dead_letters"]) == (1, 1)
     assert remaining_texts(stage) == set()
     assert [*stage.state.erasure_targets.held_mentions([UserId("eve")])] == []
     assert [letter.body for letter in stage.state.dead_letters.list(10)] == [b"", b""]

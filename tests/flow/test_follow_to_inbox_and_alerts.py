@@ -7,8 +7,7 @@ def members(stage: Stage, *names: str) -> set[int]:
     return {stage.population.people[name].member for name in names}
 
 
-def test_new_follower_does_not_see_earlier_bursts() -> None:
-    """A new follower sees bursts that open later, and no earlier ones."""
+def test_new_follower_sees_only_bursts_that_open_later() -> None:
     stage = Stage()
     stage.mention("lyra")
     stage.pass_time(minutes=2)
@@ -17,13 +16,10 @@ def test_new_follower_does_not_see_earlier_bursts() -> None:
     stage.mention("lyra")
     stage.deliver()
     assert stage.sees("kim") == ["mention:lyra#2"]
-    [second] = [stored.row for stored in stage.state.archive.rows() if stored.row.burst.seq == 2][:1]
-    assert second.burst.subject == LYRA
     assert members(stage, "kim") <= stage.reached(LYRA)
 
 
-def test_unfollow_not_undone() -> None:
-    """After an unfollow the user sees and gets nothing, even if an older follow arrives late."""
+def test_late_follow_does_not_undo_an_unfollow() -> None:
     stage = Stage()
     stage.followed("lee", "lyra", sequence=9, ended=True)
     stage.followed("lee", "lyra", sequence=8)

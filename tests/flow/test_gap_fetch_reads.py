@@ -47,7 +47,7 @@ class SlowTimeline:
         raise StoreUnavailable()
 
 
-def fetched(stage: Stage, timeline: Any, subject: Subject, user: UserId = KIM, limit: int = 50) -> GapPage:
+def fetch(stage: Stage, timeline: Any, subject: Subject, user: UserId = KIM, limit: int = 50) -> GapPage:
     gaps = GapFetch(people=stage.state.people, timeline=timeline, clock=stage.state.clock)
     return run_sync(gaps.fetch(user, subject, EVERYTHING, limit=limit))
 
@@ -63,14 +63,14 @@ def mentioned(owner: str, times: int) -> Stage:
 
 def calls_for(stage: Stage, subject: Subject, user: UserId = KIM) -> list[tuple[str, tuple[object, ...], int]]:
     timeline = RecordedTimeline(stage.state.timeline)
-    assert fetched(stage, timeline, subject, user).items == []
+    assert fetch(stage, timeline, subject, user).items == []
     return timeline.calls
 
 
 def test_page_is_one_read_of_bounded_size() -> None:
     stage = mentioned("lyra", MAX_BURSTS_READ + 50)
     timeline = RecordedTimeline(stage.state.timeline)
-    page = fetched(stage, timeline, LYRA, LEE, limit=100)
+    page = fetch(stage, timeline, LYRA, LEE, limit=100)
     [(method, _, returned)] = timeline.calls
     assert (method, returned, len(page.items)) == ("older_than", MAX_BURSTS_READ, 100)
     assert page.next is not None
@@ -105,7 +105,7 @@ def test_slow_store_returns_bursts_of_inbox_rows() -> None:
     stage = mentioned("nova", 1)
     stage.mention("orion")
     stage.deliver()
-    page = fetched(stage, SlowTimeline(stage.state.timeline), NOVA)
+    page = fetch(stage, SlowTimeline(stage.state.timeline), NOVA)
     assert [item.burst.key.subject for item in page.items] == [NOVA]
     assert (page.partial, page.next) == (True, None)
 
@@ -113,11 +113,11 @@ def test_slow_store_returns_bursts_of_inbox_rows() -> None:
 def test_store_outage_raises() -> None:
     stage = mentioned("nova", 1)
     with pytest.raises(StoreUnavailable):
-        fetched(stage, FailingPort(stage.state.timeline, StoreUnavailable), NOVA)
+        fetch(stage, FailingPort(stage.state.timeline, StoreUnavailable), NOVA)
 
 
-def test_unknown_user_raises() -> None:
+def test_unknown_or_deleted_user_raises() -> None:
     stage = mentioned("nova", 1)
     for name in ("nobody", "gone"):
         with pytest.raises(NotFound):
-            fetched(stage, stage.state.timeline, NOVA, UserId(name))
+            fetch(stage, stage.state.timeline, NOVA, UserId(name))

@@ -1,6 +1,6 @@
 """Graph indexer: rows, then bitmaps, with the same result after crashes and concurrent writers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -60,9 +60,8 @@ def test_bitmap_is_rebuilt_from_the_rows_on_request() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea")])
     subject = Subject(Kind.MENTION, NOVA)
-    [ada] = graph.directory.assign_numbers(
-        [UserId("ada")]
-    ).values()  # drift: bea and cleo are missing, and two bits belong to no member
+    [ada] = graph.directory.assign_numbers([UserId("ada")]).values()
+    # drift: bea and cleo are missing, and two bits belong to no member
     corrupt = ShardBitmap(kind=SetKind.FOLLOWERS, owner=subject, shard=0, bits=from_offsets([ada, 107, 109]))
     graph.sets.put([corrupt], fencing_token(0))
     graph.indexer()([graph.rebuild(0), graph.change_follow("cleo"), graph.change_follow("dan", of=LYRA)])
@@ -147,7 +146,7 @@ def test_crashed_and_reordered_blocks_equal_blocks_in_order(
     assert graph.blocked_users() == undisturbed.blocked_users()
 
 
-DEEDS = st.lists(
+CHANGES = st.lists(
     st.tuples(
         st.sampled_from(["ada", "bea", "cleo"]),
         st.sampled_from([*FollowAction, MUTED, UNMUTED, OFF, FIRST]),
@@ -157,18 +156,18 @@ DEEDS = st.lists(
 )
 
 
-@given(DEEDS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=6))
+@given(CHANGES, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=6))
 @settings(max_examples=150, deadline=None)
 def test_indexing_after_crashes_equals_indexing_without_crashes(
-    deeds: list[tuple[str, FollowAction | PreferencePatch, int]], crashes: list[tuple[int, int]]
+    changes: list[tuple[str, FollowAction | PreferencePatch, int]], crashes: list[tuple[int, int]]
 ) -> None:
     graph, undisturbed = Graph(), Graph()
-    for user, deed, sequence in deeds:
+    for user, change, sequence in changes:
         for copy in (graph, undisturbed):
-            if isinstance(deed, FollowAction):
-                copy.change_follow(user, deed, sequence=sequence)
+            if isinstance(change, FollowAction):
+                copy.change_follow(user, change, sequence=sequence)
             else:
-                copy.change_preference(user, deed, at=sequence)
+                copy.change_preference(user, change, at=sequence)
     done = 0
     for calls, size in crashes:
         fuse = Fuse(calls)
@@ -195,7 +194,7 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
 
 @dataclass(frozen=True)
 class StallsBeforeHeads:
-    """Runs other code between the heads and the bitmaps."""
+    """Runs other code before it writes the heads."""
 
     port: MemoryMemberSets
     meanwhile: Callable[[], None]
@@ -206,6 +205,3 @@ class StallsBeforeHeads:
     def put_follower_counts(self, *args: Any) -> None:
         self.meanwhile()
         self.port.put_follower_counts(*args)
-
-    def put(self, bitmaps: Sequence[ShardBitmap], *args: Any) -> None:
-        self.port.put(bitmaps, *args)

@@ -20,7 +20,7 @@ from notifier.flow.operations.event_status import EventStatus
 from notifier.ports.event_log import Record
 from notifier.wiring.intake import build_router
 from tests.flow.in_memory_graph_indexer import Fuse
-from tests.flow.short_event_statuses import counts, status_of
+from tests.flow.short_event_statuses import mention_counts, status_of
 from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
 
@@ -40,7 +40,7 @@ def stage_with_held_mention(*mentioned: str, author: str = "bob") -> Stage:
 
 def test_held_mention_reaches_nobody_and_is_stored_whole() -> None:
     stage = stage_with_held_mention("nova", "ghost", "lyra")
-    assert counts(stage) == {}
+    assert mention_counts(stage) == {}
     [hold] = stage.held()
     assert (hold.author, hold.accounts) == ("bob", ("nova", "lyra"))
     assert hold.event is not None
@@ -58,7 +58,7 @@ def test_released_mention_opens_its_burst() -> None:
     status, accounts = status_of(stage, "e1")
     assert (status, accounts["nova"]) == (EventStatus.SEQUENCED, (None, 0))
     stage.sequence()
-    assert counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
+    assert mention_counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
     assert status_of(stage, "e1")[1] == {"nova": (None, 2), "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
     stage.deliver()
     assert stage.sees("kim") == ["mention:nova#1"]
@@ -80,7 +80,7 @@ def test_second_release_has_no_effect() -> None:
     assert release(stage, hold) == [hold]
     assert release(stage, hold) == []
     stage.sequence()
-    assert counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
+    assert mention_counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
     assert stage.state.held_mentions.audit == [("amy", ModerationDecision.RELEASED, hold.id)]
 
 
@@ -92,7 +92,7 @@ def test_resent_event_does_not_undo_a_release() -> None:
     stage.state.recent_events.wipe()
     stage.tweet("nova", author="bob", id="e1")
     stage.sequence()
-    assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
+    assert (stage.held(), mention_counts(stage)["mention:nova#1"]) == ([], 1)
 
 
 def resend_event(stage: Stage) -> None:
@@ -108,11 +108,11 @@ def test_resent_event_stays_held_after_the_verdict_changed() -> None:
     stage = stage_with_held_mention("nova", "lyra")
     [hold] = stage.held()
     resend_event(stage)
-    assert (stage.held(), counts(stage)) == ([hold], {})
+    assert (stage.held(), mention_counts(stage)) == ([hold], {})
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "lyra": (MentionRefusal.HELD, 0)}
     release(stage)
     stage.sequence()
-    assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
+    assert (stage.held(), mention_counts(stage)["mention:nova#1"]) == ([], 1)
 
 
 @pytest.mark.parametrize("expired", [False, True])
@@ -124,11 +124,11 @@ def test_resent_event_does_not_undo_a_drop(expired: bool) -> None:
     else:
         stage.state.held_mentions.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
     resend_event(stage)
-    assert (stage.held(), counts(stage)) == ([], {})
+    assert (stage.held(), mention_counts(stage)) == ([], {})
     assert status_of(stage, "e1")[1]["nova"] == (MentionRefusal.DENIED, 0)
     stage.tweet("nova", author="bob", id="e2")
     stage.sequence()
-    assert counts(stage)["mention:nova#1"] == 1
+    assert mention_counts(stage)["mention:nova#1"] == 1
 
 
 def test_drop_wins_over_an_unfinished_release() -> None:
@@ -139,7 +139,7 @@ def test_drop_wins_over_an_unfinished_release() -> None:
         release(stage, hold, held_mentions=FailingPort(stage.state.held_mentions, StoreUnavailable))
     stage.state.held_mentions.decide(hold.id, ModerationDecision.DROPPED, "bea", stage.state.clock.now())
     stage.sequence()
-    assert (stage.held(), counts(stage)) == ([], {})
+    assert (stage.held(), mention_counts(stage)) == ([], {})
 
 
 def test_mention_stays_held_after_router_crash_and_new_verdict() -> None:
@@ -150,7 +150,7 @@ def test_mention_stays_held_after_router_crash_and_new_verdict() -> None:
     build_router(stage.system())([waiting])
     stage.reach("bob", Verdict.ALL)
     stage.sequence()
-    assert (len(stage.held()), counts(stage)) == (1, {})
+    assert (len(stage.held()), mention_counts(stage)) == (1, {})
 
 
 def test_router_crash_does_not_hold_a_released_mention_again() -> None:
@@ -161,7 +161,7 @@ def test_router_crash_does_not_hold_a_released_mention_again() -> None:
     build_router(stage.system())([waiting])
     release(stage)
     stage.sequence()
-    assert (stage.held(), counts(stage)) == ([], {"self:nova#1": 1, "mention:nova#1": 1})
+    assert (stage.held(), mention_counts(stage)) == ([], {"self:nova#1": 1, "mention:nova#1": 1})
 
 
 @pytest.mark.parametrize("calls", range(5))
@@ -179,7 +179,7 @@ def test_release_after_a_crash_publishes_once(calls: int) -> None:
         assert stage.held() or stage.bursts()
         release(stage)
     stage.sequence()
-    assert (stage.held(), counts(stage)) == ([], {"self:nova#1": 1, "mention:nova#1": 1})
+    assert (stage.held(), mention_counts(stage)) == ([], {"self:nova#1": 1, "mention:nova#1": 1})
 
 
 @pytest.mark.parametrize("calls", range(8))
@@ -187,17 +187,17 @@ def test_router_crash_loses_no_held_mention(calls: int) -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", "ghost", author="bob", id="e1")
-    fuse, g = Fuse(calls), stage.state
+    fuse, state = Fuse(calls), stage.state
     router = build_router(
         stage.system(
-            held_mentions=fuse.on(g.held_mentions),
-            bursts=fuse.on(g.bursts),
-            directory=fuse.on(g.directory),
-            author_verdicts=fuse.on(g.author_verdicts),
+            held_mentions=fuse.on(state.held_mentions),
+            bursts=fuse.on(state.bursts),
+            directory=fuse.on(state.directory),
+            author_verdicts=fuse.on(state.author_verdicts),
         )
     )
     with suppress(StoreUnavailable):
-        router(list(g.log.read_uncommitted(topics.MENTIONS, "router", 9)))
+        router(list(state.log.read_uncommitted(topics.MENTIONS, "router", 9)))
     stage.sequence()
     assert [hold.accounts for hold in stage.held()] == [("nova",)]
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
@@ -216,7 +216,7 @@ def test_deny_verdict_wins_over_a_release() -> None:
     stage.reach("bob", Verdict.DENY)
     release(stage)
     stage.sequence()
-    assert counts(stage) == {}
+    assert mention_counts(stage) == {}
     assert status_of(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
 
 
@@ -225,7 +225,7 @@ def test_released_mention_is_refused_by_account_preference() -> None:
     stage.state.people.patch_account(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
     release(stage)
     stage.sequence()
-    assert counts(stage) == {"self:nova#1": 1}
+    assert mention_counts(stage) == {"self:nova#1": 1}
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.NOT_WANTED, 1)}
 
 
@@ -243,7 +243,7 @@ def test_held_mention_is_dropped_after_thirty_days() -> None:
     stage.state.clock.advance(MAX_DECISION_WAIT)
     assert (stage.held(), release(stage, hold)) == ([], [])
     stage.sequence()
-    assert (counts(stage), status_of(stage, "e1")[1]) == ({}, {"nova": (MentionRefusal.DENIED, 0)})
+    assert (mention_counts(stage), status_of(stage, "e1")[1]) == ({}, {"nova": (MentionRefusal.DENIED, 0)})
 
 
 def test_retracted_held_mention_has_no_text_and_no_burst() -> None:
@@ -257,7 +257,7 @@ def test_retracted_held_mention_has_no_text_and_no_burst() -> None:
     assert [hold.event and hold.event.text for hold in with_current_text(retractions, held_with_text)] == ["", ""]
     release(stage)
     stage.sequence()
-    assert (stage.held(), counts(stage)) == ([], {})
+    assert (stage.held(), mention_counts(stage)) == ([], {})
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.RETRACTED, 0)}
 
 
@@ -273,4 +273,4 @@ def test_event_from_tweet_service_does_not_release_a_held_mention() -> None:
     )
     stage.state.log.append([Record(stream=topics.MENTIONS, key="e1", value=pack(again.upstream_event))])
     stage.sequence()
-    assert (stage.held(), counts(stage)) == ([hold], {})
+    assert (stage.held(), mention_counts(stage)) == ([hold], {})

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifier.domain.audience.bitmap import BLOCK_BYTES
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
@@ -34,23 +35,23 @@ class IndexedLog:
 
 
 def importer(
-    graph: Graph, edges: MemoryFollowRuns, fuse: Fuse | None = None
+    graph: Graph, runs: MemoryFollowRuns, fuse: Fuse | None = None
 ) -> Import[FollowEdges | NumberedFollowEdges]:
     on = fuse.on if fuse else lambda port: port
     followers = FollowerImport(
         directory=on(graph.directory), follows=on(graph.follows), log=on(IndexedLog(graph)), visible_from=ALWAYS
     )
-    return Import(kind=followers, key_sort=on(edges))
+    return Import(kind=followers, key_sort=on(runs))
 
 
-def rows(pairs: Sequence[Pair], of: int = 3) -> list[FollowEdges]:
+def batches(pairs: Sequence[Pair], batch_size: int = 3) -> list[FollowEdges]:
     return [
         FollowEdges(
-            followers=[UserId(follower) for follower, _ in pairs[n : n + of]],
-            followed=[UserId(followed) for _, followed in pairs[n : n + of]],
-            rows_read=min(n + of, len(pairs)),
+            followers=[UserId(follower) for follower, _ in pairs[n : n + batch_size]],
+            followed=[UserId(followed) for _, followed in pairs[n : n + batch_size]],
+            rows_read=min(n + batch_size, len(pairs)),
         )
-        for n in range(0, len(pairs), of)
+        for n in range(0, len(pairs), batch_size)
     ]
 
 
@@ -58,14 +59,14 @@ def after_read(source: Iterable[FollowEdges], read: int) -> Iterator[FollowEdges
     return (batch for batch in source if batch.rows_read > read)
 
 
-def imported(graph: Graph, pairs: Sequence[Pair]) -> None:
-    edges = MemoryFollowRuns()
-    importing = importer(graph, edges)
-    importing.read(rows(pairs))
+def import_follows(graph: Graph, pairs: Sequence[Pair]) -> None:
+    runs = MemoryFollowRuns()
+    importing = importer(graph, runs)
+    importing.read(batches(pairs))
     importing.write()
     graph.indexer()(graph.records)
-    edges.clear()
-    assert edges.rows_read() == 0
+    runs.clear()
+    assert runs.rows_read() == 0
 
 
 def pairs_to(count: int, followed: str = "nova") -> list[Pair]:
@@ -74,18 +75,18 @@ def pairs_to(count: int, followed: str = "nova") -> list[Pair]:
 
 def test_imported_followers_are_in_shared_and_own_rows() -> None:
     graph = Graph()
-    imported(graph, [*pairs_to(20), ("u3", "lyra"), ("u3", "lyra"), ("nova", "nova")])
+    import_follows(graph, [*pairs_to(20), ("u3", "lyra"), ("u3", "lyra"), ("nova", "nova")])
     assert graph.followers() == {f"u{n}" for n in range(20)}
     assert graph.followers(LYRA) == {"u3"}
-    assert [len(row.members) for row in graph.people.blocks.values()] == [128]
+    assert [len(row.members) for row in graph.people.blocks.values()] == [BLOCK_BYTES]
     members = graph.directory.assign_numbers([UserId("u3")])
     assert graph.people.own[members[UserId("u3")]] == {Subject(Kind.MENTION, LYRA): ALWAYS}
 
 
 def test_second_import_only_adds_followers() -> None:
     graph = Graph()
-    imported(graph, pairs_to(20))
-    imported(graph, [(f"u{n}", "nova") for n in range(10, 40)])
+    import_follows(graph, pairs_to(20))
+    import_follows(graph, [(f"u{n}", "nova") for n in range(10, 40)])
     assert graph.followers() == {f"u{n}" for n in range(40)}
 
 
@@ -94,7 +95,7 @@ def test_import_does_not_undo_an_unfollow() -> None:
     graph.indexer()(
         [graph.change_follow("u3", FollowAction.UNFOLLOW, sequence=1), graph.change_follow("u30", sequence=1)]
     )
-    imported(graph, pairs_to(20))
+    import_follows(graph, pairs_to(20))
     assert graph.followers() == {f"u{n}" for n in range(20) if n != 3} | {"u30"}
 
 
@@ -104,8 +105,8 @@ def test_numeric_ids_are_resolved_by_range_and_others_by_name() -> None:
         graph.directory.enrol_range(IdRange(prefix="", first=first, count=50, first_member=Member(member)))
     followers = np.array([1, 50, 51, 100, 149, 150, 7], dtype=np.int64)
     followed = np.array([9, 9, 9, 9, 9, 9, 7_000_000], dtype=np.int64)
-    edges = MemoryFollowRuns()
-    importing = importer(graph, edges)
+    runs = MemoryFollowRuns()
+    importing = importer(graph, runs)
     importing.read([NumberedFollowEdges(followers=followers, followed=followed, rows_read=7)])
     importing.write()
     graph.indexer()(graph.records)
@@ -122,19 +123,17 @@ PAIRS = st.lists(st.tuples(st.integers(0, 30).map("u{}".format), st.sampled_from
 @given(PAIRS, st.lists(st.integers(0, 12), max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_import_after_crashes_equals_import_without_crashes(pairs: list[Pair], crashes: list[int]) -> None:
-    graph, undisturbed, edges = Graph(), Graph(), MemoryFollowRuns()
-    done = False
+    graph, undisturbed, runs = Graph(), Graph(), MemoryFollowRuns()
     for calls in (*crashes, 10_000):
-        crashing = importer(graph, edges, Fuse(calls))
+        crashing = importer(graph, runs, Fuse(calls))
         try:
-            if not done:
-                crashing.read(after_read(rows(pairs), edges.rows_read()))
-                crashing.write()
-                done = True
+            crashing.read(after_read(batches(pairs), runs.rows_read()))
+            crashing.write()
+            break
         except StoreUnavailable:
             continue
     graph.indexer()(graph.records)
-    imported(undisturbed, pairs)
+    import_follows(undisturbed, pairs)
     for followed in (NOVA, LYRA, UserId("u1")):
         assert (
             graph.followers(followed)

@@ -21,7 +21,7 @@ from tests.support.fakes.follow_import import MemoryFollowRuns
 
 
 def importer(
-    graph: Graph, edges: MemoryFollowRuns, fuse: Fuse | None = None, clock: ManualClock | None = None
+    graph: Graph, runs: MemoryFollowRuns, fuse: Fuse | None = None, clock: ManualClock | None = None
 ) -> Import[ImportBatch[PreferenceRow]]:
     on = fuse.on if fuse else lambda port: port
     preferences = PreferenceImport(
@@ -31,18 +31,21 @@ def importer(
         log=on(IndexedLog(graph)),
         clock=clock or ManualClock(),
     )
-    return Import(kind=preferences, key_sort=on(edges))
+    return Import(kind=preferences, key_sort=on(runs))
 
 
 def row(user: str, account: UserId | None = None, **fields: Any) -> PreferenceRow:
     return PreferenceRow(user=UserId(user), account=account, **fields)
 
 
-def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[ImportBatch[PreferenceRow]]:
-    return [ImportBatch(rows=rows[n : n + of], rows_read=min(n + of, len(rows))) for n in range(0, len(rows), of)]
+def batches(rows: Sequence[PreferenceRow], batch_size: int = 3) -> list[ImportBatch[PreferenceRow]]:
+    return [
+        ImportBatch(rows=rows[n : n + batch_size], rows_read=min(n + batch_size, len(rows)))
+        for n in range(0, len(rows), batch_size)
+    ]
 
 
-def imported(graph: Graph, *rows: PreferenceRow, at: datetime = START) -> None:
+def import_preferences(graph: Graph, *rows: PreferenceRow, at: datetime = START) -> None:
     clock = ManualClock()
     clock.advance(at - START)
     import_ = importer(graph, MemoryFollowRuns(), clock=clock)
@@ -53,7 +56,7 @@ def imported(graph: Graph, *rows: PreferenceRow, at: datetime = START) -> None:
 
 def test_imported_preferences_are_in_rows_and_bitmaps_without_drift() -> None:
     graph = Graph()
-    imported(
+    import_preferences(
         graph,
         row("ada", NOVA, volume=Volume.OFF),
         row("bea", NOVA, volume=Volume.FIRST, visible_from=NEVER),
@@ -75,7 +78,7 @@ def test_imported_preferences_are_in_rows_and_bitmaps_without_drift() -> None:
 def test_preference_of_the_user_wins_over_an_import() -> None:
     graph = Graph()
     graph.indexer()([graph.change_preference("ada", OFF), graph.change_account_preferences("bea", volume=Volume.OFF)])
-    imported(
+    import_preferences(
         graph,
         row("ada", NOVA, volume=Volume.FIRST),
         row("bea", volume=Volume.FIRST, push=False),
@@ -93,7 +96,7 @@ def test_preference_of_the_user_wins_over_an_import() -> None:
 
 def test_rebuild_after_an_import_finds_no_drift() -> None:
     graph = Graph()
-    imported(graph, row("ada", NOVA, volume=Volume.OFF), row("ada", volume=Volume.OFF))
+    import_preferences(graph, row("ada", NOVA, volume=Volume.OFF), row("ada", volume=Volume.OFF))
     graph.indexer()([graph.rebuild(0), graph.rebuild_account_preferences(0)])
     assert (graph.counted("rebuilt") > 0, graph.counted("drift")) == (True, 0)
 
@@ -102,7 +105,7 @@ def test_preference_for_an_account_with_its_shards_number_is_imported() -> None:
     """Stored as an edge of member numbers, this row would be a self-follow."""
     graph = Graph()
     [first] = graph.directory.assign_numbers([NOVA]).values()
-    imported(graph, row("ada", NOVA, volume=Volume.OFF))
+    import_preferences(graph, row("ada", NOVA, volume=Volume.OFF))
     assert first == 0
     assert graph.preference_bitmaps() == {"off": {"ada"}}
 
@@ -137,19 +140,21 @@ def test_user_imported_into_digest_gets_bursts_from_then_on() -> None:
         row("fay", NOVA, volume=Volume.FIRST),
         row("gus", NOVA, volume=Volume.DIGEST, visible_from=NEVER),
     ]
-    imported(graph, *rows, at=START + HOUR)
+    import_preferences(graph, *rows, at=START + HOUR)
     names = ("ada", "bea", "cleo", "dora", "emma", "fay", "gus")
     seen_from = {name: seen_since(graph, name) for name in names}
     digest_users = dict.fromkeys(("ada", "bea", "dora"), START + HOUR)
     assert seen_from == dict.fromkeys(names, ALWAYS) | digest_users | {"gus": NEVER}
-    imported(graph, *rows, at=START + 2 * HOUR)
+    import_preferences(graph, *rows, at=START + 2 * HOUR)
     assert {name: seen_since(graph, name) for name in names} == seen_from
 
 
 def test_user_imported_out_of_digest_does_not_see_earlier_bursts() -> None:
     graph = Graph()
-    imported(graph, row("ada", volume=Volume.DIGEST), at=START + HOUR)
-    imported(graph, row("ada", NOVA, volume=Volume.ALL), row("bea", NOVA, volume=Volume.ALL), at=START + 2 * HOUR)
+    import_preferences(graph, row("ada", volume=Volume.DIGEST), at=START + HOUR)
+    import_preferences(
+        graph, row("ada", NOVA, volume=Volume.ALL), row("bea", NOVA, volume=Volume.ALL), at=START + 2 * HOUR
+    )
     assert seen_since(graph, "ada", LYRA) == START + HOUR
     assert seen_since(graph, "ada") == START + 2 * HOUR
     assert seen_since(graph, "bea") == ALWAYS
@@ -169,10 +174,10 @@ ACCOUNT_ROWS = st.builds(row, NAMES, volume=st.sampled_from([None, Volume.OFF]),
 @given(st.lists(SUBJECT_ROWS | ACCOUNT_ROWS, max_size=9), st.lists(st.integers(0, 12), max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_import_after_crashes_equals_import_without_crashes(rows: list[PreferenceRow], crashes: list[int]) -> None:
-    graph, undisturbed, edges = Graph(), Graph(), MemoryFollowRuns()
-    import_with_crashes(lambda fuse: importer(graph, edges, fuse), batches(rows), edges, crashes)
+    graph, undisturbed, runs = Graph(), Graph(), MemoryFollowRuns()
+    import_with_crashes(lambda fuse: importer(graph, runs, fuse), batches(rows), runs, crashes)
     graph.indexer()(graph.records)
-    imported(undisturbed, *rows)
+    import_preferences(undisturbed, *rows)
     assert graph.account_bitmaps() == undisturbed.account_bitmaps()
     for account in (NOVA, LYRA):
         assert graph.preference_bitmaps(account) == undisturbed.preference_bitmaps(account)

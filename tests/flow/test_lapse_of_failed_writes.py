@@ -1,4 +1,4 @@
-"""A failed write without an invalidation mark in Redis is recorded as a lapse."""
+"""A failed write without a placeholder in Redis is recorded as a lapse."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ class Changes:
 
 
 @pytest.mark.parametrize("redis_down", [False, True])
-def test_failed_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
+def test_failed_write_without_a_placeholder_records_a_lapse(redis_down: bool) -> None:
     state, lapses = Stage().state, Lapses()
     state.versions.away = redis_down
     invalidation = Invalidation(versions=MemoryViewerVersionWriter(state.versions), lapses=lapses, nonces=state.nonces)
@@ -40,7 +40,7 @@ def test_failed_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
 
 
 @pytest.mark.parametrize("redis_down", [False, True])
-def test_failed_user_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
+def test_failed_user_write_without_a_placeholder_records_a_lapse(redis_down: bool) -> None:
     state, changes = Stage().state, Changes()
     state.versions.away = redis_down
     invalidation = AsyncInvalidation(

@@ -129,8 +129,8 @@ def test_expired_page_is_evicted_when_a_page_is_added() -> None:
     page = opened(mentioned().uncached_inbox())
     pages = LastKnownPages()
     pages.put(page)
-    look_of_lee = replace(
+    view_of_lee = replace(
         page.view, viewer=replace(page.view.viewer, user=UserId("lee")), now=page.view.now + 2 * MAX_PAGE_AGE
     )
-    pages.put(replace(page, view=look_of_lee))
+    pages.put(replace(page, view=view_of_lee))
     assert list(pages._pages) == ["lee"]

@@ -1,4 +1,4 @@
-"""Open streams and badges are correct after the live bus lost messages."""
+"""The badge of an open stream is correct after the live bus lost a retraction."""
 
 from notifier.domain.upstream.validation import DELETED_TYPE
 from tests.cli.in_memory_read_ports import reads_of

@@ -8,7 +8,7 @@ from notifier import topics
 from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import StoreUnavailable
 from notifier.wiring.delivery import build_reconciler
-from tests.flow.port_with_callback import Stalling
+from tests.flow.port_with_callback import RunsAfterCall
 from tests.support.always_failing_ports import FailingPlans
 from tests.support.in_memory_system import LYRA, NOVA, Stage, members_of
 
@@ -78,8 +78,8 @@ def test_restricted_bursts_beyond_the_budget_are_pull_only() -> None:
     for _ in range(9):
         stage.mention("nova", "lyra", author="eve", protected=True)
     stage.mention("nova", author="ada")
-    accounts = stage.state.ledger.read([*stage.bursts(NOVA), *stage.bursts(LYRA)])
-    planned = {key: bool(progress.slice_states) for key, progress in accounts.items()}
+    bursts = stage.state.ledger.read([*stage.bursts(NOVA), *stage.bursts(LYRA)])
+    planned = {key: bool(progress.slice_states) for key, progress in bursts.items()}
     assert [planned[key] for key in stage.bursts(NOVA)] == [True] * 6 + [False] * 3 + [True]
     assert [planned[key] for key in stage.bursts(LYRA)] == [True] * 9
     stage.deliver()
@@ -113,10 +113,10 @@ def test_successor_publishes_the_crashed_coordinators_decision() -> None:
     router = stage.pump(topics.MENTIONS)
     assert router.step() == 1
     router.consumer.close()
-    dying = stage.pump(topics.MENTIONS_CELEBRITY, ledger=FailingPlans(stage.state.ledger))
+    crashing = stage.pump(topics.MENTIONS_CELEBRITY, ledger=FailingPlans(stage.state.ledger))
     with pytest.raises(StoreUnavailable):
-        dying.step()
-    dying.consumer.close()
+        crashing.step()
+    crashing.consumer.close()
     assert stage.state.heads.unpublished(9) == [NOVA]
     stage.pass_time(hours=10)
     stage.sequence()
@@ -139,7 +139,7 @@ def test_burst_published_late_gets_later_opening_time(port: str, method: str) ->
     start = stage.state.clock.now()
     stage.tweet("nova")
     stage.pump(topics.MENTIONS).step()
-    stalling = Stalling(getattr(stage.state, port), method, lambda: stage.pass_time(seconds=5))
+    stalling = RunsAfterCall(getattr(stage.state, port), method, lambda: stage.pass_time(seconds=5))
     stage.pump(topics.MENTIONS_CELEBRITY, **{port: stalling}).step()
     [burst] = stage.state.bursts.by_key.values()
     assert burst.opened_at > start + VISIBILITY_DEADLINE

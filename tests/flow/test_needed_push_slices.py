@@ -25,13 +25,13 @@ from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
 from tests.support.fakes.user_directory import MemoryDirectory
 
-VIP, ACTIVE, LATE, DORMANT = 1, 2, 3, 4
+VIP, DAILY, MONTHLY, DORMANT = 1, 2, 3, 4
 SETS: Mapping[SetKind, Iterable[int]] = {
-    SetKind.FOLLOWERS: (VIP, ACTIVE, LATE, DORMANT),
+    SetKind.FOLLOWERS: (VIP, DAILY, MONTHLY, DORMANT),
     SetKind.VIP: (VIP,),
-    SetKind.ACTIVE_24H: (ACTIVE,),
-    SetKind.ACTIVE_7D: (VIP, ACTIVE),
-    SetKind.ACTIVE_30D: (VIP, ACTIVE, LATE),
+    SetKind.ACTIVE_24H: (DAILY,),
+    SetKind.ACTIVE_7D: (VIP, DAILY),
+    SetKind.ACTIVE_30D: (VIP, DAILY, MONTHLY),
 }
 
 
@@ -55,7 +55,7 @@ class OneShard:
         )
 
     def deliver(self) -> None:
-        for slice_ in [slice_ for slice_ in self._account().slice_states if slice_.step is Step.ROWS]:
+        for slice_ in [slice_ for slice_ in self._progress().slice_states if slice_.step is Step.ROWS]:
             now = self.clock.now()
             claim = self.claims.claim(slice_, "test", now, now + slice_.pool_timing.lease)
             assert claim is not None
@@ -63,13 +63,13 @@ class OneShard:
 
     def push_slices(self) -> set[tuple[Step, Tier]]:
         """Return the remaining push slices."""
-        return {(slice_.step, slice_.tier) for slice_ in self._account().slice_states if slice_.step is not Step.ROWS}
+        return {(slice_.step, slice_.tier) for slice_ in self._progress().slice_states if slice_.step is not Step.ROWS}
 
-    def phones(self) -> Mapping[Tier, int | None]:
-        ended = [status.final_entry for status in self._account().slice_states.values() if status.final_entry]
+    def alert_counts(self) -> Mapping[Tier, int | None]:
+        ended = [status.final_entry for status in self._progress().slice_states.values() if status.final_entry]
         return {entry.slice.tier: entry.alert_count for entry in ended}
 
-    def _account(self) -> BurstProgress:
+    def _progress(self) -> BurstProgress:
         return self.ledger.read([self.burst.key])[self.burst.key]
 
 
@@ -82,19 +82,19 @@ def push_slices_of(*tiers: Tier) -> set[tuple[Step, Tier]]:
 
 
 def test_burst_without_devices_has_no_push_slices() -> None:
-    shard = OneShard(asked=(LATE, DORMANT))
+    shard = OneShard(asked=(MONTHLY, DORMANT))
     assert shard.push_slices() == push_slices_of(*Tier)
     shard.deliver()
-    assert (shard.push_slices(), shard.phones()) == (set(), {Tier.P0: 0, Tier.P1: 0, Tier.P2: 0})
+    assert (shard.push_slices(), shard.alert_counts()) == (set(), {Tier.P0: 0, Tier.P1: 0, Tier.P2: 0})
 
 
 @pytest.mark.parametrize(
     ("devices", "expected"),
     [
         ({"push": [VIP]}, push_slices_of(Tier.P0)),
-        ({"push": [ACTIVE]}, push_slices_of(Tier.P1)),
-        ({"push": [LATE, DORMANT]}, set()),
-        ({"push": [LATE], "asked": [LATE]}, push_slices_of(Tier.P2, Tier.DORMANT)),
+        ({"push": [DAILY]}, push_slices_of(Tier.P1)),
+        ({"push": [MONTHLY, DORMANT]}, set()),
+        ({"push": [MONTHLY], "asked": [MONTHLY]}, push_slices_of(Tier.P2, Tier.DORMANT)),
         ({"push": [DORMANT], "asked": [DORMANT]}, push_slices_of(Tier.P2, Tier.DORMANT)),
         ({"push": [VIP, DORMANT], "asked": [DORMANT], "no_push": [VIP, DORMANT]}, set()),
     ],
@@ -113,4 +113,7 @@ def test_devices_of_pulled_slices_are_counted() -> None:
     shard.deliver()
     progress = shard.ledger.read([shard.burst.key])[shard.burst.key]
     assert {status.final_entry.fact for status in progress.slice_states.values() if status.final_entry} == {Fact.PULLED}
-    assert (shard.push_slices(), shard.phones()) == (push_slices_of(Tier.P0), {Tier.P0: 1, Tier.P1: 0, Tier.P2: 0})
+    assert (shard.push_slices(), shard.alert_counts()) == (
+        push_slices_of(Tier.P0),
+        {Tier.P0: 1, Tier.P1: 0, Tier.P2: 0},
+    )

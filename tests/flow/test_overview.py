@@ -13,15 +13,15 @@ from tests.support.always_failing_ports import FailingPort
 from tests.support.in_memory_system import NOVA, Stage
 
 
-def running(overview: Overview) -> BurstOverview:
+def shown_burst(overview: Overview) -> BurstOverview:
     burst = overview.read().shown_burst
     assert burst is not None
     return burst
 
 
 def states(burst: BurstOverview, tier: Tier) -> set[State]:
-    [filling] = [filling for filling in burst.tiers if filling.tier is tier]
-    return {span.state for span in filling.spans}
+    [tier_overview] = [overview for overview in burst.tiers if overview.tier is tier]
+    return {span.state for span in tier_overview.spans}
 
 
 def test_idle_system_has_no_burst_and_no_delay() -> None:
@@ -36,19 +36,19 @@ def test_burst_goes_from_planned_to_done_and_balances() -> None:
     stage = Stage()
     overview = build_overview(stage.system())
     stage.mention("nova")
-    first = running(overview)
+    first = shown_burst(overview)
     assert first.burst.key.subject == NOVA
     assert states(first, Tier.P1) == {State.PLANNED}
     stage.dispatch()
-    assert states(running(overview), Tier.P1) == {State.IN_FLIGHT}
+    assert states(shown_burst(overview), Tier.P1) == {State.IN_FLIGHT}
     stage.deliver()
-    last = running(overview)
+    last = shown_burst(overview)
     assert all(states(last, tier) == {State.DONE} for tier in (Tier.P0, Tier.P1, Tier.P2))
     assert last.is_finished
     assert last.totals.is_balanced
-    assert last.totals.delivered == sum(filling.people for filling in last.tiers) > 0
+    assert last.totals.delivered == sum(tier.people for tier in last.tiers) > 0
     assert (last.totals.in_flight, last.counted_shards) == (0, last.shard_count)
-    assert all(filling.seconds is not None for filling in last.tiers)
+    assert all(tier.seconds is not None for tier in last.tiers)
 
 
 def test_paused_tier_is_parked_and_not_late() -> None:
@@ -93,7 +93,7 @@ def test_delivery_rate_covers_the_last_seconds() -> None:
     stage.mention("nova")
     stage.dispatch()
     stage.work()
-    reached = sum(filling.people for filling in running(build_overview(stage.system())).tiers)
+    reached = sum(tier.people for tier in shown_burst(build_overview(stage.system())).tiers)
     overview = build_overview(stage.system())
     assert overview.read().rate.deliveries == (reached + 1) / 3  # plus nova's own item
     stage.pass_time(seconds=4)
@@ -106,7 +106,7 @@ def test_large_burst_stays_in_view_despite_smaller_newer_ones() -> None:
     stage.mention("nova")
     stage.deliver()
     stage.mention("kim")
-    assert running(overview).burst.key.subject == NOVA
+    assert shown_burst(overview).burst.key.subject == NOVA
 
 
 def test_snapshot_is_read_once() -> None:
@@ -114,11 +114,11 @@ def test_snapshot_is_read_once() -> None:
     overview = build_overview(stage.system())
     stage.mention("nova")
     stage.deliver()
-    before = running(overview).totals
+    before = shown_burst(overview).totals
     overview.audience_snapshots = build_overview(
         stage.system(audience_snapshots=FailingPort(stage.ports.audience_snapshots, StoreUnavailable))
     ).audience_snapshots
-    assert running(overview).totals == before
+    assert shown_burst(overview).totals == before
 
 
 def test_overview_is_complete_without_the_cache() -> None:
@@ -147,12 +147,11 @@ def test_wiped_cache_gets_a_new_generation() -> None:
     assert overview.read().cache.generation not in (None, before)
 
 
-def test_remaining_slices_are_counted_per_pool() -> None:
+def test_remaining_slices_of_a_pool_are_counted() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
-    backlog_by_pool = build_overview(stage.system()).read().cache.backlogs
-    assert backlog_by_pool[Pool.P1].slices > 0
-    assert stage.state.clock.now() - timedelta(seconds=1) < (
-        backlog_by_pool[Pool.P1].oldest_opened_at or stage.state.clock.now()
-    )
+    backlog = build_overview(stage.system()).read().cache.backlogs[Pool.P1]
+    assert backlog.slices > 0
+    assert backlog.oldest_opened_at is not None
+    assert backlog.oldest_opened_at > stage.state.clock.now() - timedelta(seconds=1)

@@ -50,8 +50,10 @@ class Audited:
 
     def drifts(self, opened: OpenedInbox) -> float:
         """Return how many drifts the audit of this response adds."""
-        before, g = self.count("drift"), self.stage.state
-        run_sync(Audit(people=g.people, timeline=g.timeline, metrics=self.metrics, pause=self._pause).compare(opened))
+        before, state = self.count("drift"), self.stage.state
+        run_sync(
+            Audit(people=state.people, timeline=state.timeline, metrics=self.metrics, pause=self._pause).compare(opened)
+        )
         return self.count("drift") - before
 
     def count(self, name: str) -> float:
@@ -217,14 +219,17 @@ def test_burst_with_changed_opening_time_is_no_drift() -> None:
 
 def test_audit_raises_when_store_is_unavailable() -> None:
     audited = Audited().mentions(1)
-    opened, g = audited.open(), audited.stage.state
+    opened, state = audited.open(), audited.stage.state
 
     class Unavailable(MemoryTimeline):
         async def older_than(self, *args: Any, **kwargs: Any) -> Sequence[Burst]:
             raise StoreUnavailable
 
     audit = Audit(
-        people=g.people, timeline=Unavailable(g.bursts, g.inbox), metrics=audited.metrics, pause=audited._pause
+        people=state.people,
+        timeline=Unavailable(state.bursts, state.inbox),
+        metrics=audited.metrics,
+        pause=audited._pause,
     )
     with pytest.raises(StoreUnavailable):
         run_sync(audit.compare(opened))

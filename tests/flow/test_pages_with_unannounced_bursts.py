@@ -42,7 +42,7 @@ class Counted:
         return await self.port.older_than(*args)
 
 
-def unannounced(stage: Stage, mentioned: str = "nova", mentions: int = 1) -> list[Burst]:
+def publish_unannounced(stage: Stage, mentioned: str = "nova", mentions: int = 1) -> list[Burst]:
     """Publish bursts without announcing them or invalidating the index."""
     for _ in range(mentions):
         stage.tweet(mentioned)
@@ -55,6 +55,7 @@ def unannounced(stage: Stage, mentioned: str = "nova", mentions: int = 1) -> lis
 
 
 def compared(stage: Stage) -> Stage:
+    """Compare the pull index with the store."""
     build_reconciler(stage.system())()
     return stage
 
@@ -69,8 +70,8 @@ def drifts(stage: Stage, opening: OpenedInbox) -> float:
     async def nothing(_: float) -> None:
         return
 
-    metrics, g = Metrics(), stage.state
-    run_sync(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(opening))
+    metrics, state = Metrics(), stage.state
+    run_sync(Audit(people=state.people, timeline=state.timeline, metrics=metrics, pause=nothing).compare(opening))
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 
@@ -78,7 +79,7 @@ def drifts(stage: Stage, opening: OpenedInbox) -> float:
 def test_page_and_token_are_correct_while_the_index_lacks_a_burst(age_at_comparison: timedelta) -> None:
     stage = compared(Stage())
     stage.pass_time(seconds=100)
-    missing = max(unannounced(stage), key=lambda burst: burst.opened_at)
+    missing = max(publish_unannounced(stage), key=lambda burst: burst.opened_at)
     # Worst case: the burst opened long before the comparison and became readable right after it.
     stage.pass_time(seconds=age_at_comparison.total_seconds())
     stage.state.pull.as_of = stage.state.clock.now()
@@ -113,7 +114,7 @@ def test_more_than_a_run_of_missing_bursts_is_listed() -> None:
     stage = compared(Stage(collapse=timedelta(0)))
     stage.mention("lyra")
     stage.pass_time(seconds=1)
-    unannounced(stage, "lyra", RUN_LENGTH + 5)
+    publish_unannounced(stage, "lyra", RUN_LENGTH + 5)
     stage.pass_time(seconds=2)
     for limit in (10, RUN_LENGTH + 10):
         assert seqs(stage, limit) == list(range(RUN_LENGTH + 6, 0, -1))

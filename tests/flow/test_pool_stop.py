@@ -4,7 +4,7 @@ from typing import Any
 
 from notifier.config.limits import DeadLetterSettings
 from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
-from notifier.domain.delivery.slice import Dead, Pool, Retry, Slice
+from notifier.domain.delivery.slice import Dead, Done, Pool, Retry, Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.delivery.slice_worker import SliceWorker
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
@@ -14,7 +14,7 @@ from tests.support.in_memory_system import LYRA, NOVA, Stage
 STOPPED = Retry(reason="the pool is stopped by its dead-letter limit")
 
 
-def stage_of(in_a_row: int = 1) -> Stage:
+def stage_with_two_bursts(in_a_row: int = 1) -> Stage:
     stage = Stage(settings={"dead_letters": DeadLetterSettings(in_a_row=in_a_row)})
     stage.mention("nova")
     stage.mention("lyra")
@@ -25,10 +25,10 @@ def broken(stage: Stage, **ports: Any) -> SliceWorker:
     return build_slice_worker(stage.system(inbox=BrokenWrites(stage.state.inbox), **ports))
 
 
-def p1(stage: Stage) -> list[Slice]:
-    accounts = stage.state.archive.burst_progress()
+def p1_slices(stage: Stage) -> list[Slice]:
+    bursts = stage.state.archive.burst_progress()
     return sorted(
-        (slice_ for progress in accounts for slice_ in progress.slice_states if slice_.pool is Pool.P1),
+        (slice_ for progress in bursts for slice_ in progress.slice_states if slice_.pool is Pool.P1),
         key=str,
     )
 
@@ -43,15 +43,15 @@ def fail(stage: Stage, slice_: Slice, work: SliceWorker) -> list[object]:
 
 
 def facts(stage: Stage, pool: Pool) -> set[Fact | None]:
-    accounts = stage.state.archive.burst_progress()
-    statuses = [state for progress in accounts for state in progress.slice_states.values() if state.slice.pool is pool]
+    bursts = stage.state.archive.burst_progress()
+    statuses = [state for progress in bursts for state in progress.slice_states.values() if state.slice.pool is pool]
     return {state.final_entry.fact if state.final_entry else None for state in statuses}
 
 
 def stopped_at_p1() -> tuple[Stage, list[Slice]]:
     """The first slice of P1 became a dead letter; the second one exceeded the limit."""
-    stage = stage_of()
-    slices = p1(stage)
+    stage = stage_with_two_bursts()
+    slices = p1_slices(stage)
     work = broken(stage)
     assert fail(stage, slices[0], work)[-1] == Dead(cause="ValueError: malformed row")
     assert fail(stage, slices[1], work)[-1] == STOPPED
@@ -103,17 +103,17 @@ def test_resumed_pool_delivers_waiting_slices() -> None:
 
 
 def test_finished_slice_resets_the_dead_letter_count() -> None:
-    stage = stage_of(in_a_row=1)
-    slices = p1(stage)
+    stage = stage_with_two_bursts(in_a_row=1)
+    slices = p1_slices(stage)
     work = build_slice_worker(stage.system())
     work.guards.guard_for("p1").admit_dead_letter("an older slice", "ValueError")
-    assert type(work(slices[0])).__name__ == "Done"
+    assert isinstance(work(slices[0]), Done)
     assert work.guards.guard_for("p1").admit_dead_letter(str(slices[1]), "ValueError")
 
 
 def test_crash_between_count_and_letter_of_a_slice_counts_once() -> None:
-    stage = stage_of(in_a_row=1)
-    [first, second, *_] = p1(stage)
+    stage = stage_with_two_bursts(in_a_row=1)
+    [first, second, *_] = p1_slices(stage)
     letters = FailingPort(stage.state.dead_letters, StoreUnavailable)
     work = broken(stage, dead_letters=letters)
     for _ in range(MAX_ATTEMPTS - 1):

@@ -59,11 +59,11 @@ def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
     """Return the numbers by the snapshots and by the ledger."""
     statuses = stage.state.ledger.read([key])[key].slice_states.values()
     entries = [status.final_entry for status in statuses if status.final_entry and status.slice.step is Step.ROWS]
-    phones = {tier: alerted(stage, key, tier) for tier in TIERS}
+    alerts = {tier: alerted(stage, key, tier) for tier in TIERS}
     return {
         tier: (
             sum(entry.people for entry in entries if entry.slice.tier is tier),
-            phones[tier],
+            alerts[tier],
             sum(entry.row_count for entry in entries if entry.slice.tier is tier),
         )
         for tier in TIERS
@@ -89,8 +89,8 @@ def test_preview_equals_the_actual_burst(account: str, author: str, protected: b
     )
 
 
-@pytest.mark.parametrize(("tiers", "phones"), [("p0,p1", [2, 1, 1, 1]), ("p2", [0, 0, 2, 1]), ("", [0, 0, 1, 1])])
-def test_preview_counts_devices_of_configured_tiers_and_of_opt_ins(tiers: str, phones: list[int]) -> None:
+@pytest.mark.parametrize(("tiers", "alerts"), [("p0,p1", [2, 1, 1, 1]), ("p2", [0, 0, 2, 1]), ("", [0, 0, 1, 1])])
+def test_preview_counts_devices_of_configured_tiers_and_of_opt_ins(tiers: str, alerts: list[int]) -> None:
     stage = Stage(settings={"push": PushSettings(tiers=tiers)})
     for name in ("max", "pat", "quinn"):  # pat has not asked for alerts
         stage.population.change(Changed(person=name, what="push"))
@@ -98,9 +98,9 @@ def test_preview_counts_devices_of_configured_tiers_and_of_opt_ins(tiers: str, p
     stage.mention("nova")
     stage.deliver()
     [key] = stage.bursts(NOVA)
-    assert [alerted(stage, key, tier) for tier in Tier] == phones
+    assert [alerted(stage, key, tier) for tier in Tier] == alerts
     assert forecast_tiers(previewed) == actual(stage, key)
-    assert previewed.dormant_alerted == phones[-1]
+    assert previewed.dormant_alerted == alerts[-1]
 
 
 def test_preview_suppresses_volume_first_from_the_second_burst_on() -> None:

@@ -1,4 +1,4 @@
-"""A provider outage of an hour delays only the alerts of that provider."""
+"""A provider outage of an hour affects only the alerts of that provider."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from tests.flow.user_with_quiet_hours import KIM, alert_sizes, member, use_provi
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 
-EVERY, MENTIONS = timedelta(minutes=15), 4
+INTERVAL, MENTIONS = timedelta(minutes=15), 4
 """One hour of mentions, within the hourly frequency cap."""
 PROMPT_SECONDS = 5
 SOON = timedelta(seconds=40)
@@ -39,7 +39,7 @@ class TimingOut:
             yield device, Unknown(reason="no response in time")
 
 
-def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
+def test_provider_outage_of_an_hour_affects_only_its_own_alerts() -> None:
     stage = Stage()
     google = TimingOut(stage.state.phones)
     use_providers(stage, Platform.APNS, Platform.FCM)
@@ -55,7 +55,7 @@ def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
         assert alert_sizes(stage, on=Platform.APNS) == [1] * n
         assert member(stage) in stage.reached()
         assert run_sync(stage.uncached_inbox().badge(KIM)).count == n
-        _run_until(stage, opened + EVERY)
+        _run_until(stage, opened + INTERVAL)
     assert 0 < google.attempts[member(stage)] <= MAX_ALERT_ATTEMPTS * MENTIONS
     assert alert_sizes(stage) == []
     assert [_last_outcome(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS

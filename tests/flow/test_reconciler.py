@@ -44,12 +44,12 @@ class Unreadable:
 
 @dataclass
 class RecordedLog:
-    """A log that records calls of `forget`."""
+    """A log that records the calls of `drop_committed`."""
 
-    forgotten: list[datetime] = field(default_factory=list)
+    dropped_before: list[datetime] = field(default_factory=list)
 
     def drop_committed(self, before: datetime) -> int:
-        self.forgotten.append(before)
+        self.dropped_before.append(before)
         return 0
 
 
@@ -65,11 +65,11 @@ class Paged:
         return self.recent.opened_since(moment, after, min(limit, 2))
 
 
-def failed(reconciler: Reconciler, duty: str) -> float:
+def failure_count(reconciler: Reconciler, duty: str) -> float:
     return reconciler.metrics.registry.get_sample_value("notifier_unreconciled_total", {"duty": duty}) or 0.0
 
 
-def unpublished(stage: Stage, *names: str) -> None:
+def decide_without_publishing(stage: Stage, *names: str) -> None:
     """Decide bursts that their coordinator cannot publish."""
     stage.tweet(*names)
     stage.pump(topics.MENTIONS).step()
@@ -107,13 +107,13 @@ def test_index_is_rebuilt_page_by_page() -> None:
 
 def test_unreadable_head_does_not_block_other_heads() -> None:
     stage = Stage()
-    unpublished(stage, "nova", "lyra")
+    decide_without_publishing(stage, "nova", "lyra")
     assert set(stage.state.heads.unpublished(9)) >= {NOVA, LYRA}
     reconciler = build_reconciler(stage.system(heads=Unreadable(stage.state.heads)))
     reconciler.publisher = build_publisher(stage.system(heads=Unreadable(stage.state.heads)))
     reconciler()
     assert list(stage.state.heads.unpublished(9)) == [NOVA]
-    assert failed(reconciler, "heads") == 1
+    assert failure_count(reconciler, "heads") == 1
 
 
 def test_failed_duty_does_not_stop_the_others() -> None:
@@ -123,8 +123,8 @@ def test_failed_duty_does_not_stop_the_others() -> None:
     broken = {name: FailingPort(getattr(stage.state, name), Poison) for name in ("inbox", "ledger", "pull")}
     reconciler = build_reconciler(stage.system(**broken, log=log))
     reconciler()
-    assert [failed(reconciler, duty) for duty in ("index", "totals", "sweep", "log")] == [1, 1, 1, 0]
-    assert log.forgotten == [stage.state.clock.now() - LOG_RETENTION]
+    assert [failure_count(reconciler, duty) for duty in ("index", "totals", "sweep", "log")] == [1, 1, 1, 0]
+    assert log.dropped_before == [stage.state.clock.now() - LOG_RETENTION]
 
 
 def test_store_outage_ends_the_round() -> None:

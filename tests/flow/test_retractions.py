@@ -11,8 +11,8 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.validation import ERASED_TYPE, PROTECTED_TYPE
 from notifier.wiring.delivery import build_reconciler, build_slice_worker
 from notifier.wiring.sequencing import build_coordinator
-from tests.flow.port_with_callback import Stalling
-from tests.flow.retraction_steps import burst, delete, delete_in_log_only, edit, names
+from tests.flow.port_with_callback import RunsAfterCall
+from tests.flow.retraction_steps import delete, delete_in_log_only, edit, mentioners, newest_burst
 from tests.support.always_failing_ports import FailingBursts, FailingHeads
 from tests.support.in_memory_system import Stage
 
@@ -27,7 +27,7 @@ def test_retracted_burst_is_hidden_at_once() -> None:
     assert stage.sees("nova") == ["self:nova#1"]
     delete(stage)
     assert stage.sees("kim") == stage.sees("nova") == []
-    assert burst(stage).text == ""
+    assert newest_burst(stage).text == ""
 
 
 def test_retraction_only_in_the_log_takes_effect_when_it_is_read() -> None:
@@ -53,10 +53,10 @@ def test_deletion_during_sequencing_hides_the_mention(method: str) -> None:
     """The coordinator has read the retractions, and the deletion has read the mentions before this one was written."""
     stage = Stage()
     stage.tweet("nova")
-    stalling = Stalling(stage.state.bursts, method, lambda: delete(stage))
+    stalling = RunsAfterCall(stage.state.bursts, method, lambda: delete(stage))
     for stream in topics.MENTION_STREAMS:
         stage.pump(stream, bursts=stalling).step()
-    assert stalling.stopped
+    assert stalling.called
     assert stage.sees("kim") == stage.sees("nova") == []
 
 
@@ -65,13 +65,17 @@ def test_deletion_removes_only_its_mention_from_a_shared_burst() -> None:
     for author in ("ada", "eve", "bob"):
         stage.mention("nova", author=author, of=f"of {author}")
     delete(stage, "of eve", "eve")
-    assert (burst(stage).count, burst(stage).mentioners) == (2, ("ada", "bob"))
-    assert (burst(stage).tweet, burst(stage).silent) == ("of ada", False)
+    assert (newest_burst(stage).count, newest_burst(stage).mentioners) == (2, ("ada", "bob"))
+    assert (newest_burst(stage).tweet, newest_burst(stage).silent) == ("of ada", False)
     delete(stage, "of ada")
-    assert (burst(stage).count, burst(stage).mentioners) == (1, ("bob",))
-    assert (burst(stage).tweet, burst(stage).text, burst(stage).silent) == ("of bob", "of bob", True)
+    assert (newest_burst(stage).count, newest_burst(stage).mentioners) == (1, ("bob",))
+    assert (newest_burst(stage).tweet, newest_burst(stage).text, newest_burst(stage).silent) == (
+        "of bob",
+        "of bob",
+        True,
+    )
     assert stage.sees("max") == []  # max has blocked bob
-    assert names(stage, "kim") == [("bob",)]
+    assert mentioners(stage, "kim") == [("bob",)]
     delete(stage, "of bob", "bob")
     assert stage.sees("kim") == []
 
@@ -81,9 +85,13 @@ def test_author_is_named_until_all_their_mentions_are_deleted() -> None:
     for tweet in ("t1", "t2", "t3"):
         stage.mention("nova", author="eve" if tweet == "t2" else "ada", of=tweet)
     delete(stage, "t1")
-    assert (burst(stage).mentioners, burst(stage).tweet, burst(stage).count) == (("ada", "eve"), "t3", 2)
+    assert (newest_burst(stage).mentioners, newest_burst(stage).tweet, newest_burst(stage).count) == (
+        ("ada", "eve"),
+        "t3",
+        2,
+    )
     delete(stage, "t3")
-    assert (burst(stage).mentioners, burst(stage).tweet, burst(stage).count) == (("eve",), "t2", 1)
+    assert (newest_burst(stage).mentioners, newest_burst(stage).tweet, newest_burst(stage).count) == (("eve",), "t2", 1)
 
 
 def test_repeated_deletion_has_one_effect() -> None:
@@ -93,7 +101,7 @@ def test_repeated_deletion_has_one_effect() -> None:
     for _ in range(2):
         delete(stage, "ada")
         stage.sequence()
-    assert (burst(stage).count, burst(stage).mentioners) == (1, ("eve",))
+    assert (newest_burst(stage).count, newest_burst(stage).mentioners) == (1, ("eve",))
 
 
 def test_deletion_by_another_author_has_no_effect() -> None:
@@ -131,9 +139,13 @@ def test_protection_removes_the_authors_mentions_from_public_bursts() -> None:
     for author in ("ada", "eve"):
         stage.mention("nova", author=author, of=author)
     stage.send_event(PROTECTED_TYPE, user="eve")
-    assert (burst(stage).count, burst(stage).mentioners, burst(stage).restricted_to) == (1, ("ada",), None)
+    assert (newest_burst(stage).count, newest_burst(stage).mentioners, newest_burst(stage).restricted_to) == (
+        1,
+        ("ada",),
+        None,
+    )
     delete(stage, "eve", "eve")  # eve's mention had been removed before
-    assert burst(stage).count == 1
+    assert newest_burst(stage).count == 1
 
 
 def test_restricted_burst_is_never_shown_to_others() -> None:
@@ -159,7 +171,7 @@ def test_mention_from_before_the_protection_is_restricted() -> None:
     stage.tweet("nova", author="eve")
     stage.send_event(PROTECTED_TYPE, user="eve")
     stage.sequence()
-    assert burst(stage).restricted_to == "eve"
+    assert newest_burst(stage).restricted_to == "eve"
     assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
 
 
@@ -181,8 +193,8 @@ def test_mention_after_a_full_deletion_opens_a_new_burst() -> None:
     stage.pass_time(seconds=1)
     stage.mention("nova", author="eve", of="t2")
     assert stage.sees("kim") == ["mention:nova#2"]
-    assert burst(stage).count == 1
-    assert burst(stage).first_of_day
+    assert newest_burst(stage).count == 1
+    assert newest_burst(stage).first_of_day
 
 
 def test_later_burst_is_not_first_of_day_while_the_first_remains() -> None:
@@ -229,21 +241,22 @@ def test_retracted_burst_causes_no_alert_and_balances() -> None:
     stage.deliver()
     assert stage.state.phones.arrived == []
     assert all(
-        books.is_balanced and not books.in_flight for books in build_reconciler(stage.system()).totals(stage.bursts())
+        totals.is_balanced and not totals.in_flight
+        for totals in build_reconciler(stage.system()).totals(stage.bursts())
     )
 
 
 def test_retraction_during_a_push_slice_stops_its_alerts() -> None:
     stage = Stage()
     stage.mention("nova")
-    reading = Stalling(stage.state.bursts, "read", lambda: delete(stage))
+    reading = RunsAfterCall(stage.state.bursts, "read", lambda: delete(stage))
     stage.dispatch()
     work = build_slice_worker(stage.system(bursts=reading))
     for _ in range(9):
         stage.work(by=work)
         stage.dispatch()
         stage.pass_time(seconds=1)
-    assert reading.stopped
+    assert reading.called
     assert stage.state.phones.arrived == []
 
 
@@ -259,7 +272,7 @@ def test_retraction_completes_after_a_crash(port: str) -> None:
         stage.pump(topics.RETRACTIONS, **{port: broken[port]}).step()
     stage.pass_time(minutes=2)
     stage.sequence()
-    assert (burst(stage).count, burst(stage).mentioners) == (1, ("eve",))
+    assert (newest_burst(stage).count, newest_burst(stage).mentioners) == (1, ("eve",))
     assert stage.state.heads.unpublished(9) == []
 
 

@@ -29,11 +29,11 @@ from tests.support.always_failing_ports import FailingPort
 
 def test_visitor_is_active_after_the_next_round() -> None:
     world = World()
-    job = world.job()
-    job.run()
+    roll_up = world.roll_up()
+    roll_up.run()
     world.visit(1, SHARD_MEMBERS + 2)
     world.clock.advance(MINUTE)
-    job.run()
+    roll_up.run()
     assert world.all_active() == [[1, SHARD_MEMBERS + 2]] * 3
 
 
@@ -41,23 +41,23 @@ def test_visitor_is_active_after_the_next_round() -> None:
 def test_idle_user_leaves_each_active_set_in_time(kind: SetKind) -> None:
     world = World()
     world.visit(1)
-    job = world.job()
-    job.run()
+    roll_up = world.roll_up()
+    roll_up.run()
     lasting = timedelta(days=ACTIVE_DAYS[kind])
     world.clock.advance(lasting)
-    job.run()
+    roll_up.run()
     assert world.active(kind) == [1]
     world.clock.advance(HOUR if kind is DAILY else timedelta(days=1))
-    job.run()
+    roll_up.run()
     assert world.active(kind) == []
 
 
 def test_active_sets_are_the_union_of_hours() -> None:
     world = World()
-    job = world.job()
+    roll_up = world.roll_up()
     for member in range(30):
         world.visit(member)
-        job.run()
+        roll_up.run()
         world.clock.advance(HOUR)
     assert world.active(DAILY) == list(range(5, 30))
     assert world.active(WEEKLY) == world.active(MONTHLY) == list(range(30))
@@ -67,84 +67,84 @@ def test_imported_active_members_stay() -> None:
     world = World()
     for kind, places in ((DAILY, (5,)), (WEEKLY, (5, 6)), (MONTHLY, (5, 6, 7))):
         world.import_active(kind, *places)
-    job = world.job()
+    roll_up = world.roll_up()
     world.visit(1)
-    job.run()
+    roll_up.run()
     assert world.all_active() == [[1, 5], [1, 5, 6], [1, 5, 6, 7]]
     world.clock.advance(timedelta(days=60))
-    job.run()
+    roll_up.run()
     assert world.all_active() == [[5], [5, 6], [5, 6, 7]]
 
 
-@pytest.mark.parametrize(("reach", "days"), [(7, 7), (14, 14), (30, 30)])
-def test_monthly_set_covers_the_configured_days(reach: int, days: int) -> None:
+@pytest.mark.parametrize("days", [7, 14, 30])
+def test_monthly_set_covers_the_configured_days(days: int) -> None:
     world = World()
     world.visit(1)
-    world.job().run()
+    world.roll_up().run()
     world.clock.advance(timedelta(days=days))
-    job = world.job(reach=reach)
-    job.run()
+    roll_up = world.roll_up(p2_days=days)
+    roll_up.run()
     assert world.active(MONTHLY) == [1]
     world.clock.advance(timedelta(days=1))
-    job.run()
+    roll_up.run()
     assert world.active(MONTHLY) == []
 
 
 def test_round_without_visits_writes_no_bitmap() -> None:
     world = World()
     world.visit(1)
-    job = world.job()
-    job.run()
+    roll_up = world.roll_up()
+    roll_up.run()
     stores = {"sets": RejectsWrites(world.sets), "active_sets": RejectsWrites(world.active_sets)}
     for name, port in stores.items():
-        setattr(job, name, port)
+        setattr(roll_up, name, port)
     world.clock.advance(MINUTE)
-    job.run()
+    roll_up.run()
 
 
 def test_visit_recorded_by_a_slow_clock_counts() -> None:
     world = World()
-    job = world.job()
-    job.run()
+    roll_up = world.roll_up()
+    roll_up.run()
     world.clock.advance(HOUR + MINUTE)
-    world.visit(1, back=2 * MINUTE)
-    job.run()
+    world.visit(1, ago=2 * MINUTE)
+    roll_up.run()
     assert world.active() == [1]
 
 
 def test_successor_processes_visits_without_a_leader() -> None:
     world = World()
-    world.job("a").run()
+    world.roll_up("a").run()
     for hour in range(5):
         world.visit(hour)
         world.clock.advance(HOUR)
-    world.job("b").run()
+    world.roll_up("b").run()
     assert world.active() == [0, 1, 2, 3, 4]
 
 
 def test_delayed_leader_processes_all_missed_hours() -> None:
     world = World()
-    job = world.job()
-    job.run()
+    roll_up = world.roll_up()
+    roll_up.run()
     for hour in range(5):
         world.visit(hour)
         world.clock.advance(HOUR)
-    job.run()
+    roll_up.run()
     assert world.active() == [0, 1, 2, 3, 4]
 
 
-def test_job_does_nothing_while_another_leads() -> None:
+def test_roll_up_does_nothing_while_another_leads() -> None:
     world = World()
-    world.job("a").run()
+    world.roll_up("a").run()
     world.visit(1)
-    world.job("b").run()
+    world.roll_up("b").run()
     assert world.active() == []
 
 
 def test_concurrent_leaders_lose_no_members() -> None:
-    """Two jobs that both believe to lead lose no members of each other."""
+    """Two roll-ups that both believe to lead lose no members of each other."""
     world = World()
-    first, second = world.job("a"), world.job("b")
+    first, second = world.roll_up("a"), world.roll_up("b")
     for round in range(6):
         world.visit(2 * round)
         first.run()
@@ -164,81 +164,81 @@ def test_stalled_leader_does_not_overwrite_newer_sets() -> None:
     def successor() -> None:
         world.clock.advance(3 * MINUTE)
         world.visit(2)
-        world.job("b").run()
+        world.roll_up("b").run()
 
-    world.job("a", sets=StallsBeforeWrite(world.sets, successor)).run()
+    world.roll_up("a", sets=StallsBeforeWrite(world.sets, successor)).run()
     assert world.all_active() == [[1, 2]] * 3
     world.clock.advance(HOUR)
-    world.job("b").run()
+    world.roll_up("b").run()
     assert world.all_active() == [[1, 2]] * 3
 
 
 @pytest.mark.parametrize("port", ["directory", "hours", "active_sets", "sets"])
 def test_crash_at_any_call_loses_no_activity(port: str) -> None:
-    """The job crashes at the nth call, before or after its effect; then it runs again, and then a successor."""
+    """The roll-up crashes at one call, before or after its effect; then it runs again, and then a successor."""
     for nth, after in ((n, after) for n in count() for after in (False, True)):
         world = World()
         world.import_active(MONTHLY, 9)
         world.visit(1, SHARD_MEMBERS + 2)
         ports: dict[str, Any] = {port: FailsAtCall(getattr(world, port), nth, after=after)}
-        job = world.job(**ports)
+        roll_up = world.roll_up(**ports)
         try:
-            job.run()
+            roll_up.run()
         except StoreUnavailable:
             world.visit(3)
-            job.run()
+            roll_up.run()
         else:
             assert nth > 0
             return
         world.clock.advance(3 * MINUTE)
-        world.job("b").run()
-        world.job("b").run()
+        world.roll_up("b").run()
+        world.roll_up("b").run()
         assert world.all_active() == [[1, 3, SHARD_MEMBERS + 2]] * 2 + [[1, 3, 9, SHARD_MEMBERS + 2]]
 
 
 def test_redis_wipe_keeps_published_active_sets() -> None:
     """After a Redis wipe, published sets stay for the next hours and under another leader, and the wipe is counted."""
     world = World()
-    job = world.job()
+    roll_up = world.roll_up()
     world.visit(1)
-    job.run()
+    roll_up.run()
     world.visit(2)
     world.hours.wipe()
     assert world.hours.last_roll_up() is None
     world.clock.advance(MINUTE)
-    job.run()
+    roll_up.run()
     assert (world.active(), world.counted("activity_emptied")) == ([1], 1)
     world.clock.advance(3 * HOUR)
     world.visit(3)
-    job.run()
-    world.job("b").run()
+    roll_up.run()
+    world.roll_up("b").run()
     assert (world.all_active(), world.counted("activity_emptied")) == ([[1, 3]] * 3, 1)
 
 
 def test_redis_outage_makes_no_user_idle() -> None:
     world = World()
     world.visit(1)
-    job = world.job()
-    job.run()
-    job.hours = FailingPort(world.hours, CacheUnavailable)
+    roll_up = world.roll_up()
+    roll_up.run()
+    roll_up.hours = FailingPort(world.hours, CacheUnavailable)
     world.clock.advance(timedelta(days=40))
     with pytest.raises(CacheUnavailable):
-        job.run()
+        roll_up.run()
     assert world.all_active() == [[1]] * 3
 
 
 def test_clock_set_back_an_hour_loses_no_members() -> None:
     world = World()
     world.visit(1)
-    job = world.job()
-    job.run()
+    roll_up = world.roll_up()
+    roll_up.run()
     world.clock.advance(-HOUR)
     world.visit(2)
-    job.run()
+    roll_up.run()
     assert world.active() == [1, 2]
     world.clock.advance(HOUR)
     world.visit(3)
-    job.run()
+    roll_up.run()
     assert world.all_active() == [[1, 2, 3]] * 3
 
 
@@ -246,7 +246,7 @@ def test_unreadable_shards_do_not_affect_others() -> None:
     world = World()
     world.directory.enrol([DirectoryEntry(user=UserId("far"), member=Member(40 * SHARD_MEMBERS))])
     world.visit(1, 40 * SHARD_MEMBERS)
-    world.job(active_sets=Corrupt(world.active_sets)).run()
+    world.roll_up(active_sets=Corrupt(world.active_sets)).run()
     far = world.sets.read(DAILY, None, [40])
     assert [members(bits, 40) for bits in far.values()] == [[40 * SHARD_MEMBERS]]
     assert (world.active(), world.counted("activity_unreadable")) == ([], 1)

@@ -44,12 +44,12 @@ class ValkeyWorld:
     def visit(self, member: int) -> None:
         """Record a visit like the API does when the inbox is opened."""
         viewer = Viewer(user=UserId("u"), follows={}, blocked=(), volume={}, marks=Marks())
-        look = InboxView(viewer=viewer, member=Member(member), now=self.stage.state.clock.now())
+        view = InboxView(viewer=viewer, member=Member(member), now=self.stage.state.clock.now())
 
         async def record() -> None:
             async with connect_async(self.valkey.patient_url) as client:
                 recorder = ActivityRecorder(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
-                recorder.observe(OpenedInbox(view=look, after=None, page=None, badge=None))
+                recorder.observe(OpenedInbox(view=view, after=None, page=None, badge=None))
                 assert recorder.send_task is not None
                 await recorder.send_task
 
@@ -89,28 +89,28 @@ def world(tmp_path: Path, valkey: Valkey) -> Iterator[ValkeyWorld]:
 
 
 def test_visitor_is_in_p1_a_round_later_and_idle_after_a_day(world: ValkeyWorld) -> None:
-    job = build_activity_roll_up(world.system)
-    job.run()
+    roll_up = build_activity_roll_up(world.system)
+    roll_up.run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
     world.visit(IDLE)
     world.stage.pass_time(minutes=1)
-    job.run()
+    roll_up.run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
     world.stage.pass_time(hours=25)
-    job.run()
+    roll_up.run()
     assert world.tiers() == {Tier.P2: [LOADED, IDLE]}
     world.stage.pass_time(days=31)
-    job.run()
+    roll_up.run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
 
 
 def test_valkey_wipe_changes_no_tiers(world: ValkeyWorld) -> None:
-    job = build_activity_roll_up(world.system)
+    roll_up = build_activity_roll_up(world.system)
     world.visit(IDLE)
-    job.run()
+    roll_up.run()
     world.valkey.wipe()
     world.stage.pass_time(hours=2)
-    job.run()
+    roll_up.run()
     world.stage.pass_time(minutes=3)
     build_activity_roll_up(replace(world.system, owner="b")).run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}

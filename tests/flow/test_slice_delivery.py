@@ -19,14 +19,14 @@ from tests.support.always_failing_ports import FailingPort, FailingRecords
 from tests.support.in_memory_system import NOVA, Stage
 
 
-def ended(stage: Stage, tier: Tier) -> set[Fact]:
+def final_facts(stage: Stage, tier: Tier) -> set[Fact]:
     [progress] = [progress for progress in stage.state.archive.burst_progress() if progress.plan.burst.subject == NOVA]
-    standings = [
+    statuses = [
         status
         for status in progress.slice_states.values()
         if status.slice.tier is tier and status.slice.step is Step.ROWS
     ]
-    return {status.final_entry.fact for status in standings if status.final_entry}
+    return {status.final_entry.fact for status in statuses if status.final_entry}
 
 
 @pytest.mark.parametrize("pool", [Pool.P0, Pool.P1, Pool.P2])
@@ -46,7 +46,7 @@ def test_lost_task_is_requeued_within_its_tiers_deadline(pool: Pool) -> None:
     assert sorted(stage.state.queue.waiting[pool]) == sorted(lost_slices)
 
 
-def test_duplicate_task_is_done_once() -> None:
+def test_duplicate_task_sends_no_second_alert() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
@@ -93,7 +93,7 @@ def test_retried_slice_keeps_row_keys_after_its_burst_moved() -> None:
     stage.state.bursts.write([replace(burst, version=burst.version + 1, opened_at=later)], [])
     stage.pass_time(seconds=61)
     stage.deliver()
-    assert ended(stage, Tier.P1) == {Fact.DONE}
+    assert final_facts(stage, Tier.P1) == {Fact.DONE}
     rows = list(stage.state.archive.rows(key))
     assert {stored.row.opened_at for stored in rows} == {opened}
     assert len(rows) == len({(stored.member_range, stored.row.tier) for stored in rows}) >= len(before)
@@ -107,15 +107,15 @@ def test_paused_tier_is_parked_and_resumes() -> None:
         stage.dispatch()
         stage.work()
         stage.pass_time(seconds=5)
-    assert ended(stage, Tier.P1) == set()
-    assert ended(stage, Tier.P0) == {Fact.DONE}
+    assert final_facts(stage, Tier.P1) == set()
+    assert final_facts(stage, Tier.P0) == {Fact.DONE}
     assert stage.sees("lee") == ["mention:nova#1"]
     [progress] = [a for a in stage.state.archive.burst_progress() if a.plan.burst.subject == NOVA]
     parked = [s for s in progress.slice_states.values() if s.parked_by == {"t1"}]
     assert {(s.slice.tier, s.slice.step) for s in parked} == {(Tier.P1, Step.ROWS)}
     stage.pass_time(seconds=10)
     stage.deliver(rounds=90)
-    assert ended(stage, Tier.P1) == {Fact.DONE}
+    assert final_facts(stage, Tier.P1) == {Fact.DONE}
 
 
 def test_tier_ramps_up_after_a_pause() -> None:
@@ -140,7 +140,7 @@ def test_expired_slices_have_a_snapshot_and_are_pulled() -> None:
     stage.deliver_others()
     stage.state.clock.advance(POOL_TIMINGS[Pool.P2].expires_after)
     stage.deliver()
-    assert ended(stage, Tier.P2) == {Fact.PULLED}
+    assert final_facts(stage, Tier.P2) == {Fact.PULLED}
     assert not [stored for stored in stage.state.archive.rows() if stored.row.tier is Tier.P2]
     [progress] = [a for a in stage.state.archive.burst_progress() if a.plan.burst.subject == NOVA]
     pulled = [
@@ -169,7 +169,7 @@ def test_inbox_is_correct_and_index_rebuilt_after_redis_wipe() -> None:
 
 def test_process_without_the_lease_repairs_its_index_entries() -> None:
     stage = Stage()
-    leader, follower = build_reconciler(stage.system()), build_reconciler(stage.system(leases=HeldElsewhere()))
+    leader, follower = build_reconciler(stage.system()), build_reconciler(stage.system(leases=OwnedElsewhere()))
     leader()
     stage.mention("nova")
     stage.state.wipe()
@@ -205,7 +205,7 @@ def test_outage_does_not_consume_attempts_of_a_slice(outage: type[NotifierError]
         stage.pass_time(seconds=61)
     assert stage.state.ledger.unfinished_bursts() != []
     stage.deliver()
-    assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
+    assert [final_facts(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
 
 
 class RefusesFirstUnlisting:
@@ -225,8 +225,8 @@ class RefusesFirstUnlisting:
         self._ledger.unlist(bursts)
 
 
-class HeldElsewhere:
-    """Leases that another process always holds."""
+class OwnedElsewhere:
+    """Leases that another process always owns."""
 
     def acquire(self, *_: object) -> bool:
         return False

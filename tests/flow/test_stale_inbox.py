@@ -10,7 +10,7 @@ from notifier.ports.inbox import Timeline
 from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.suspending_port import Suspended, run_steps, run_to_end
-from tests.flow.two_api_processes import KIM, Processes, both_shown
+from tests.flow.two_api_processes import KIM, Processes, warm_processes
 from tests.support.in_memory_system import NOVA, Stage
 
 FIRST = BurstKey(NOVA, 1)
@@ -18,7 +18,7 @@ FIRST = BurstKey(NOVA, 1)
 
 @pytest.fixture
 def processes() -> Processes:
-    return both_shown()
+    return warm_processes()
 
 
 def test_page_is_current_after_its_subject_was_evicted(processes: Processes) -> None:

@@ -16,7 +16,7 @@ NOVA, LYRA, ORION = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "l
 
 @pytest.fixture
 def times() -> ChangeTimes:
-    """Followed since noon; nova changed a minute later, in the third turn."""
+    """Followed since noon; nova changed a minute later, at revision 3."""
     change_times_ = ChangeTimes()
     change_times_.begin(1, NOON)
     change_times_.record_change(NOVA, 3, NOON + timedelta(minutes=1))
@@ -36,17 +36,17 @@ def test_page_from_before_the_feed_was_followed_is_not_proved(times: ChangeTimes
     assert not ChangeTimes().are_unchanged_since([LYRA], NOON)
 
 
-def test_turn_of_the_latest_change_is_compared(times: ChangeTimes) -> None:
+def test_revision_of_the_latest_change_is_compared(times: ChangeTimes) -> None:
     assert not times.are_unchanged_since_revision([NOVA, LYRA], 2)
     assert times.are_unchanged_since_revision([NOVA, LYRA], 3)
 
 
 def test_evicted_change_proves_nothing_from_before(times: ChangeTimes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_times, "MAX_SUBJECTS", 1)
-    forgotten, later = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
+    evicted, later = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
     times.record_change(ORION, 4, later)
-    assert not times.are_unchanged_since([NOVA], forgotten + MARGIN)
-    assert times.are_unchanged_since([NOVA], forgotten + MARGIN + ONE_MILLISECOND)
+    assert not times.are_unchanged_since([NOVA], evicted + MARGIN)
+    assert times.are_unchanged_since([NOVA], evicted + MARGIN + ONE_MILLISECOND)
     assert not times.are_unchanged_since_revision([NOVA], 2)
     assert times.are_unchanged_since_revision([NOVA], 3)
 

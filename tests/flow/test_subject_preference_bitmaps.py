@@ -10,6 +10,7 @@ from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Subject
 from notifier.domain.upstream.graph_changes import FollowAction
 from notifier.domain.users.subject_preferences import ALWAYS, SUBJECT_PREFERENCE_SETS, PreferencePatch
+from notifier.flow.indexing.bitmaps import SHARDS_PER_WRITE
 from notifier.ports.audience import ShardBitmap
 from tests.flow.in_memory_graph_indexer import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Graph, StallsBeforeWrite
 from tests.support.fakes.clock import START
@@ -114,10 +115,9 @@ def test_rebuild_of_many_shards_holds_few_bitmaps_in_memory() -> None:
             sizes.append(sum(blob.kind in SUBJECT_PREFERENCE_SETS for blob in listed))
             graph.sets.put(listed, *args)
 
-    graph.indexer(sets=Counting())([graph.change_preference("ada", MUTED), graph.rebuild(*range(150))])
-    assert sizes[1:] == [
-        64 * len(SUBJECT_PREFERENCE_SETS),
-        64 * len(SUBJECT_PREFERENCE_SETS),
-        22 * len(SUBJECT_PREFERENCE_SETS),
-    ]
+    graph.indexer(sets=Counting())(
+        [graph.change_preference("ada", MUTED), graph.rebuild(*range(2 * SHARDS_PER_WRITE + 22))]
+    )
+    shards_per_write = (SHARDS_PER_WRITE, SHARDS_PER_WRITE, 22)
+    assert sizes[1:] == [shards * len(SUBJECT_PREFERENCE_SETS) for shards in shards_per_write]
     assert graph.preference_bitmaps() == {"muted": {"ada"}}

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 
 from notifier.codec.push import suppression_by_shard
 from notifier.domain.audience.tiers import Tier
@@ -12,19 +12,13 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.push.alert import MentionAlert, SummaryAlert
 from notifier.domain.push.receipt import RetryAt
 from notifier.domain.timing import LATE_AFTER
-from notifier.domain.users.account_preferences import AccountPreferencesPatch
-from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.visibility import Mark
 from notifier.ports.push import PushSuppression
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.retraction_steps import delete
+from tests.flow.user_with_quiet_hours import KIM, NIGHT, QUIET
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
-
-KIM = UserId("kim")
-QUIET = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-"""Quiet hours start at noon UTC, 21:00 in Tokyo, and end at 20:00 UTC."""
-NIGHT = timedelta(hours=8)
 
 
 def alerts_of(stage: Stage, name: str) -> list[int]:

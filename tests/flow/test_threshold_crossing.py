@@ -43,13 +43,13 @@ def in_memory(stage: Stage) -> Crossing:
     return Crossing(ports=stage.ports, shown=shown, listed=listed)
 
 
-def test_crossing_no_gap() -> None:
+def test_crossing_leaves_no_gap() -> None:
     crossing = in_memory(Stage())
     crossing.run(rounds=3)
     require_no_gap(crossing)
 
 
-def test_crossing_no_gap_when_the_index_proof_expires() -> None:
+def test_crossing_leaves_no_gap_when_the_index_proof_expires() -> None:
     stage = Stage()
     crossing = in_memory(stage)
     crossing.run(rounds=3)
@@ -63,7 +63,7 @@ def test_crossing_no_gap_when_the_index_proof_expires() -> None:
     require_no_gap(crossing)
 
 
-def test_crossing_no_gap_on_sqlite_and_valkey(embedded: Profile) -> None:
+def test_crossing_leaves_no_gap_on_sqlite_and_valkey(embedded: Profile) -> None:
     crossing = on_profile(embedded)
     crossing.run(rounds=2)
     require_no_gap(crossing)
@@ -75,7 +75,8 @@ def test_event_routed_to_both_lanes_is_in_one_burst() -> None:
     for total in (2_000, 500):
         stage.state.sets.put_follower_counts({NOVA: FollowerCounts(total=total, by_shard=[total])})
         routing = stage.pump("mentions").stage
-        stage.tweet("nova", id="e1") if total == 2_000 else None
+        if total == 2_000:
+            stage.tweet("nova", id="e1")
         routing(list(stage.state.log.read_uncommitted("mentions", "router", 9)))
     stage.sequence()
     bursts = [burst for key, burst in stage.state.bursts.by_key.items() if key.subject == NOVA]
@@ -112,7 +113,7 @@ class Heads:
 def test_new_router_between_the_thresholds_keeps_the_lane_of_the_last_burst() -> None:
     stage = Stage()
 
-    def resized(total: int) -> None:
+    def resize(total: int) -> None:
         stage.state.sets.put_follower_counts({NOVA: FollowerCounts(total=total, by_shard=[total])})
 
     def lane(*, corrupt: bool = False) -> Lane:
@@ -120,16 +121,16 @@ def test_new_router_between_the_thresholds_keeps_the_lane_of_the_last_burst() ->
         heads: Any = Heads(stage, corrupt=corrupt)
         return FollowerCountCache(sets=stage.state.sets, heads=heads, clock=stage.state.clock, threshold=1_000)(NOVA)[1]
 
-    resized(950)
+    resize(950)
     assert lane() is Lane.STANDARD
-    resized(1_000)
+    resize(1_000)
     stage.mention("nova")
-    resized(950)
+    resize(950)
     assert lane() is Lane.CELEBRITY
     assert lane(corrupt=True) is Lane.STANDARD
-    resized(899)
+    resize(899)
     assert lane() is Lane.STANDARD
     stage.pass_time(minutes=6)
     stage.mention("nova")
-    resized(950)
+    resize(950)
     assert lane() is Lane.STANDARD

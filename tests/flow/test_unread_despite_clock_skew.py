@@ -14,11 +14,11 @@ from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")
-OFF = timedelta(seconds=3)
+SKEW = timedelta(seconds=3)
 
 
-def sequence(stage: Stage, off: timedelta) -> None:
-    clock = ManualClock(stage.state.clock.now() + off)
+def sequence(stage: Stage, clock_offset: timedelta) -> None:
+    clock = ManualClock(stage.state.clock.now() + clock_offset)
     for stream in topics.PARTITION_COUNTS:
         pump = stage.pump(stream, clock=clock)
         while pump.step():
@@ -39,14 +39,14 @@ def test_slow_clock_of_coordinator_opens_no_seen_burst(delay: timedelta) -> None
     stage.tweet("nova")
     stage.pass_time(seconds=delay.total_seconds())
     see(stage.uncached_inbox())
-    sequence(stage, -OFF)
+    sequence(stage, -SKEW)
     assert run_sync(stage.uncached_inbox().badge(KIM)).count == 1
 
 
 @pytest.mark.parametrize("after_page", [timedelta(0), timedelta(seconds=1), timedelta(seconds=2)])
 def test_fast_clock_of_api_marks_no_later_burst_as_seen(after_page: timedelta) -> None:
     stage = Stage()
-    ahead = ManualClock(stage.state.clock.now() + OFF)
+    ahead = ManualClock(stage.state.clock.now() + SKEW)
     see(replace(stage.uncached_inbox(), clock=ahead))
     stage.pass_time(seconds=after_page.total_seconds())
     stage.tweet("nova")

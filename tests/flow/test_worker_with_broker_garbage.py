@@ -13,7 +13,7 @@ from notifier.adapters.celery.garbage_deleting_transport import ExpectedKeyTypes
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool
 from tests.contracts.redis_garbage import STRINGS, replacements
-from tests.flow.celery_worker_runner import GATE, Host, enqueue, hosting, make_slice, until
+from tests.flow.celery_worker_runner import GATE_SUFFIX, Host, celery_host, enqueue, make_slice, wait_until
 
 SEQS = iter(range(1, 10_000))
 
@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
 
 @pytest.fixture
 def host(server: ValkeyServer, tmp_path: Path) -> Iterator[Host]:
-    with hosting(redis_broker_urls(server.url()), tmp_path) as host:
+    with celery_host(redis_broker_urls(server.url()), tmp_path) as host:
         yield host
 
 
@@ -42,7 +42,7 @@ def database(host: Host) -> Iterator[Any]:
 def require_next_handled(host: Host, context: object) -> None:
     task = make_slice(next(SEQS))
     enqueue(host, task)
-    until(lambda: str(task) in host.handled(), 20, lambda: context)
+    wait_until(lambda: str(task) in host.handled(), 20, lambda: context)
 
 
 @pytest.mark.timeout(120)
@@ -67,7 +67,7 @@ def test_worker_survives_garbage_while_it_holds_a_task(host: Host, database: Any
         assert keys <= ExpectedKeyTypes.for_queues(queue_names(host.pool), None).type_by_key.keys()
         for key in keys:
             dict(replacements(database, key))["stream"]()
-        host.file.with_suffix(GATE).touch()
+        host.file.with_suffix(GATE_SUFFIX).touch()
         require_next_handled(host, keys)
         assert process.poll() is None
 

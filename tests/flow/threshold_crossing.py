@@ -29,7 +29,7 @@ THRESHOLD = 10
 """Followers from which an account is a celebrity; it stays one down to 9."""
 LOYAL = 8
 """Number of followers who never unfollow."""
-AROUND = [
+FOLLOW_CHANGES = [
     ("f8", True, None),
     ("f9", True, Lane.CELEBRITY),
     ("f9", False, None),
@@ -78,10 +78,10 @@ class Crossing:
     def run(self, rounds: int) -> None:
         self.ports.directory.assign_numbers([VERA.owner, UserId("ada")])
         for n in range(LOYAL):
-            self.follows(f"f{n}")
+            self.change_follow(f"f{n}")
         lanes = [topics.MENTIONS_STANDARD, topics.MENTIONS_CELEBRITY]
-        for turn, (follower, follows, lane) in enumerate(AROUND * rounds):
-            self.follows(follower, ended=not follows)
+        for turn, (follower, follows, lane) in enumerate(FOLLOW_CHANGES * rounds):
+            self.change_follow(follower, ended=not follows)
             self.mention(lane)
             # Mentions of the previous turn wait in one lane, and this one in the other.
             for stream in lanes if turn % 2 else reversed(lanes):
@@ -90,10 +90,10 @@ class Crossing:
         for stream in lanes:
             self.read(stream, self.waiting(stream))
 
-    def follows(self, follower: str, *, ended: bool = False) -> None:
+    def change_follow(self, follower: str, *, ended: bool = False) -> None:
         self.changes += 1
         data = {"follower": follower, "followed": VERA.owner, "sequence": self.changes}
-        self._say(UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, f"g{self.changes}", data)
+        self._send(UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, f"g{self.changes}", data)
         self.read(topics.FOLLOWS, 1)
 
     def mention(self, lane: Lane | None) -> None:
@@ -101,7 +101,7 @@ class Crossing:
         last = self.ports.heads.load([VERA])[VERA].open
         self.expected.append(lane or (last.lane if last else Lane.STANDARD))
         id = f"e{len(self.expected)}"
-        self._say(MENTIONED_TYPE, id, {"tweet": id, "author": "ada", "mentions": [VERA.owner]})
+        self._send(MENTIONED_TYPE, id, {"tweet": id, "author": "ada", "mentions": [VERA.owner]})
         reading = self._pump(topics.MENTIONS)
         assert isinstance(reading.stage, Router)
         reading.stage = build_router(self.system(topics.MENTIONS))
@@ -159,7 +159,7 @@ class Crossing:
             self.pumps[stream] = build_stream_processor(self.system(stream), stream)
         return self.pumps[stream]
 
-    def _say(self, kind: str, id: str, data: dict[str, object]) -> None:
+    def _send(self, kind: str, id: str, data: dict[str, object]) -> None:
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": id, "data": data}
         event |= {"time": self.ports.clock.now().isoformat()}
         receipt = accept(self.system("gateway"), event)

@@ -36,7 +36,7 @@ class Processes:
         return self.metrics.registry.get_sample_value(f"notifier_{name}_total", labels) or 0.0
 
 
-def both_shown() -> Processes:
+def warm_processes() -> Processes:
     """Return two processes that have shown Kim a mention of nova."""
     stage = Stage()
     stage.mention("nova")

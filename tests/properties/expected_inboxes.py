@@ -100,7 +100,7 @@ class Burst:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ShownItem:
     """An item as the inbox must show it."""
 
     key: BurstKey
@@ -227,12 +227,12 @@ class Log:
             facts.apply(action)
         return facts
 
-    def inbox(self, user: str, now: datetime) -> list[Line]:
+    def inbox(self, user: str, now: datetime) -> list[ShownItem]:
         """Return all items of the user's inbox, newest first."""
         facts = self.facts(user, now)
         visible = [burst for burst in bursts_of(self.actions) if facts.shows(burst)]
         return [
-            Line(
+            ShownItem(
                 key=burst.key,
                 opened_at=burst.opened_at,
                 count=len(burst.mentions),

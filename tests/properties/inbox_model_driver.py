@@ -36,12 +36,12 @@ from tests.properties.expected_inboxes import (
     Blocked,
     Deleted,
     Followed,
-    Line,
     Log,
     Marked,
     Mentioned,
     Muted,
     Seen,
+    ShownItem,
     VolumeSet,
 )
 from tests.support.fakes.api_threads import InlineThreads
@@ -54,9 +54,9 @@ CELEBRITIES = ("nova", "lyra", "orion", "eve")
 MOST_PAGES = 200
 
 
-def line_of(item: BurstItem) -> Line:
+def shown_item(item: BurstItem) -> ShownItem:
     burst = item.burst
-    return Line(
+    return ShownItem(
         key=burst.key,
         opened_at=burst.opened_at,
         count=burst.count,
@@ -65,9 +65,9 @@ def line_of(item: BurstItem) -> Line:
     )
 
 
-def lines_of(page: Page) -> list[Line]:
+def shown_items(page: Page) -> list[ShownItem]:
     assert not page.partial
-    return [line_of(item) for item in page.items if isinstance(item, BurstItem)]
+    return [shown_item(item) for item in page.items if isinstance(item, BurstItem)]
 
 
 @dataclass
@@ -86,7 +86,7 @@ class World:
     writer: System = field(init=False)
     """The writing process; it keeps the messages that Redis did not accept."""
     reconciler: Reconciler = field(init=False)
-    sequences: int = 0
+    last_sequence: int = 0
 
     def __post_init__(self) -> None:
         state, self.versions, self.pull = unreliable_state()
@@ -129,11 +129,11 @@ class World:
 
     def follow(self, user: str, owner: str, *, ended: bool) -> None:
         self.log.add(Followed(at=self.now, user=user, owner=owner, ended=ended))
-        self._say(UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, follower=user, followed=owner)
+        self._send(UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, follower=user, followed=owner)
 
     def block(self, blocker: str, blocked: str, *, ended: bool) -> None:
         self.log.add(Blocked(at=self.now, blocker=blocker, blocked=blocked, ended=ended))
-        self._say(UNBLOCKED_TYPE if ended else BLOCKED_TYPE, blocker=blocker, blocked=blocked)
+        self._send(UNBLOCKED_TYPE if ended else BLOCKED_TYPE, blocker=blocker, blocked=blocked)
 
     def mute(self, user: str, owner: str, until: datetime) -> None:
         self.log.add(Muted(at=self.now, user=user, owner=owner, until=until))
@@ -165,26 +165,26 @@ class World:
         assert opening.badge is not None
         return opening.page, opening.badge
 
-    def walk(self, processes: Sequence[int], user: str, limit: int) -> tuple[list[Line], Badge]:
-        """Return the lines of all pages, fetched from the processes in turn, and the badge of the first page."""
+    def walk(self, processes: Sequence[int], user: str, limit: int) -> tuple[list[ShownItem], Badge]:
+        """Return the items of all pages, fetched from the processes in turn, and the badge of the first page."""
         page, badge = self.open(processes[0], user, limit)
-        lines, turn = lines_of(page), 0
+        items, turn = shown_items(page), 0
         while page.next is not None:
             turn += 1
             assert turn < MOST_PAGES, "the cursor makes no progress"
             inbox = self.inboxes[processes[turn % len(processes)]]
             page = run_sync(inbox.page(UserId(user), after=page.next, limit=limit))
-            lines += lines_of(page)
-        return lines, badge
+            items += shown_items(page)
+        return items, badge
 
-    def gap(self, user: str, subject: Subject) -> list[Line]:
+    def fetch_gap(self, user: str, subject: Subject) -> list[ShownItem]:
         """Return everything that the gap fetch returns for the subject."""
         page = run_sync(self.gaps.fetch(UserId(user), subject, SeqRange(first=0)))
-        lines = [line_of(item) for item in page.items]
+        items = [shown_item(item) for item in page.items]
         while page.next is not None:
             page = run_sync(self.gaps.fetch(UserId(user), subject, SeqRange(first=0), after=page.next))
-            lines += [line_of(item) for item in page.items]
-        return lines
+            items += [shown_item(item) for item in page.items]
+        return items
 
     def restart_process(self, process: int, cache_bytes: int | None) -> None:
         """Replace a process by one with empty caches, and possibly a small cache limit."""
@@ -209,9 +209,9 @@ class World:
         self.writer.live_publisher.flush()
         self.pass_time(timedelta(seconds=1))
 
-    def _say(self, type: str, **data: object) -> None:
-        self.sequences += 1
-        self.stage.send_event(type, self.writer, sequence=self.sequences, **data)
+    def _send(self, type: str, **data: object) -> None:
+        self.last_sequence += 1
+        self.stage.send_event(type, self.writer, sequence=self.last_sequence, **data)
         self._sequence()
 
     def _sequence(self) -> None:

@@ -27,13 +27,13 @@ class BurstRecords:
     tallies: Sequence[SnapshotCounts]
 
     @property
-    def account(self) -> BurstProgress:
+    def progress(self) -> BurstProgress:
         return burst_progress(self.plan, self.entries, self.claims)
 
 
 @st.composite
-def plans(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON, most_shards: int = 5) -> Plan:
-    counts = draw(st.lists(st.sampled_from([0, 10, 100_000]), min_size=1, max_size=most_shards))
+def plans(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON, max_shards: int = 5) -> Plan:
+    counts = draw(st.lists(st.sampled_from([0, 10, 100_000]), min_size=1, max_size=max_shards))
     plan_ = make_plan(burst(seq=seq, opened_at=opened_at), FollowerCounts(total=sum(counts), by_shard=counts))
     widths = {tier: draw(st.integers(1, 3)) for tier in TIERS}
     return replace(plan_, widths=widths)

@@ -13,13 +13,11 @@ from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.live_bus import MissedUpdates
 from notifier.wiring.inbox import build_uncached_inbox
-from tests.properties.expected_inboxes import KEPT_FOR, Line
+from tests.properties.expected_inboxes import KEPT_FOR, ShownItem
 from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.simulator.inbox_visits import run_sync
-
-MOST = 10_000
 
 
 @dataclass
@@ -31,10 +29,10 @@ class OpenPage:
     counts: dict[BurstKey, int] = field(default_factory=dict)
     """Number of mentions of each item on the page."""
 
-    def apply(self, update: StreamUpdate, loaded: list[Line]) -> None:
+    def apply(self, update: StreamUpdate, loaded: list[ShownItem]) -> None:
         match update.event:
             case StreamEvent.RESET:
-                self.counts = {line.key: line.count for line in loaded}
+                self.counts = {item.key: item.count for item in loaded}
             case StreamEvent.HIDDEN:
                 assert update.hidden is not None
                 self.counts.pop(update.hidden, None)
@@ -62,20 +60,20 @@ class LiveProcess:
         self.hub = hub_of(self.reads, self.bursts)
         self.consumed = len(self.bus.stream)
 
-    def open(self, user: str, lines: list[Line]) -> None:
+    def open(self, user: str, items: list[ShownItem]) -> None:
         now = self.reads.clock.now()
         listener = run_sync(self.hub.registry.get_or_add(UserId(user)))
         stream = Stream(since=now - CERTAINLY_VISIBLE_AGE, ends_at=0, written_at=now)
         listener.streams.append(stream)
         run_sync(self.hub.registry.refresh(listener))
-        self.pages[user] = OpenPage(listener, stream, {line.key: line.count for line in lines})
+        self.pages[user] = OpenPage(listener, stream, {item.key: item.count for item in items})
 
     def lose_connection(self) -> None:
         """Lose the connection to the bus; the new one begins with a gap."""
         self.consumed = len(self.bus.stream)
         self.hub.reset_listeners()
 
-    def marked(self, user: str, key: BurstKey) -> None:
+    def record_mark(self, user: str, key: BurstKey) -> None:
         """Record a mark that this process changed; it updates its own streams at once."""
         self.pages[user].listener.unsent_marks.add(key)
 
@@ -92,7 +90,7 @@ class LiveProcess:
         for page in self.pages.values():
             run_sync(self.hub.registry.refresh(page.listener))
 
-    def shown(self, user: str, loaded: list[Line]) -> dict[BurstKey, int]:
+    def shown(self, user: str, loaded: list[ShownItem]) -> dict[BurstKey, int]:
         """Return what the open page shows. After a reset it loads its list again, as `loaded`."""
         page, now = self.pages[user], self.reads.clock.now()
         for update in page.stream.take(page.listener.view(now), page.listener.badge):

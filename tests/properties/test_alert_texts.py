@@ -104,7 +104,7 @@ def test_shortened_text_fits_and_ends_at_a_grapheme(text: str, most: int) -> Non
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 10**6))
-def test_summary_has_its_subject_s_collapse_id_and_its_own_id(
+def test_summary_has_the_collapse_id_of_its_subject_and_its_own_id(
     count: int, newest_count: int, seconds_later: int
 ) -> None:
     newest = replace(burst(seq=2), opened_at=NOON + timedelta(seconds=seconds_later))

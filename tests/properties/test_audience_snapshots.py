@@ -73,8 +73,9 @@ def fixed_rule(members_by_tier: Mapping[Tier, frozenset[int]]) -> TierRule:
 
 @given(MEMBER_SETS, BURSTS, st.none() | MEMBERS)
 @settings(max_examples=150)
-def test_tiers_disjoint_cover(member_sets: MemberSets, burst_: Burst, author: frozenset[int] | None) -> None:
-    """Every follower is in exactly the group that the rules give."""
+def test_each_follower_is_in_the_group_that_the_rules_give(
+    member_sets: MemberSets, burst_: Burst, author: frozenset[int] | None
+) -> None:
     snapshot = take_snapshot(burst_, 0, shard_sets(member_sets, author))
     by_rule = {person: expected_group(person, member_sets, burst_) for person in audience(member_sets, author)}
     for tier in TIERS:
@@ -87,7 +88,7 @@ def test_tiers_disjoint_cover(member_sets: MemberSets, burst_: Burst, author: fr
 
 @given(MEMBER_SETS, BURSTS, st.none() | MEMBERS, st.dictionaries(st.sampled_from(Tier), MEMBERS))
 @settings(max_examples=150)
-def test_tiers_disjoint_cover_with_any_tier_rule(
+def test_each_follower_is_in_one_group_under_any_tier_rule(
     member_sets: MemberSets,
     burst_: Burst,
     author: frozenset[int] | None,

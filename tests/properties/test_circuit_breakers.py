@@ -70,7 +70,7 @@ def test_breaker_opens_only_after_enough_failures_or_a_misconfiguration(
 
 
 @given(SETTINGS, STEPS)
-def test_breaker_allows_an_attempt_after_its_rest(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
+def test_breaker_allows_an_attempt_once_its_wait_is_over(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
     breaker, now = run(steps, breaker_settings)
     # It allows one at once if the clock was set back to before it opened.
     assert (

@@ -96,9 +96,9 @@ def test_burst_is_never_both_listed_and_in_a_digest(
             case AccountPreferencesPatch():
                 overall = overall.apply(change.change_for(Member(7), overall, now))
         opened.append(burst(subject=NOVA, seq=n + 1, opened_at=now + MINUTE / 2, first_of_day=first_of_day))
-        wants = {NOVA: preference}
-        follows = visible_from({NOVA: NOON}, wants, overall)
-        lee = replace(viewer(user=LEE, follows=follows), volume=own_volumes(wants), account_preferences=overall)
+        preferences = {NOVA: preference}
+        follows = visible_from({NOVA: NOON}, preferences, overall)
+        lee = replace(viewer(user=LEE, follows=follows), volume=own_volumes(preferences), account_preferences=overall)
         view = InboxView(viewer=lee, member=Member(7), now=now + MINUTE * 3 / 4)
         listed_keys |= {burst_.key for burst_ in opened if view.is_visible(burst_)}
         digested_keys |= {burst_.key for burst_ in opened if is_in_digest(burst_, lee, view.now)}

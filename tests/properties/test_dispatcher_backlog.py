@@ -23,21 +23,21 @@ def progress_lists(draw: st.DrawFn) -> list[BurstProgress]:
     """Draw more bursts than credits, each opened at its own time."""
     count = draw(st.integers(1, 6))
     order = draw(st.permutations(range(count)))
-    return [draw(burst_records(seq=n + 1, opened_at=NOON - n * SECOND)).account for n in order]
+    return [draw(burst_records(seq=n + 1, opened_at=NOON - n * SECOND)).progress for n in order]
 
 
-def held_pools(limits: Mapping[Tier, TierLimit]) -> Mapping[Pool, str]:
+def throttled_pools(limits: Mapping[Tier, TierLimit]) -> Mapping[Pool, str]:
     return {Pool(tier): limit.throttle_id for tier, limit in limits.items() if limit.throttle_id is not None}
 
 
 def decision_for(
-    accounts: Sequence[BurstProgress],
+    bursts: Sequence[BurstProgress],
     now: datetime,
     credits: Mapping[Pool, Credit],
     limits: Mapping[Tier, TierLimit],
     deliveries_left: Mapping[Tier, float],
 ) -> DispatchDecision:
-    return decide(accounts, now=now, credits=credits, limits=limits, deliveries_left=deliveries_left)
+    return decide(bursts, now=now, credits=credits, limits=limits, deliveries_left=deliveries_left)
 
 
 def candidates(backlog: Backlog, credits: Mapping[Pool, Credit], now: datetime) -> Sequence[BurstProgress]:
@@ -47,16 +47,16 @@ def candidates(backlog: Backlog, credits: Mapping[Pool, Credit], now: datetime) 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
 @settings(max_examples=40, deadline=None)
 def test_decisions_for_candidates_equal_those_for_all_bursts(
-    accounts: list[BurstProgress],
+    bursts: list[BurstProgress],
     elapsed: timedelta,
     credits: Mapping[Pool, Credit],
     limits: Mapping[Tier, TierLimit],
     deliveries_left: Mapping[Tier, float],
 ) -> None:
     now, backlog = NOON + elapsed, Backlog()
-    backlog.set_throttles(held_pools(limits))
-    backlog.put(accounts, now)
-    decision_of_all = decision_for(accounts, now, credits, limits, deliveries_left)
+    backlog.set_throttles(throttled_pools(limits))
+    backlog.put(bursts, now)
+    decision_of_all = decision_for(bursts, now, credits, limits, deliveries_left)
     decision_of_few = decision_for(candidates(backlog, credits, now), now, credits, limits, deliveries_left)
     assert set(decision_of_few.queue) == set(decision_of_all.queue)
     assert set(decision_of_few.park) == set(decision_of_all.park)
@@ -90,7 +90,7 @@ def test_backlog_equals_a_fresh_one_after_any_changes(
     fresh.put((progress for key, progress in latest.items() if key not in dropped), NOON)
     assert backlog.pool_backlogs() == fresh.pool_backlogs()
     assert (backlog.progress, backlog.in_flight, backlog.finished) == (fresh.progress, fresh.in_flight, fresh.finished)
-    assert _lines(backlog) == _lines(fresh)
+    assert _queues(backlog) == _queues(fresh)
     assert (backlog.queues_by_burst, backlog.wake_queue, backlog.wake_times) == (
         fresh.queues_by_burst,
         fresh.wake_queue,
@@ -102,22 +102,20 @@ def test_backlog_equals_a_fresh_one_after_any_changes(
     }
 
 
-def _lines(backlog: Backlog) -> Mapping[QueueKey, Sequence[QueuePosition]]:
-    return {line: places for line, places in backlog.queues.items() if places}
+def _queues(backlog: Backlog) -> Mapping[QueueKey, Sequence[QueuePosition]]:
+    return {key: positions for key, positions in backlog.queues.items() if positions}
 
 
 @given(progress_lists(), SECONDS, SECONDS)
 @settings(max_examples=25, deadline=None)
-def test_waiting_bursts_are_awake_at_their_time(
-    accounts: list[BurstProgress], first: timedelta, second: timedelta
-) -> None:
+def test_woken_backlog_equals_a_fresh_one(bursts: list[BurstProgress], first: timedelta, second: timedelta) -> None:
     before, after = sorted((NOON + first, NOON + second))
     backlog, fresh = Backlog(), Backlog()
-    backlog.put(accounts, before)
+    backlog.put(bursts, before)
     backlog.wake(after)
-    fresh.put(accounts, after)
-    assert (_lines(backlog), backlog.wake_queue, backlog.pool_backlogs()) == (
-        _lines(fresh),
+    fresh.put(bursts, after)
+    assert (_queues(backlog), backlog.wake_queue, backlog.pool_backlogs()) == (
+        _queues(fresh),
         fresh.wake_queue,
         fresh.pool_backlogs(),
     )
@@ -126,7 +124,7 @@ def test_waiting_bursts_are_awake_at_their_time(
 @st.composite
 def waiting_progress(draw: st.DrawFn) -> BurstProgress:
     """Draw a burst with nearly all rows written, whose alerts are sent, wait, or neither."""
-    plan_, entries = draw(plans(most_shards=2)), list[LedgerEntry]()
+    plan_, entries = draw(plans(max_shards=2)), list[LedgerEntry]()
     for slice_ in plan_.slices():
         done = LedgerEntry(slice=slice_, fact=Fact.DONE, at=NOON)
         waits = LedgerEntry(slice=slice_, fact=Fact.DEFERRED, number=1, at=NOON + draw(SECONDS))
@@ -149,7 +147,7 @@ def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> N
     backlog.put([progress], NOON)
     wake_times = {deferred.burst: deferred.until for deferred in backlog.deferred_bursts()}
     until = wake_times.get(progress.plan.burst)
-    event("sleeps" if until else "is awake")
+    event("deferred" if until else "not deferred")
     if until is None:
         assert progress.is_finished or not idle(NOON) or not idle(NOON + MIN_DEFERRAL)
     else:
@@ -162,24 +160,24 @@ def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> N
 
 @given(progress_lists())
 @settings(max_examples=30, deadline=None)
-def test_backlog_counts_startable_unfinished_slices(accounts: list[BurstProgress]) -> None:
+def test_backlog_counts_startable_unfinished_slices(bursts: list[BurstProgress]) -> None:
     backlog = Backlog()
-    backlog.put(accounts, NOON)
+    backlog.put(bursts, NOON)
     for pool, pool_backlog in backlog.pool_backlogs().items():
         opened_at = [
-            account.plan.opened_at
-            for account in accounts
-            for status in account.slice_states.values()
-            if status.slice.pool is pool and account.is_runnable(status, NOON)
+            progress.plan.opened_at
+            for progress in bursts
+            for status in progress.slice_states.values()
+            if status.slice.pool is pool and progress.is_runnable(status, NOON)
         ]
         assert (pool_backlog.slices, pool_backlog.oldest_opened_at) == (len(opened_at), min(opened_at, default=None))
 
 
 @given(progress_lists())
 @settings(max_examples=30, deadline=None)
-def test_throttled_work_counts_but_is_not_late(accounts: list[BurstProgress]) -> None:
+def test_throttled_work_counts_but_is_not_late(bursts: list[BurstProgress]) -> None:
     backlog = Backlog()
-    backlog.put(accounts, NOON)
+    backlog.put(bursts, NOON)
     before = backlog.pool_backlogs()
     backlog.set_throttles({Pool.P2: "t1"})
     assert backlog.pool_backlogs() == {**before, Pool.P2: replace(before[Pool.P2], oldest_opened_at=None)}

@@ -39,51 +39,51 @@ TierLimits = Mapping[Tier, TierLimit]
 def progress_lists(draw: st.DrawFn) -> list[BurstProgress]:
     """Draw a few bursts at any stage of delivery."""
     moments = draw(st.lists(SECONDS, min_size=1, max_size=2))
-    return [draw(burst_records(seq=n, opened_at=NOON - moment)).account for n, moment in enumerate(moments, 1)]
+    return [draw(burst_records(seq=n, opened_at=NOON - moment)).progress for n, moment in enumerate(moments, 1)]
 
 
 def decision_for(
-    accounts: Sequence[BurstProgress],
+    bursts: Sequence[BurstProgress],
     now: datetime,
     credits: CreditsByPool,
     limits: TierLimits | None = None,
     deliveries_left: Mapping[Tier, float] | None = None,
 ) -> DispatchDecision:
-    return decide(accounts, now=now, credits=credits, limits=limits or {}, deliveries_left=deliveries_left or {})
+    return decide(bursts, now=now, credits=credits, limits=limits or {}, deliveries_left=deliveries_left or {})
 
 
 def slices_of_pool(pool: Pool, slices: Sequence[Slice]) -> list[Slice]:
     return [slice_ for slice_ in slices if slice_.pool is pool]
 
 
-def running_slices(accounts: Sequence[BurstProgress], now: datetime) -> list[Slice]:
+def running_slices(bursts: Sequence[BurstProgress], now: datetime) -> list[Slice]:
     """Return the running slices. Alerts cannot run before their rows are written."""
     return [
         slice_
-        for account in accounts
-        for slice_, status in account.slice_states.items()
-        if status.is_in_flight(now) and account.is_runnable(status, now)
+        for progress in bursts
+        for slice_, status in progress.slice_states.items()
+        if status.is_in_flight(now) and progress.is_runnable(status, now)
     ]
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
 @settings(max_examples=60)
 def test_credit_is_never_exceeded(
-    accounts: list[BurstProgress],
+    bursts: list[BurstProgress],
     elapsed: timedelta,
     credits: CreditsByPool,
     limits: TierLimits,
     deliveries_left: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    queue = decision_for(accounts, now, credits, limits, deliveries_left).queue
-    plans = {account.plan.burst: account for account in accounts}
+    queue = decision_for(bursts, now, credits, limits, deliveries_left).queue
+    by_burst = {progress.plan.burst: progress for progress in bursts}
     for pool in Pool:
-        new_slices, busy = slices_of_pool(pool, queue), slices_of_pool(pool, running_slices(accounts, now))
+        new_slices, busy = slices_of_pool(pool, queue), slices_of_pool(pool, running_slices(bursts, now))
         if new_slices:
             assert len(new_slices) + len(busy) <= credits[pool].slices
         # Expired slices are only released and need no shard credit; a single slice may be wider than the credit.
-        new_work = [slice_ for slice_ in new_slices if not is_expired(plans[slice_.burst], slice_, now)]
+        new_work = [slice_ for slice_ in new_slices if not is_expired(by_burst[slice_.burst], slice_, now)]
         if new_work and len(busy) + len(new_work) > 1:
             assert sum(slice_.width for slice_ in busy + new_work) <= credits[pool].shards
 
@@ -91,17 +91,17 @@ def test_credit_is_never_exceeded(
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
 @settings(max_examples=60)
 def test_only_waiting_slices_are_queued_or_parked_and_once(
-    accounts: list[BurstProgress],
+    bursts: list[BurstProgress],
     elapsed: timedelta,
     credits: CreditsByPool,
     limits: TierLimits,
     deliveries_left: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    decision = decision_for(accounts, now, credits, limits, deliveries_left)
+    decision = decision_for(bursts, now, credits, limits, deliveries_left)
     chosen_slices = [*decision.queue, *(slice_ for slice_, _ in decision.park)]
     assert len(chosen_slices) == len(set(chosen_slices))
-    by_burst = {account.plan.burst: account for account in accounts}
+    by_burst = {progress.plan.burst: progress for progress in bursts}
     for slice_ in chosen_slices:
         status = by_burst[slice_.burst].slice_states[slice_]
         assert by_burst[slice_.burst].is_runnable(status, now)
@@ -111,15 +111,15 @@ def test_only_waiting_slices_are_queued_or_parked_and_once(
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
 @settings(max_examples=60)
 def test_throttled_rows_are_parked_and_only_expired_ones_pass(
-    accounts: list[BurstProgress],
+    bursts: list[BurstProgress],
     elapsed: timedelta,
     credits: CreditsByPool,
     limits: TierLimits,
     deliveries_left: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    decision = decision_for(accounts, now, credits, limits, deliveries_left)
-    by_burst = {account.plan.burst: account for account in accounts}
+    decision = decision_for(bursts, now, credits, limits, deliveries_left)
+    by_burst = {progress.plan.burst: progress for progress in bursts}
     for slice_, by in decision.park:
         assert by == limits[slice_.tier].throttle_id
         assert slice_.step is Step.ROWS
@@ -133,11 +133,11 @@ def test_throttled_rows_are_parked_and_only_expired_ones_pass(
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, CREDIT, LIMITS)
 @settings(max_examples=50)
 def test_throttling_p2_does_not_affect_other_pools(
-    accounts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool, reduced: Credit, limits: TierLimits
+    bursts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool, reduced: Credit, limits: TierLimits
 ) -> None:
     unlimited: TierLimits = {**limits, Tier.P2: UNLIMITED}
-    before = decision_for(accounts, NOON + elapsed, credits, unlimited)
-    after = decision_for(accounts, NOON + elapsed, {**credits, Pool.P2: reduced}, limits)
+    before = decision_for(bursts, NOON + elapsed, credits, unlimited)
+    after = decision_for(bursts, NOON + elapsed, {**credits, Pool.P2: reduced}, limits)
     for pool in set(Pool) - {Pool.P2}:
         assert slices_of_pool(pool, before.queue) == slices_of_pool(pool, after.queue)
 
@@ -145,29 +145,29 @@ def test_throttling_p2_does_not_affect_other_pools(
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL)
 @settings(max_examples=50)
 def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
-    accounts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool
+    bursts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool
 ) -> None:
     now = NOON + elapsed
-    queue, pools_giving_way = decision_for(accounts, now, credits).queue, yielding_bursts(accounts, now, {})
+    queue, pools_giving_way = decision_for(bursts, now, credits).queue, yielding_bursts(bursts, now, {})
     for pool in Pool:
         waiting = [
             slice_
-            for account in accounts
-            for slice_, status in account.slice_states.items()
+            for progress in bursts
+            for slice_, status in progress.slice_states.items()
             if slice_.pool is pool
-            and account.is_runnable(status, now)
+            and progress.is_runnable(status, now)
             and not status.is_in_flight(now)
             and slice_.burst not in pools_giving_way.get(pool, ())
         ]
-        if waiting and credits[pool].slices > 0 and not slices_of_pool(pool, running_slices(accounts, now)):
+        if waiting and credits[pool].slices > 0 and not slices_of_pool(pool, running_slices(bursts, now)):
             assert slices_of_pool(pool, queue)
 
 
 @given(st.integers(1, 200), st.integers(1, 20), st.integers(1, 40))
 @settings(max_examples=60)
 def test_small_burst_gets_its_share_beside_a_large_one(large: int, small: int, slices: int) -> None:
-    accounts = [burst_progress(plan_of(seq=n, shards=shards), (), ()) for n, shards in ((1, large), (2, small))]
-    queue = decision_for(accounts, NOON, {**POOL_CREDITS, Pool.P1: Credit(slices, 10_000)}).queue
+    bursts = [burst_progress(plan_of(seq=n, shards=shards), (), ()) for n, shards in ((1, large), (2, small))]
+    queue = decision_for(bursts, NOON, {**POOL_CREDITS, Pool.P1: Credit(slices, 10_000)}).queue
     of_small_burst = [slice_ for slice_ in slices_of_pool(Pool.P1, queue) if slice_.burst.seq == 2]
     assert len(of_small_burst) >= min(small, slices // 2)
     assert len(slices_of_pool(Pool.P1, queue)) == min(large + small, slices)
@@ -176,14 +176,14 @@ def test_small_burst_gets_its_share_beside_a_large_one(large: int, small: int, s
 @given(st.data(), st.fixed_dictionaries(dict.fromkeys(Pool, st.builds(Credit, st.integers(1, 4), st.integers(0, 6)))))
 @settings(max_examples=40)
 def test_all_work_finishes_with_any_widths_and_credits(data: st.DataObject, credits: CreditsByPool) -> None:
-    accounts = [burst_progress(data.draw(plans(seq=n, most_shards=6)), (), ()) for n in (1, 2)]
-    slices = sum(len(progress.slice_states) for progress in accounts)
+    bursts = [burst_progress(data.draw(plans(seq=n, max_shards=6)), (), ()) for n in (1, 2)]
+    slices = sum(len(progress.slice_states) for progress in bursts)
     for _ in range(slices):
-        queue = decision_for(accounts, NOON, credits).queue
+        queue = decision_for(bursts, NOON, credits).queue
         for slice_ in queue:
             n = slice_.burst.seq - 1
-            accounts[n] = accounts[n].with_entry(entry(slice_, Fact.DONE))
-    assert all(progress.is_finished for progress in accounts)
+            bursts[n] = bursts[n].with_entry(entry(slice_, Fact.DONE))
+    assert all(progress.is_finished for progress in bursts)
 
 
 @given(st.integers(2, 6), st.integers(1, 4))

@@ -120,7 +120,7 @@ def random_bursts(random_: Random, size: int) -> list[Burst]:
 
 
 def random_time(random_: Random) -> datetime:
-    """Draw opening times: many in the same second, some ahead of the clock, some at the end of retention."""
+    """Draw an opening time: often in the same second, at times ahead of the clock or at the end of retention."""
     if random_.random() < 0.1:
         return NOW - RETENTION + timedelta(milliseconds=random_.choice([-1, 0, 1, 900]))
     return NOW.replace(microsecond=0) + timedelta(seconds=random_.randint(-4, 1), milliseconds=random_.randrange(1_000))

@@ -12,7 +12,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.domain.users.visibility import CERTAINLY_VISIBLE_AGE, Mark, SeenToken
 from notifier.flow.inbox.page import BADGE_LIMIT
 from tests.flow.unreliable_redis import Ending
-from tests.properties.expected_inboxes import KEPT_FOR, Line
+from tests.properties.expected_inboxes import KEPT_FOR, ShownItem
 from tests.properties.inbox_model_driver import CELEBRITIES, VIEWERS, World
 from tests.properties.open_inbox_pages import LiveProcess
 
@@ -72,7 +72,7 @@ class InboxMachine(RuleBasedStateMachine):
     def follow_or_unfollow(self, user: str, owner: str, ending: Ending) -> None:
         with self.world.versions.changes_end(ending):
             self.world.follow(user, owner, ended=owner in self.world.log.facts(user, self.world.now).since)
-        self._settle(ending)
+        self._pass_time_if_unsent(ending)
 
     @rule(
         user=USERS,
@@ -85,39 +85,39 @@ class InboxMachine(RuleBasedStateMachine):
         blocks = self.world.log.facts(user, self.world.now).blocks
         with self.world.versions.changes_end(ending):
             self.world.block(*pair, ended=pair in blocks)
-        self._settle(ending)
+        self._pass_time_if_unsent(ending)
 
     @rule(user=USERS, owner=OWNERS, seconds=st.sampled_from([None, 0, 10, 600]), ending=ENDINGS)
     def mute_or_unmute(self, user: str, owner: str, seconds: int | None, ending: Ending) -> None:
         until = NEVER if seconds is None else self.world.now + timedelta(seconds=seconds) if seconds else ALWAYS
         with self.world.versions.changes_end(ending):
             self.world.mute(user, owner, until)
-        self._settle(ending)
+        self._pass_time_if_unsent(ending)
 
     @rule(user=USERS, owner=OWNERS, volume=st.sampled_from(["default", "all", "first", "off"]), ending=ENDINGS)
     def set_volume(self, user: str, owner: str, volume: str, ending: Ending) -> None:
         with self.world.versions.changes_end(ending):
             self.world.set_volume(user, owner, Volume(volume))
-        self._settle(ending)
+        self._pass_time_if_unsent(ending)
 
     @rule(user=USERS, volume=st.sampled_from(["all", "first", "off"]), ending=ENDINGS)
     def set_volume_of_everything(self, user: str, volume: str, ending: Ending) -> None:
         with self.world.versions.changes_end(ending):
             self.world.set_volume(user, None, Volume(volume))
-        self._settle(ending)
+        self._pass_time_if_unsent(ending)
 
     @rule(process=PROCESSES, user=USERS, number=NUMBERS, mark=st.sampled_from(Mark), ending=ENDINGS)
     def mark(self, process: int, user: str, number: int, mark: Mark, ending: Ending) -> None:
         facts = self.world.log.facts(user, self.world.now)
-        keys = [line.key for line in self.world.log.inbox(user, self.world.now)]
+        keys = [item.key for item in self.world.log.inbox(user, self.world.now)]
         keys += [key for key, known in facts.marks.items() if known is Mark.HIDDEN]
         if not keys:
             return
         key = keys[number % len(keys)]
         with self.world.versions.changes_end(ending):
             self.world.mark(process, user, key, mark)
-        self.live[process].marked(user, key)
-        self._settle(ending)
+        self.live[process].record_mark(user, key)
+        self._pass_time_if_unsent(ending)
 
     @rule(process=PROCESSES, user=USERS, limit=st.sampled_from([2, 20]))
     def keep_token(self, process: int, user: str, limit: int) -> None:
@@ -135,7 +135,7 @@ class InboxMachine(RuleBasedStateMachine):
         user, token = self.tokens[-1 - number % len(self.tokens)]
         with self.world.versions.changes_end(ending):
             self.world.see(process, user, token)
-        self._settle(ending)
+        self._pass_time_if_unsent(ending)
 
     @rule(seconds=TIMES)
     def pass_time(self, seconds: float) -> None:
@@ -144,8 +144,8 @@ class InboxMachine(RuleBasedStateMachine):
     @rule(user=USERS, number=NUMBERS)
     def pass_time_until_expiry(self, user: str, number: int) -> None:
         """Pass time until just before an item is too old to be shown."""
-        if lines := self.world.log.inbox(user, self.world.now):
-            expires_at = lines[number % len(lines)].opened_at + KEPT_FOR
+        if items := self.world.log.inbox(user, self.world.now):
+            expires_at = items[number % len(items)].opened_at + KEPT_FOR
             self.world.pass_time(max(timedelta(), expires_at - self.world.now - SECOND))
 
     @rule(process=PROCESSES, cache_bytes=CACHE_BYTES)
@@ -204,7 +204,8 @@ class InboxMachine(RuleBasedStateMachine):
 
     @rule()
     def deliver_late_versions(self) -> None:
-        self.world.versions.deliver() if not self.world.versions.away else None
+        if not self.world.versions.away:
+            self.world.versions.deliver()
 
     @precondition(lambda self: self.world.stage.state.bus.published)
     @rule(number=NUMBERS)
@@ -215,7 +216,7 @@ class InboxMachine(RuleBasedStateMachine):
             bus.publish([bus.published[-1 - number % len(bus.published)]])
 
     @invariant()
-    def agrees(self) -> None:
+    def inboxes_equal_the_log(self) -> None:
         for process in {0, 1} - self.unused:
             for user in VIEWERS:
                 self._check_inbox(process, user)
@@ -224,35 +225,35 @@ class InboxMachine(RuleBasedStateMachine):
         if self.world.versions.away:
             self._bring_redis_back()
         self.unused = set()
-        self.agrees()
+        self.inboxes_equal_the_log()
 
     def _check_inbox(self, process: int, user: str) -> None:
         world, expected = self.world, self.world.log.inbox(user, self.world.now)
-        unread = {line.key for line in expected if line.unread}
+        unread = {item.key for item in expected if item.unread}
         badge_expected = (min(len(unread), BADGE_LIMIT), len(unread) > BADGE_LIMIT)
         for processes, limit in (
             ([process], 20),
             ([process, 1 - process] if not self.unused else [process], self.limit),
         ):
-            lines, badge = world.walk(processes, user, limit)
-            assert lines == expected
+            items, badge = world.walk(processes, user, limit)
+            assert items == expected
             assert (badge.count, badge.more) == badge_expected
         for subject in (
             *(Subject(Kind.MENTION, UserId(owner)) for owner in CELEBRITIES),
             Subject(Kind.SELF, UserId(user)),
         ):
-            assert world.gap(user, subject) == [line for line in expected if line.key.subject == subject]
+            assert world.fetch_gap(user, subject) == [item for item in expected if item.key.subject == subject]
         self._check_stream(process, user, expected)
 
-    def _check_stream(self, process: int, user: str, expected: list[Line]) -> None:
+    def _check_stream(self, process: int, user: str, expected: list[ShownItem]) -> None:
         live = self.live[process]
         if user not in live.pages:
             live.open(user, expected)
         if self.world.stage.state.bus.stalled:
             return  # growth in the meantime is sent once Redis is back
         live.catch_up()
-        assert live.shown(user, expected) == {line.key: line.count for line in expected}
-        unread = {line.key for line in expected if line.unread}
+        assert live.shown(user, expected) == {item.key: item.count for item in expected}
+        unread = {item.key for item in expected if item.unread}
         if len(unread) <= BADGE_LIMIT:
             assert live.unread(user) == unread
 
@@ -273,7 +274,7 @@ class InboxMachine(RuleBasedStateMachine):
             self.world.writer.live_publisher.flush()
             self.world.pass_time(SECOND)
 
-    def _settle(self, ending: Ending) -> None:
+    def _pass_time_if_unsent(self, ending: Ending) -> None:
         if ending is Ending.UNSENT:
             self.world.pass_time(SECOND)
 
@@ -309,5 +310,5 @@ TestInboxMachine.settings = TestShallowInboxMachine.settings = SETTINGS
 @pytest.mark.prove
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("machine", [InboxMachine, ShallowInboxMachine])
-def test_many_random_courses_keep_inboxes_right(machine: type[InboxMachine]) -> None:
+def test_inboxes_equal_the_log_in_many_random_runs(machine: type[InboxMachine]) -> None:
     run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=150, derandomize=False))

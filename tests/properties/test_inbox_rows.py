@@ -87,9 +87,9 @@ def test_same_bitmap_is_cut_into_the_same_bytes(bits: Bits, shard: int) -> None:
 @settings(max_examples=40)
 def test_row_has_a_list_of_few_members_and_a_bitmap_of_more(bits: Bits) -> None:
     rows = rows_of(bits)
-    reached_members = np.bitwise_count(bits.reshape(SHARD_RANGES, -1)).sum(axis=1)
+    member_counts = np.bitwise_count(bits.reshape(SHARD_RANGES, -1)).sum(axis=1)
     assert [len(members_) for members_ in rows.members] == [
-        2 * int(n) if n < MIN_BITMAP_MEMBERS else RANGE_BYTES for n in reached_members if n
+        2 * int(n) if n < MIN_BITMAP_MEMBERS else RANGE_BYTES for n in member_counts if n
     ]
 
 

@@ -19,13 +19,13 @@ HOLDING_THROTTLES = st.sets(st.sampled_from(THROTTLES))
 @settings(max_examples=40)
 def test_order_of_facts_does_not_matter(records: BurstRecords, data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(records.entries))
-    assert burst_progress(records.plan, shuffled, records.claims) == records.account
+    assert burst_progress(records.plan, shuffled, records.claims) == records.progress
 
 
 @given(burst_records())
 @settings(max_examples=40)
 def test_repeated_facts_do_not_matter(records: BurstRecords) -> None:
-    assert burst_progress(records.plan, [*records.entries, *records.entries], records.claims) == records.account
+    assert burst_progress(records.plan, [*records.entries, *records.entries], records.claims) == records.progress
 
 
 @given(burst_records())
@@ -34,14 +34,14 @@ def test_facts_applied_one_by_one_give_the_same_progress(records: BurstRecords) 
     progress = burst_progress(records.plan, (), records.claims)
     for entry in records.entries:
         progress = progress.with_entry(entry)
-    assert progress == records.account
+    assert progress == records.progress
 
 
 @given(burst_records(), SECONDS, HOLDING_THROTTLES)
 @settings(max_examples=40)
 def test_slice_state_is_its_highest_fact(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
     now = NOON + elapsed
-    for slice_, status in records.account.slice_states.items():
+    for slice_, status in records.progress.slice_states.items():
         facts = {entry.fact for entry in records.entries if entry.slice == slice_}
         state = status.state(now, throttle_ids=held_by)
         if highest := [fact for fact in facts if fact_rank(fact) >= fact_rank(Fact.PULLED)]:
@@ -56,7 +56,7 @@ def test_slice_state_is_its_highest_fact(records: BurstRecords, elapsed: timedel
 @given(burst_records())
 @settings(max_examples=30)
 def test_in_flight_slice_becomes_free_again(records: BurstRecords) -> None:
-    for status in records.account.slice_states.values():
+    for status in records.progress.slice_states.values():
         until = status.busy_until()
         assert until is None or not status.is_in_flight(until)
 
@@ -64,7 +64,7 @@ def test_in_flight_slice_becomes_free_again(records: BurstRecords) -> None:
 @given(burst_records(), SECONDS, HOLDING_THROTTLES)
 @settings(max_examples=60)
 def test_accounting_always_balances(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
-    result = recipient_totals(records.account, records.tallies, throttle_ids=held_by, now=NOON + elapsed)
+    result = recipient_totals(records.progress, records.tallies, throttle_ids=held_by, now=NOON + elapsed)
     assert result.is_balanced
     assert result.expected == sum(sum(tally.reached.values()) + tally.suppressed for tally in records.tallies)
     assert result.suppressed == sum(tally.suppressed for tally in records.tallies)

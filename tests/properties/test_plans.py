@@ -21,8 +21,7 @@ def head_of(counts: list[int]) -> FollowerCounts:
 
 @given(COUNTS, st.sampled_from(Verdict))
 @settings(max_examples=60)
-def test_planner_covers_once(counts: list[int], verdict: Verdict) -> None:
-    """Every shard with followers is in one slice of each tier."""
+def test_each_shard_with_followers_is_in_one_slice_of_each_tier_and_step(counts: list[int], verdict: Verdict) -> None:
     slices = list(make_plan(burst(verdict=verdict), head_of(counts)).slices())
     followed = {shard for shard, n in enumerate(counts) if n}
     covered = Counter((slice_.step, slice_.tier, shard) for slice_ in slices for shard in slice_.shards)

@@ -30,7 +30,7 @@ STEPS = st.one_of(
     st.tuples(st.just("mention"), OWNERS),
     st.tuples(st.just("delete"), st.integers(0, 20)),
     st.tuples(st.just("mark"), st.integers(0, 20)),
-    st.tuples(st.just("quietly"), OWNERS),
+    st.tuples(st.just("mention without bus"), OWNERS),
     st.tuples(st.just("pass"), st.sampled_from([0.2, 1, 3.9, 4.1, 6, 31, 62])),
     st.tuples(st.just("open"), st.integers(0, 1)),
     st.tuples(st.just("count"), st.integers(0, 1)),
@@ -52,13 +52,12 @@ class PageScenario:
             self.stage.pass_time(seconds=seconds)
             for process in (0, 1):
                 self.processes.open(process)
-        self.adopted = 0
 
     def step(self, action: str, value: str | int | float) -> None:
         match action, value:
             case "mention", str(owner):
                 self._mention(owner)
-            case "quietly", str(owner):
+            case "mention without bus", str(owner):
                 self.stage.state.bus.stalled = True
                 self._mention(owner)
                 self.stage.state.bus.stalled = False

@@ -179,12 +179,12 @@ def test_protected_mention_has_a_burst_of_its_own(history: SubjectHistory) -> No
 @given(histories(calm=True))
 @settings(max_examples=80)
 def test_public_bursts_are_a_collapse_window_apart(history: SubjectHistory) -> None:
-    shared = [burst for _, burst in sorted(history.bursts.items()) if burst.restricted_to is None]
+    public = [burst for _, burst in sorted(history.bursts.items()) if burst.restricted_to is None]
     openers = {seq: history.mentions_by_event[event] for event, seq in reversed(history.placed)}
-    for previous, next_ in pairwise(shared):
+    for previous, next_ in pairwise(public):
         window = POLICY.collapse_for(openers[next_.key.seq].followers, history.collapse)
-        silenced = previous.verdict is not Verdict.ALL and next_.verdict is Verdict.ALL
-        assert silenced or next_.opened_at - previous.opened_at >= window
+        alerts_begin = previous.verdict is not Verdict.ALL and next_.verdict is Verdict.ALL
+        assert alerts_begin or next_.opened_at - previous.opened_at >= window
 
 
 @given(histories(followers=LARGE))
@@ -223,8 +223,8 @@ def test_protected_and_public_mentions_do_not_affect_each_other(
 @given(histories(calm=True))
 @settings(max_examples=80)
 def test_first_burst_of_each_day_is_its_first_public_one(history: SubjectHistory) -> None:
-    shared = [burst for _, burst in sorted(history.bursts.items()) if burst.restricted_to is None]
-    days = {burst.opened_at.date(): burst.key for burst in reversed(shared)}
+    public = [burst for _, burst in sorted(history.bursts.items()) if burst.restricted_to is None]
+    days = {burst.opened_at.date(): burst.key for burst in reversed(public)}
     firsts = [burst.key for burst in history.bursts.values() if burst.first_of_day]
     assert sorted(firsts) == sorted(days.values())
 

@@ -52,7 +52,7 @@ VIEWERS = st.builds(
 )
 
 
-def visible_by_design(burst_: Burst, viewer: Viewer) -> bool:
+def visible_by_documented_rules(burst_: Burst, viewer: Viewer) -> bool:
     subject = burst_.key.subject
     is_own = subject.kind is Kind.SELF and subject.owner == viewer.user
     is_followed = (
@@ -80,7 +80,7 @@ def visible_by_design(burst_: Burst, viewer: Viewer) -> bool:
 @given(BURSTS, VIEWERS)
 @settings(max_examples=400)
 def test_visible_equals_the_documented_rules(burst_: Burst, viewer: Viewer) -> None:
-    assert is_visible(burst_, viewer, now=NOW) is visible_by_design(burst_, viewer)
+    assert is_visible(burst_, viewer, now=NOW) is visible_by_documented_rules(burst_, viewer)
     assert (hidden_reason(burst_, viewer, now=NOW) is None) is is_visible(burst_, viewer, now=NOW)
 
 

@@ -25,7 +25,7 @@ from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)
-STORED = "SELECT count(*) FROM inbox"
+COUNT_ROWS = "SELECT count(*) FROM inbox"
 MIXED = MIN_BITMAP_MEMBERS / RANGE_MEMBERS
 """Share of a range's members at which about half of the rows are lists, and half bitmaps."""
 
@@ -36,8 +36,8 @@ def rows(share: float, *, key: BurstKey = KEY, shard: int = 0) -> InboxRows:
     return cut_inbox_rows(bits, burst=key, opened_at=START, tier=Tier.P1, shard=shard)
 
 
-def stored_rows(cluster: Cluster) -> int:
-    return int(cluster.execute(STORED)[0][0])
+def stored_row_count(cluster: Cluster) -> int:
+    return int(cluster.execute(COUNT_ROWS)[0][0])
 
 
 BUSY = [
@@ -64,6 +64,7 @@ class ReplacedAnswers(PreencodedBatchProtocol):
     forgotten = 0
     """Number of answers that report an unknown prepared statement."""
     warned: ClassVar[set[str]] = set()
+    """Warnings of the node."""
 
     @classmethod
     def decode_message(cls, *args: Any, **options: Any) -> Any:

@@ -36,11 +36,11 @@ _OF_MEMBERS = "SELECT member, seq FROM one_per_partition"
 
 
 @pytest.fixture
-def stock(cluster: Cluster) -> Iterator[DriverDefaults]:
-    with closing(DriverDefaults(cluster.access)) as stock:
-        yield stock
+def driver_defaults(cluster: Cluster) -> Iterator[DriverDefaults]:
+    with closing(DriverDefaults(cluster.access)) as driver_defaults:
+        yield driver_defaults
         for table in ("one_per_partition", "member_rows"):
-            stock.session.execute(f"DROP TABLE IF EXISTS {table}")
+            driver_defaults.session.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def stored_rows(cluster: Cluster, seq: int) -> set[Any]:
@@ -63,17 +63,17 @@ def test_lean_writer_writes_the_rows_of_the_adapter(cluster: Cluster, share: flo
     assert stored_rows(cluster, 2) == lean
 
 
-def test_driver_writers_write_one_row_per_member(cluster: Cluster, stock: DriverDefaults) -> None:
+def test_driver_writers_write_one_row_per_member(cluster: Cluster, driver_defaults: DriverDefaults) -> None:
     bursts = SyntheticBursts(shards=range(1), share=0.005)
     single, batched = first(bursts.rows(NOW), 70), first(bursts.rows(NOW), 130)
-    Singles(stock).ready(single)()
-    Batches(stock).ready(batched)()
+    Singles(driver_defaults).ready(single)()
+    Batches(driver_defaults).ready(batched)()
     expected = [(row[0], row[4]) for row in values([*single, *batched])]
-    assert sorted(tuple(row) for row in stock.session.execute(_OF_MEMBERS)) == sorted(expected)
+    assert sorted(tuple(row) for row in driver_defaults.session.execute(_OF_MEMBERS)) == sorted(expected)
     assert len(expected) >= 200
 
 
-@pytest.mark.usefixtures("stock")
+@pytest.mark.usefixtures("driver_defaults")
 def test_page_is_the_same_in_every_layout(cluster: Cluster) -> None:
     readers = (0, 1_023, 1_024, 2_047)
     history = InboxHistory.made(PEOPLE, most=2, readers=readers)

@@ -33,7 +33,15 @@ from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
-from tests.services.inbox_rows_and_replaced_answers import BUSY, KEY, MIXED, STORED, handler_with, rows, stored_rows
+from tests.services.inbox_rows_and_replaced_answers import (
+    BUSY,
+    COUNT_ROWS,
+    KEY,
+    MIXED,
+    handler_with,
+    rows,
+    stored_row_count,
+)
 from tests.services.tcp_proxy import tcp_proxy
 from tests.support.cassandra_keyspace import patient_queries
 from tests.support.contract_examples import NOVA
@@ -58,7 +66,7 @@ def test_rows_refused_by_busy_node_are_retried(cluster: Cluster, error: ErrorMes
     row_sets = [rows(MIXED, shard=shard) for shard in range(20)]
     inbox.write(row_sets)
     assert handler.refusals == 0
-    assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
+    assert stored_row_count(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
@@ -83,7 +91,7 @@ def test_concurrent_callers_write_all_their_rows(cluster: Cluster) -> None:
     row_sets = [rows(MIXED, shard=shard) for shard in range(64)]
     with ThreadPoolExecutor(8) as callers:
         list(callers.map(lambda first: inbox.write(row_sets[first::8]), range(8)))
-    assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
+    assert stored_row_count(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
 
 
 def test_writes_beyond_connection_capacity_wait(cluster: Cluster) -> None:
@@ -94,7 +102,7 @@ def test_writes_beyond_connection_capacity_wait(cluster: Cluster) -> None:
         for shard in range(1_100)
     ]
     CassandraInbox(cluster, ManualClock(), bulk).write(row_sets)
-    assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
+    assert stored_row_count(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
 
 
 class ChangedDriver(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
@@ -117,7 +125,7 @@ def test_changed_driver_is_logged_once_and_its_batches_are_used(
         bulk.send(divide_into_messages(shard_rows, 60, bulk.query_id()))
         bulk.send(divide_into_messages(shard_rows, 60, bulk.query_id()))
     assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [WARNING]
-    assert stored_rows(cluster) == shard_rows.row_count
+    assert stored_row_count(cluster) == shard_rows.row_count
     is_bitmap = [len(stored_members) == RANGE_BYTES for stored_members in shard_rows.members]
     for index in (is_bitmap.index(True), is_bitmap.index(False)):
         row = InboxRow(
@@ -152,7 +160,7 @@ def test_congestion_window_halves_on_refusal_and_grows_with_fast_answers() -> No
 
 
 def test_forgotten_statements_are_prepared_again(cassandra: CassandraAccess, tmp_path: Path) -> None:
-    """After its table was altered, and after all its data was lost. While the node is silent, no call waits forever."""
+    """The table is altered, and then all its data is lost. While the node is silent, no call waits forever."""
     access = replace(cassandra, keyspace=f"forgotten_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}")
     migrations = inbox_migration_only(tmp_path)
     with empty_keyspace(access, migrations), tcp_proxy(access.port, access.hosts[0]) as proxy:
@@ -165,7 +173,7 @@ def test_forgotten_statements_are_prepared_again(cassandra: CassandraAccess, tmp
         inbox.write(row_sets[1:2])
         cluster.change_schema("ALTER TABLE inbox ADD another int")
         inbox.write(row_sets[2:3])
-        assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets[:3])
+        assert stored_row_count(cluster) == sum(shard_rows.row_count for shard_rows in row_sets[:3])
         assert handler.forgotten
         proxy.freeze()
         with pytest.raises(StoreUnavailable):
@@ -176,7 +184,7 @@ def test_forgotten_statements_are_prepared_again(cassandra: CassandraAccess, tmp
             wait_until_reconnected(cluster)
             inbox.write(row_sets[3:])
             assert handler.forgotten
-            assert stored_rows(cluster) == row_sets[3].row_count
+            assert stored_row_count(cluster) == row_sets[3].row_count
         cluster.close()
 
 
@@ -215,9 +223,10 @@ def wait_until_reconnected(cluster: Cluster) -> None:
     deadline = monotonic() + 60
     while monotonic() < deadline:
         with suppress(StoreUnavailable):
-            cluster.execute(STORED)
+            cluster.execute(COUNT_ROWS)
             return
         sleep(0.1)
+    raise AssertionError("the driver never reconnected")
 
 
 def newest(cluster: Cluster, member: int) -> Sequence[InboxRow]:

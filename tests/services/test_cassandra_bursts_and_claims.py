@@ -48,11 +48,11 @@ def test_swap_with_lost_answer_is_recognized_by_nonce(cluster: Cluster, error: E
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 def test_swap_with_unknown_result_raises(cluster: Cluster, error: Exception) -> None:
-    losing = CassandraHeads(LossyCluster(cluster, error, done=False))
+    lossy = CassandraHeads(LossyCluster(cluster, error, done=False))
     with pytest.raises(StoreUnavailable):
-        losing.compare_and_set([FIRST])
+        lossy.compare_and_set([FIRST])
     assert CassandraHeads(cluster).load([NOVA]) == {NOVA: Head.empty(NOVA)}
-    assert losing.compare_and_set([FIRST]) == [True]
+    assert lossy.compare_and_set([FIRST]) == [True]
 
 
 def test_swap_with_lost_answer_loses_to_same_version(cluster: Cluster) -> None:
@@ -65,7 +65,7 @@ def test_swap_with_lost_answer_loses_to_same_version(cluster: Cluster) -> None:
     assert CassandraHeads(LossyCluster(cluster, LOST[0], done=False)).compare_and_set([FIRST]) == [False]
 
 
-def test_one_of_sixteen_contenders_wins_each_version(cluster: Cluster) -> None:
+def test_at_most_one_of_sixteen_contenders_wins_each_version(cluster: Cluster) -> None:
     heads, versions = CassandraHeads(cluster), 12
 
     def contend(number: int) -> list[int]:
@@ -100,27 +100,27 @@ def test_unpublished_head_is_found_without_its_subject(cluster: Cluster) -> None
 
 @pytest.mark.parametrize("done", [True, False])
 def test_claim_with_lost_answer_is_ours_if_it_was_written(cluster: Cluster, done: bool) -> None:
-    claims, losing = CassandraClaims(cluster), CassandraClaims(LossyCluster(cluster, LOST[1], done=done))
+    claims, lossy = CassandraClaims(cluster), CassandraClaims(LossyCluster(cluster, LOST[1], done=done))
     if done:
-        claim = losing.claim(slice_of(KEY), "one", START, START + TERM)
+        claim = lossy.claim(slice_of(KEY), "one", START, START + TERM)
         assert claim is not None
         assert claims.renew(claim, START + 2 * TERM) is not None
     else:
         with pytest.raises(StoreUnavailable):
-            losing.claim(slice_of(KEY), "one", START, START + TERM)
+            lossy.claim(slice_of(KEY), "one", START, START + TERM)
         assert claims.claim(slice_of(KEY), "two", START, START + TERM) is not None
 
 
 @pytest.mark.parametrize("done", [True, False])
 def test_renewal_with_lost_answer_holds_if_it_was_written(cluster: Cluster, done: bool) -> None:
-    claims, losing = CassandraClaims(cluster), CassandraClaims(LossyCluster(cluster, LOST[0], done=done))
+    claims, lossy = CassandraClaims(cluster), CassandraClaims(LossyCluster(cluster, LOST[0], done=done))
     claim = claims.claim(slice_of(KEY), "one", START, START + TERM)
     assert claim is not None
     if done:
-        assert losing.renew(claim, START + 2 * TERM) == replace(claim, until=START + 2 * TERM)
+        assert lossy.renew(claim, START + 2 * TERM) == replace(claim, until=START + 2 * TERM)
     else:
         with pytest.raises(StoreUnavailable):
-            losing.renew(claim, START + 2 * TERM)
+            lossy.renew(claim, START + 2 * TERM)
     later_claim = claims.claim(slice_of(KEY), "two", START + TERM, START + 3 * TERM)
     assert (later_claim is None) == done
 
@@ -141,15 +141,15 @@ def test_next_claim_continues_from_last_reported_progress(cluster: Cluster) -> N
     def hand_back() -> None:
         claims.release(replace(first_claim, checkpoint=17), end)
 
-    losing = CassandraClaims(LossyCluster(cluster, LOST[0], at=" IF attempt", done=True, meanwhile=hand_back))
+    lossy = CassandraClaims(LossyCluster(cluster, LOST[0], at=" IF attempt", done=True, meanwhile=hand_back))
     with pytest.raises(StoreUnavailable):
-        losing.claim(slice_of(KEY), "two", end, end)
+        lossy.claim(slice_of(KEY), "two", end, end)
     next_claim = claims.claim(slice_of(KEY), "three", end, end + TERM)
     assert next_claim is not None
     assert (next_claim.attempt, next_claim.checkpoint) == (2, 17)
 
 
-def test_one_of_sixteen_workers_gets_the_slice(cluster: Cluster) -> None:
+def test_at_most_one_of_sixteen_workers_gets_the_slice(cluster: Cluster) -> None:
     claims = CassandraClaims(cluster)
 
     def claim(number: int) -> bool | None:
@@ -187,14 +187,14 @@ def test_mention_is_known_only_when_its_burst_is_readable(cluster: Cluster, cloc
 
 def test_only_moved_or_unplaced_burst_is_placed_again(cluster: Cluster, clock: ManualClock) -> None:
     for table in ("burst_runs (", "bursts_by_hour ("):
-        losing = LossyCluster(cluster, LOST[0], done=False, at=f"INTO {table}")
-        bursts, grown = CassandraBursts(losing, clock), burst(version=2, text="grown")
+        lossy = LossyCluster(cluster, LOST[0], done=False, at=f"INTO {table}")
+        bursts, grown = CassandraBursts(lossy, clock), burst(version=2, text="grown")
         for _ in range(2):  # a process that crashed halfway has placed nothing
-            losing.times = 1
+            lossy.times = 1
             with pytest.raises(StoreUnavailable):
                 bursts.write([burst()], [])
         bursts.write([burst()], [])
-        losing.times = 1
+        lossy.times = 1
         bursts.write([grown], [])
         assert bursts.read([KEY]) == {KEY: grown}
         with pytest.raises(StoreUnavailable):

@@ -22,6 +22,7 @@ pytestmark = ON_ENGINES
 
 KEY = BurstKey(NOVA, 1)
 HOUR, MANY = timedelta(hours=1), 100
+SLOTS_PER_HOUR = 4
 DEFERRED = DeferredBurst(burst=KEY, opened_at=START, until=START + HOUR)
 
 
@@ -106,6 +107,6 @@ def test_wake_reads_a_week_once_and_a_day_every_hour(cluster: Cluster, clock: Ma
     clock.advance(timedelta(milliseconds=FULL_SCAN_INTERVAL_MS))
     deferred_bursts.wake_due(clock.now(), MANY)
     week, second_read, third_read, day = counting.partitions_read
-    assert week <= 8 * 96 * len(WAKE_BUCKETS) + 2 * len(WAKE_BUCKETS)
+    assert week <= (8 * 24 * SLOTS_PER_HOUR + 2) * len(WAKE_BUCKETS)
     assert max(second_read, third_read) <= 2 * len(WAKE_BUCKETS)
-    assert 26 * 4 * len(WAKE_BUCKETS) <= day <= 26 * 4 * len(WAKE_BUCKETS) + 2 * len(WAKE_BUCKETS)
+    assert 26 * SLOTS_PER_HOUR * len(WAKE_BUCKETS) <= day <= (26 * SLOTS_PER_HOUR + 2) * len(WAKE_BUCKETS)

@@ -66,9 +66,9 @@ def test_later_of_two_concurrent_registrations_wins(
     def register_concurrently() -> None:
         CassandraDevices(cluster, clock).write([device(BEA, second)])
 
-    losing = LossyCluster(cluster, LOST[0], done=True, at=statement, meanwhile=register_concurrently)
+    lossy = LossyCluster(cluster, LOST[0], done=True, at=statement, meanwhile=register_concurrently)
     with pytest.raises(StoreUnavailable):
-        CassandraDevices(losing, clock).write([device(ADA, first)])
+        CassandraDevices(lossy, clock).write([device(ADA, first)])
     CassandraDevices(cluster, clock).write([device(ADA, first)])
     last = device(ADA, first) if first > second else device(BEA, second)
     assert devices_of_both(cluster, clock) == {last.member: [last]}

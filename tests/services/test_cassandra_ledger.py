@@ -109,20 +109,20 @@ class CountingCluster(Cluster):
     def query_each(
         self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = PLAIN
     ) -> list[list[Any]]:
-        questions = list(parameters)
+        queries = list(parameters)
         if self.refusing and self.refusing in statement:
             raise StoreUnavailable("for a test")
         self.hours += sum(
             len(partitions)
-            for partitions, *_ in questions
+            for partitions, *_ in queries
             if "FROM open_slots" in statement and isinstance(partitions, list)
         )
         self.slots += sum(
             len(partitions)
-            for partitions, *_ in questions
+            for partitions, *_ in queries
             if "FROM open_bursts" in statement and isinstance(partitions, list)
         )
-        return self.shared.query_each(statement, questions, profile=profile)
+        return self.shared.query_each(statement, queries, profile=profile)
 
 
 def test_own_and_recent_bursts_are_found_by_next_read(cluster: Cluster, clock: ManualClock) -> None:
@@ -136,9 +136,9 @@ def test_own_and_recent_bursts_are_found_by_next_read(cluster: Cluster, clock: M
     assert list(ledger.unfinished_bursts()) == [older, late, KEY]
 
 
-WHOLE = 8 * 24 + 2
+FIRST_READ_HOURS = 8 * 24 + 2
 """Number of hours that a first read may ask for."""
-ROUND = WHOLE // RESCANNED_HOURS_PER_SCAN + 1
+READS_PER_FULL_SCAN = FIRST_READ_HOURS // RESCANNED_HOURS_PER_SCAN + 1
 """Number of reads until each hour has been read again."""
 
 
@@ -146,7 +146,7 @@ def test_empty_list_is_read_by_hours_and_then_with_few_queries(cluster: Cluster,
     counting = CountingCluster(cluster)
     ledger = CassandraLedger(counting, clock)
     ledger.unfinished_bursts()
-    assert WHOLE - 2 <= counting.hours <= WHOLE
+    assert FIRST_READ_HOURS - 2 <= counting.hours <= FIRST_READ_HOURS
     before = counting.hours
     for _ in range(10):
         ledger.unfinished_bursts()
@@ -161,7 +161,7 @@ def test_past_slot_without_open_bursts_is_read_once_a_minute(cluster: Cluster, c
     CassandraLedger(cluster, clock).unlist([KEY])
     counting = CountingCluster(cluster)
     ledger = CassandraLedger(counting, clock)
-    for _ in range(ROUND):
+    for _ in range(READS_PER_FULL_SCAN):
         assert list(ledger.unfinished_bursts()) == []
     assert counting.slots == 2
 
@@ -176,7 +176,7 @@ def test_late_burst_of_other_process_is_found_within_a_minute(cluster: Cluster, 
     other_ledger.store_plans(
         [plan(second, opened_at=day_old), plan(BurstKey(ORION, 1), opened_at=day_old + timedelta(hours=2))]
     )
-    reads = [list(ledger.unfinished_bursts()) for _ in range(ROUND)]
+    reads = [list(ledger.unfinished_bursts()) for _ in range(READS_PER_FULL_SCAN)]
     assert reads[-1] == [second, BurstKey(ORION, 1)]
 
 

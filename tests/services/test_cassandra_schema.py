@@ -224,29 +224,29 @@ class TableOptions:
     grace: int = DAY
 
 
-NARROW, TIERS, WINDOWS = "L10", "T4", "3 DAYS"
+LEVELED, TIERED, WINDOWS = "L10", "T4", "3 DAYS"
 TABLES_BY_OPTIONS = {
-    TableOptions(NARROW, 0): """
+    TableOptions(LEVELED, 0): """
         user_ranges member_ranges users counters members member_sets follower_counts follows follows_by_subject seen
         subject_preferences preferences_by_subject account_preferences sequence_heads audit leases account_flags
         user_blocks user_blocks_by_account author_verdicts lane_tallies
         """,
-    TableOptions(NARROW, 0, 10 * DAY): "deleted_members",
-    TableOptions(NARROW, 91 * DAY): "held_mentions",
+    TableOptions(LEVELED, 0, 10 * DAY): "deleted_members",
+    TableOptions(LEVELED, 91 * DAY): "held_mentions",
     TableOptions(
-        TIERS, 91 * DAY
+        TIERED, 91 * DAY
     ): "marks bursts burst_runs plans slices claims dead_letters dead_letters_by_day retractions",
-    TableOptions(TIERS, 8 * DAY): "marks_by_burst send_log",
+    TableOptions(TIERED, 8 * DAY): "marks_by_burst send_log",
     TableOptions(WINDOWS, 91 * DAY): "mentions mention_ids mentions_by_retraction_key",
     TableOptions(WINDOWS, 90 * DAY): "bursts_by_hour inbox",
-    TableOptions(TIERS, 8 * DAY, 3 * 3600): "open_bursts deferred_bursts",
-    TableOptions(TIERS, 8 * DAY + 3600, 3 * 3600): "open_slots",
+    TableOptions(TIERED, 8 * DAY, 3 * 3600): "open_bursts deferred_bursts",
+    TableOptions(TIERED, 8 * DAY + 3600, 3 * 3600): "open_slots",
     TableOptions("8 HOURS", 7 * DAY): "snapshot_choices",
     TableOptions("10 MINUTES", 600, 600): "burst_changes",
     TableOptions("8 HOURS", 7 * DAY + 3600): "audience_snapshots",
-    TableOptions(NARROW, 180 * DAY): "throttles",
-    TableOptions(NARROW, 270 * DAY): "devices device_owners",
-    TableOptions(TIERS, 0): "active_set_entries",  # its rows have their own TTLs: two days after their hour
+    TableOptions(LEVELED, 180 * DAY): "throttles",
+    TableOptions(LEVELED, 270 * DAY): "devices device_owners",
+    TableOptions(TIERED, 0): "active_set_entries",  # its rows have their own TTLs: two days after their hour
 }
 TABLES = {name: options for options, names in TABLES_BY_OPTIONS.items() for name in names.split()}
 

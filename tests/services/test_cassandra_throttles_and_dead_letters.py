@@ -34,6 +34,7 @@ PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", operator="ada"
 
 
 def audited(cluster: Cluster) -> list[tuple[str, str, bool]]:
+    """Return the operator and action of each audit entry, and whether its hash is right."""
     return [
         (entry["operator"], entry["action"], good)
         for entry, good in ((json.loads(body), good) for body, good in audit_entries(cluster))
@@ -95,8 +96,8 @@ def test_audit_row_with_lost_answer_is_written_after_a_foreign_row(cluster: Clus
     def meanwhile() -> None:
         other_throttles.put(replace(PAUSE, id="t9", operator="eve"))
 
-    losing = LossyCluster(cluster, LOST[0], done=True, at="INTO audit", meanwhile=meanwhile)
-    CassandraThrottles(losing, clock).put(PAUSE)
+    lossy = LossyCluster(cluster, LOST[0], done=True, at="INTO audit", meanwhile=meanwhile)
+    CassandraThrottles(lossy, clock).put(PAUSE)
     assert audited(cluster) == [("eve", "throttle.put", True), ("ada", "throttle.put", True)]
 
 
@@ -127,23 +128,23 @@ STOP = LaneStop(at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("done", [True, False])
 def test_lane_tally_with_lost_answer_is_known_if_it_was_written(cluster: Cluster, error: Exception, done: bool) -> None:
-    losing = CassandraDeadLetterTallies(LossyCluster(cluster, error, done=done, at="INTO lane_tallies"))
+    lossy = CassandraDeadLetterTallies(LossyCluster(cluster, error, done=done, at="INTO lane_tallies"))
     if done:
-        assert losing.compare_and_set(TALLY) == TALLY
+        assert lossy.compare_and_set(TALLY) == TALLY
     else:
         with pytest.raises(StoreUnavailable, match="tally of mentions"):
-            losing.compare_and_set(TALLY)
-        assert losing.compare_and_set(TALLY) == TALLY
+            lossy.compare_and_set(TALLY)
+        assert lossy.compare_and_set(TALLY) == TALLY
 
 
 def test_swap_with_lost_answer_finds_stop_of_other_process(cluster: Cluster) -> None:
     tallies = CassandraDeadLetterTallies(cluster)
     tallies.compare_and_set(TALLY)
     stopped = replace(TALLY, version=2, stop=STOP)
-    losing = LossyCluster(
+    lossy = LossyCluster(
         cluster, LOST[0], done=True, at="UPDATE lane_tallies", meanwhile=lambda: tallies.compare_and_set(stopped)
     )
-    assert CassandraDeadLetterTallies(losing).compare_and_set(replace(TALLY, version=2, seen=8)) == stopped
+    assert CassandraDeadLetterTallies(lossy).compare_and_set(replace(TALLY, version=2, seen=8)) == stopped
 
 
 def test_lane_is_resumed_only_after_its_audit_row(cluster: Cluster) -> None:

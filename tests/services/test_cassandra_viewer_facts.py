@@ -52,18 +52,18 @@ pytestmark = [
 ADA = DirectoryEntry(user=UserId("ada"), member=Member(1_024 * 200 + 9))
 KEY, OTHER_KEY = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
 DAY = 86_400
-SOON = timedelta(milliseconds=500)
+DEADLINE = timedelta(milliseconds=500)
 
 
 @pytest.fixture(scope="module")
-def contracts(cassandra: CassandraAccess) -> Iterator[Cluster]:
+def shared_cluster(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(contracts: Cluster) -> Cluster:
-    return truncated(contracts)
+def cluster(shared_cluster: Cluster) -> Cluster:
+    return truncated(shared_cluster)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def insert_burst(cluster: Cluster, key: BurstKey, age: timedelta) -> None:
 
 
 def ttls(cluster: Cluster, table: str) -> list[int | None]:
-    """Return the TTL of each mark or showing, in the order of their bursts."""
+    """Return the TTL of each mark, or of each burst seen, in the order of the bursts."""
     rows = cluster.execute(f"SELECT seq, ttl(mark) AS of_mark, ttl(also_seen) AS of_seen FROM {table}")
     return [row.of_mark if row.of_mark is not None else row.of_seen for row in sorted(rows)]
 
@@ -104,7 +104,7 @@ def test_mark_lives_as_long_as_its_burst(cluster: Cluster, people: CassandraPeop
     assert all(ttl is not None and 7 * DAY < ttl <= 8 * DAY for ttl in ttls(cluster, "marks_by_burst"))
 
 
-def test_mark_and_showing_of_same_burst_are_both_kept(people: CassandraPeople) -> None:
+def test_burst_can_be_both_marked_and_seen(people: CassandraPeople) -> None:
     run(people.mark_seen(ADA.member, START, [KEY]))
     run(people.mark(ADA.member, [KEY], Mark.READ))
     run(people.mark_seen(ADA.member, START, [KEY, OTHER_KEY]))
@@ -178,7 +178,7 @@ class RecordingCluster(Cluster):
 
     def __init__(self, access: CassandraAccess, *, silent: int = 0) -> None:
         super().__init__(access)
-        self.asked: list[list[tuple[str, tuple[object, ...]]]] = []
+        self.sent_queries: list[list[tuple[str, tuple[object, ...]]]] = []
         self._silent = silent
 
     def query_all(
@@ -188,10 +188,10 @@ class RecordingCluster(Cluster):
         profile: object = EXEC_PROFILE_DEFAULT,
         max_in_flight: int = MAX_IN_FLIGHT_PER_CALL,
     ) -> list[list[Any]]:
-        self.asked.append([(statement, tuple(values)) for statement, values in queries])
-        if len(self.asked) <= self._silent:
+        self.sent_queries.append([(statement, tuple(values)) for statement, values in queries])
+        if len(self.sent_queries) <= self._silent:
             raise StoreUnavailable("on purpose")
-        return super().query_all(self.asked[-1], profile=profile, max_in_flight=max_in_flight)
+        return super().query_all(self.sent_queries[-1], profile=profile, max_in_flight=max_in_flight)
 
 
 def test_new_accounts_write_no_tombstones_among_the_deleted(cluster: Cluster) -> None:
@@ -200,7 +200,9 @@ def test_new_accounts_write_no_tombstones_among_the_deleted(cluster: Cluster) ->
     directory.enrol([ADA, replace(deleted, deleted=True)])
     with closing(RecordingCluster(cluster.access)) as recording:
         CassandraDirectory(recording).enrol([ADA, deleted])
-    assert [values for queries in recording.asked for cql, values in queries if cql.startswith("DELETE")] == [(0, 1)]
+    assert [values for queries in recording.sent_queries for cql, values in queries if cql.startswith("DELETE")] == [
+        (0, 1)
+    ]
     assert np.array_equal(CassandraPushSuppressions(cluster).read(burst(), [0], START)[0].suppressed, no_members())
 
 
@@ -210,7 +212,7 @@ def test_snapshot_reads_neighboring_partitions_at_once(
     with closing(RecordingCluster(cluster.access)) as recording:
         CassandraMemberSets(recording).live(NOVA, [5])
         CassandraMemberSets(recording).live(NOVA, [5, 7, 8], restricted_to=ADA.user)
-    assert [[values[:3] for _, values in queries] for queries in recording.asked] == [
+    assert [[values[:3] for _, values in queries] for queries in recording.sent_queries] == [
         [("mention:nova", 0, [5]), ("", 0, [5])],
         [(owner, *shards) for owner in ("mention:nova", "", "mention:ada") for shards in ((0, [5, 7]), (1, [8]))],
     ]
@@ -241,7 +243,7 @@ asyncio.run(serve())
 
 
 @contextmanager
-def freezable(access: CassandraAccess, folder: Path) -> Iterator[tuple[Engine, Cluster]]:
+def freezable_node(access: CassandraAccess, folder: Path) -> Iterator[tuple[Engine, Cluster]]:
     """Yield a proxy to the node that can be frozen: for its clients it behaves like a hung node."""
     port = free_port()
     command = [sys.executable, "-c", PROXY, str(port), access.hosts[0], str(access.port)]
@@ -272,8 +274,8 @@ def test_hung_node_is_an_outage_and_does_not_block_the_loop(cluster: Cluster, tm
             ticks.append(monotonic())
         return list(await calls), max(np.diff(ticks))
 
-    with freezable(cluster.access, tmp_path) as (proxy, hanging):
-        people = CassandraPeople(AsyncQueries(hanging, deadline=SOON), ManualClock())
+    with freezable_node(cluster.access, tmp_path) as (proxy, hanging):
+        people = CassandraPeople(AsyncQueries(hanging, deadline=DEADLINE), ManualClock())
         patient = CassandraPeople(AsyncQueries(hanging, deadline=timedelta(seconds=30)), ManualClock())
         assert not any(isinstance(result, Exception) for result in run(three_calls(patient))[0])
         proxy.freeze()
@@ -283,6 +285,6 @@ def test_hung_node_is_an_outage_and_does_not_block_the_loop(cluster: Cluster, tm
         proxy.resume()
         assert [type(result) for result in results] == [StoreUnavailable] * 3
         # A call that blocked the loop would do so for as long as the driver waits, 5 s.
-        assert SOON.total_seconds() <= took < 4
+        assert DEADLINE.total_seconds() <= took < 4
         assert blocked < 2
         assert viewer(patient).marks.seen_at == START

@@ -30,13 +30,13 @@ from notifier.profiles.profile import Profile
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.system import System, build_system
 from tests.services.data_folder_on_engines import prepare_folder
-from tests.services.wait_for_engine_change import until
+from tests.services.wait_for_engine_change import wait_until
 from tests.support.example_event import accept
 
 pytestmark = pytest.mark.timeout(400)
 
 DATABASE = 14
-FANS = 20_000
+FOLLOWERS = 20_000
 WAIT = timedelta(milliseconds=100)
 
 
@@ -80,17 +80,17 @@ class Service:
             self.pumps[stream] = build_stream_processor(self.system(stream), stream)
         remaining = count
 
-        def result() -> bool:
+        def all_read() -> bool:
             nonlocal remaining
             remaining -= self.pumps[stream].step(WAIT) if remaining else 0
             return remaining <= 0
 
-        until(result)
+        wait_until(all_read)
 
     def deliver(self) -> None:
         work, ledger = build_slice_worker(self.system("worker")), self.profile.ports().ledger
-        for account in ledger.read(ledger.unfinished_bursts()).values():
-            for slice_ in account.plan.slices():
+        for progress in ledger.read(ledger.unfinished_bursts()).values():
+            for slice_ in progress.plan.slices():
                 work(slice_)
 
     def tweets(self, user: str) -> list[str]:
@@ -101,7 +101,7 @@ class Service:
             pages.append(self.command("inbox", user))
             return not pages[-1]["partial"]
 
-        until(is_complete)
+        wait_until(is_complete)
         return [item["tweet"] for item in pages[-1]["items"]]
 
 
@@ -119,18 +119,18 @@ def service(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> Iterator[Servi
 
 def test_resumed_import_delivers_and_retractions_hide(service: Service, tmp_path: Path) -> None:
     file = tmp_path / "graph.csv.gz"
-    pairs = [f"f{n},vera" for n in range(FANS)] + ["f1,ada", "vera,vera"]
+    pairs = [f"f{n},vera" for n in range(FOLLOWERS)] + ["f1,ada", "vera,vera"]
     file.write_bytes(gzip.compress("\n".join(["follower,followed", *pairs, ""]).encode()))
     kill_import(service, file)
     report = service.command("import", "followers", str(file), code=1)
-    assert (report["follows"], report["rejected"]) == (FANS + 1, 1)
-    assert [json.loads(line)["line"] for line in Path(report["rejects"]).read_text().splitlines()] == [FANS + 3]
-    assert service.command("audience", "@vera")["followers"] == FANS
-    assert service.command("audience", "verify", "@vera")["followers"] == FANS
+    assert (report["follows"], report["rejected"]) == (FOLLOWERS + 1, 1)
+    assert [json.loads(line)["line"] for line in Path(report["rejects"]).read_text().splitlines()] == [FOLLOWERS + 3]
+    assert service.command("audience", "@vera")["followers"] == FOLLOWERS
+    assert service.command("audience", "verify", "@vera")["followers"] == FOLLOWERS
 
     expected = {tier: facts["people"] for tier, facts in service.command("preview", "@vera")["tiers"].items()}
     service.mention("ada", "t1")
-    assert reached_by_tier(service) == expected == {"p0": 0, "p1": 0, "p2": FANS}
+    assert reached_by_tier(service) == expected == {"p0": 0, "p1": 0, "p2": FOLLOWERS}
     assert [service.tweets(user) for user in ("f1", "f2", "ada")] == [["t1"], ["t1"], []]
 
     service.publish_event(PROTECTED_TYPE, user="ada")
@@ -158,20 +158,20 @@ def kill_import(service: Service, file: Path) -> None:
         *service.options,
     ]
     with subprocess.Popen(arguments) as process:
-        until(lambda: process.poll() is not None or any(service.data.glob("imports/*/*.run")))
+        wait_until(lambda: process.poll() is not None or any(service.data.glob("imports/*/*.run")))
         process.kill()
         assert process.wait() == -signal.SIGKILL
 
 
 def reached_by_tier(service: Service) -> Mapping[str, int]:
     """Return the members reached by the followers' first burst, according to the ledger."""
-    [account] = [
+    [burst_progress] = [
         progress
         for progress in service.profile.ports().archive.burst_progress()
         if progress.plan.burst.subject.kind is Kind.MENTION
     ]
     members_reached = {"p0": 0, "p1": 0, "p2": 0}
-    for slice_, slice_progress in account.slice_states.items():
+    for slice_, slice_progress in burst_progress.slice_states.items():
         if slice_progress.final_entry and slice_.step == "rows":
             members_reached[slice_.tier] += slice_progress.final_entry.people
     return members_reached

@@ -19,7 +19,7 @@ from notifier.devkit.engines.fleet import EngineRecord
 from notifier.profiles import choose
 from tests.support.lossy_cassandra import ON_ENGINES
 
-INSPECTED_WITHIN = 10.0
+INSPECTED_WITHIN = 20.0
 """Seconds; an idle machine needs five."""
 
 

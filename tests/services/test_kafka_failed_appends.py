@@ -17,10 +17,12 @@ from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable, Poison
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
-from tests.services.wait_for_engine_change import until
+from tests.services.wait_for_engine_change import wait_until
 
-BOUNDED = 4.0
-"""Seconds; the log gives up after three."""
+GIVES_UP_WITHIN = 10.0
+"""Seconds; the log gives up after three, and a busy machine takes longer."""
+MAX_CPU_SECONDS = 1.0
+"""A client that loops uses all of the three seconds."""
 SMALL = [Record(stream=MENTIONS, key="a", value=b"a")]
 LARGE = [Record(stream=MENTIONS, key="a", value=bytes(2_000_000))]
 """More than a broker accepts by default."""
@@ -61,7 +63,7 @@ def test_unreachable_broker_bounds_every_thread(servers: str) -> None:
         thread.join()
     log.close()
     assert len(durations) == len(threads)
-    assert max(durations) < BOUNDED
+    assert max(durations) < GIVES_UP_WITHIN
     assert {*threading.enumerate()} <= before
 
 
@@ -78,10 +80,10 @@ def test_recreated_topic_accepts_records_again(access: Access) -> None:
     log.append(SMALL)
     with admin_client(access) as admin:
         admin.delete_topics([access.topic(MENTIONS)])
-    until(lambda: f"create {MENTIONS}" in pending(access))
-    computed = time.process_time()
-    assert time_to_refusal(log) < BOUNDED
-    assert time.process_time() - computed < BOUNDED / 4  # a client that loops uses all of the time
+    wait_until(lambda: f"create {MENTIONS}" in pending(access))
+    cpu_before = time.process_time()
+    assert time_to_refusal(log) < GIVES_UP_WITHIN
+    assert time.process_time() - cpu_before < MAX_CPU_SECONDS
     assert migrate(access) == 1
     wait_until_accepted(log)
     log.close()
@@ -90,12 +92,12 @@ def test_recreated_topic_accepts_records_again(access: Access) -> None:
 @pytest.mark.timeout(180)
 def test_append_is_refused_while_too_few_replicas_run(three_brokers: list[Engine]) -> None:
     access = Access(servers=",".join(engine.address for engine in three_brokers))
-    until(lambda: succeeds(lambda: migrate(access)))
+    wait_until(lambda: succeeds(lambda: migrate(access)))
     log = KafkaLog(access)
     log.append(SMALL)
     for engine in three_brokers[1:]:
         engine.kill()
-    assert time_to_refusal(log) < BOUNDED
+    assert time_to_refusal(log) < GIVES_UP_WITHIN
     three_brokers[1].start()
     three_brokers[1].wait_until_ready()
     wait_until_accepted(log)
@@ -110,7 +112,7 @@ def time_to_refusal(log: KafkaLog) -> float:
 
 
 def wait_until_accepted(log: KafkaLog) -> None:
-    until(lambda: succeeds(lambda: log.append(SMALL)))
+    wait_until(lambda: succeeds(lambda: log.append(SMALL)))
 
 
 def succeeds(call: Callable[[], object]) -> bool:

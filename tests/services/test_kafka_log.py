@@ -22,10 +22,10 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
 from tests.contracts.event_log_backends import KafkaLogs, in_kafka
-from tests.services.wait_for_engine_change import until
+from tests.services.wait_for_engine_change import wait_until
 
-BOUNDED = 4.0
-"""Seconds; the log gives up after three."""
+GIVES_UP_WITHIN = 10.0
+"""Seconds; the log gives up after three, and a busy machine takes longer."""
 KILLS = 2
 ACKNOWLEDGED_BETWEEN = 200
 """Records that the broker acknowledges before each kill and after the last one, however long a busy machine takes."""
@@ -80,7 +80,7 @@ def test_append_is_refused_in_time_while_broker_is_down(engine: Engine, logs: Ka
         began = time.monotonic()
         with pytest.raises(LogUnavailable):
             logs.log.append([record("while it is away")])
-        assert time.monotonic() - began < BOUNDED
+        assert time.monotonic() - began < GIVES_UP_WITHIN
     restart(engine)
     append_until_accepted(logs, record("after"))
 
@@ -91,7 +91,7 @@ def test_frozen_broker_bounds_appends(engine: Engine, logs: KafkaLogs) -> None:
     began = time.monotonic()
     with pytest.raises(LogUnavailable):
         logs.log.append([record(f"while it sleeps {n}") for n in range(MAX_IN_FLIGHT + 1)])
-    assert time.monotonic() - began < BOUNDED
+    assert time.monotonic() - began < GIVES_UP_WITHIN
     engine.resume()
     append_until_accepted(logs, record("after"))
 
@@ -125,15 +125,14 @@ def test_acknowledged_records_survive_broker_kills(engine: Engine, logs: KafkaLo
     sender.start()
     try:
         for kill in range(KILLS):
-            until(partial(enough, acknowledged, (kill + 1) * ACKNOWLEDGED_BETWEEN))
+            wait_until(partial(has_at_least, acknowledged, (kill + 1) * ACKNOWLEDGED_BETWEEN))
             engine.kill()
             restart(engine)
-        until(partial(enough, acknowledged, (KILLS + 1) * ACKNOWLEDGED_BETWEEN))
+        wait_until(partial(has_at_least, acknowledged, (KILLS + 1) * ACKNOWLEDGED_BETWEEN))
     finally:
         stop.set()
         sender.join()
     waiting = waiting_keys(logs)
-    assert len(acknowledged) > 100
     assert set(acknowledged) <= waiting
     reader = logs.subscribe(MENTIONS, "router", "one")
     keys_read: set[str] = set()
@@ -143,7 +142,7 @@ def test_acknowledged_records_survive_broker_kills(engine: Engine, logs: KafkaLo
     assert set(acknowledged) <= keys_read
 
 
-def enough(acknowledged: Sequence[str], least: int) -> bool:
+def has_at_least(acknowledged: Sequence[str], least: int) -> bool:
     return len(acknowledged) >= least
 
 

@@ -21,8 +21,18 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged
 from tests.contracts.consumer_forks import start_consumer
 from tests.contracts.event_log_backends import KafkaLogs, in_kafka
-from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
-from tests.services.wait_for_engine_change import until
+from tests.contracts.event_log_steps import (
+    KEYS,
+    PARTITION_COUNT,
+    STREAM,
+    append,
+    commit,
+    commit_all,
+    is_empty,
+    keys,
+    poll,
+)
+from tests.services.wait_for_engine_change import wait_until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
@@ -60,17 +70,17 @@ def test_restarted_instance_gets_its_partitions_before_lease_ends(
 def test_foreign_records_do_not_affect_records_of_same_batch(logs: KafkaLogs) -> None:
     append(logs, *KEYS)
     with closing(KafkaProducer(bootstrap_servers=logs.access.servers)) as producer:
-        for partition in range(ALL):
+        for partition in range(PARTITION_COUNT):
             for key, value in FOREIGN_RECORDS:
                 producer.send(logs.access.topic(STREAM), key=key, value=value, partition=partition).get(timeout=10)
     append(logs, *KEYS)
-    expected = Counter(KEYS * 2) + Counter({"": ALL, "\ufffd\ufffd": ALL, "k": ALL})
+    expected = Counter(KEYS * 2) + Counter({"": PARTITION_COUNT, "\ufffd\ufffd": PARTITION_COUNT, "k": PARTITION_COUNT})
     assert Counter(logged.record.key for logged in logs.log.read_uncommitted(STREAM, "router", 1_000)) == expected
     consumer = logs.subscribe(STREAM, "router", "one")
     records = poll(logs, consumer, due=expected.total())
     commit(consumer, records)
     assert Counter(logged.record.key for logged in records) == expected
-    assert sum(logged.record.value == b"" for logged in records) == ALL
+    assert sum(logged.record.value == b"" for logged in records) == PARTITION_COUNT
     assert consumer.lag() == 0
 
 
@@ -89,7 +99,7 @@ def test_unreadable_batch_is_an_outage_at_every_poll(kafka: str) -> None:
         reader = KafkaLog(logs.access).subscribe(STREAM, "router", "one")
         with closing(reader):
             for _ in range(3):
-                until(partial(is_refused, reader))
+                wait_until(partial(is_refused, reader))
 
 
 def is_refused(reader: Consumer) -> bool:
@@ -142,7 +152,7 @@ def produce_with_zstd(access: Access) -> None:
             assert response.error_code in (0, NotLeaderForPartitionError.errno), response
             return bool(response.error_code == 0)
 
-        until(is_acknowledged)  # a broker does not lead a new partition at once
+        wait_until(is_acknowledged)  # a broker does not lead a new partition at once
 
 
 def test_killed_reader_is_replaced_when_lease_ends(logs: KafkaLogs) -> None:
@@ -184,7 +194,7 @@ def test_recreated_topic_is_read_from_its_beginning(
             reader.lag()
     assert keys([*after.values()]) == sorted(3 * [*KEYS])
     commit(reader, [*after.values()])
-    finish(logs, reader)
+    commit_all(logs, reader)
     reader.close()
     assert is_empty(logs, logs.subscribe(STREAM, "router", "two"))
 

@@ -15,14 +15,14 @@ from notifier.adapters.kafka.partition_growth import PRODUCER_SWITCH_SECONDS
 from notifier.adapters.kafka.topics import load_topics, migrate
 from notifier.ports.event_log import Logged, Record
 from tests.contracts.event_log_backends import KafkaLogs, in_kafka
-from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, keys, poll
-from tests.services.wait_for_engine_change import until
+from tests.contracts.event_log_steps import KEYS, PARTITION_COUNT, STREAM, append, commit, keys, poll
+from tests.services.wait_for_engine_change import wait_until
 
 [TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
 """Seconds from a topic's growth until its new partitions are read; 12 on an otherwise idle machine."""
-SLOW_PLAN, SLOW_PLANS = 1.5, 0.3
-"""Seconds of a rebalance: longer than a poll of a joining reader, then longer than a poll of a joined one."""
+FIRST_REBALANCE_SECONDS, LATER_REBALANCE_SECONDS = 1.5, 0.3
+"""The first is longer than a poll of a joining reader, the later ones longer than a poll of a joined one."""
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ class GrowingTopic:
 
     def send(self) -> None:
         while not self.stop_sending.is_set():
-            self.round()
+            self.send_round()
             time.sleep(0.1)
 
-    def round(self) -> None:
+    def send_round(self) -> None:
         self.logs.log.append([Record(stream=STREAM, key=key, value=str(self.sent).encode()) for key in ROUND])
         self.sent += 1
 
@@ -76,7 +76,7 @@ class GrowingTopic:
         if number > self.last[key] + 1:
             self.wrong.append(f"{key}: {number} after {self.last[key]} in {logged.partition}")
         self.last[key] = max(self.last[key], number)
-        if int(logged.partition.rpartition("/")[2]) >= ALL:
+        if int(logged.partition.rpartition("/")[2]) >= PARTITION_COUNT:
             self.new_after.setdefault(logged.partition, time.monotonic() - self.grown_at)
 
     def done(self) -> bool:
@@ -88,18 +88,18 @@ class GrowingTopic:
 def test_growing_topic_keeps_key_order_and_loses_nothing(logs: KafkaLogs) -> None:
     topic = GrowingTopic(logs)
     for _ in range(ROUNDS_BEFORE_READING):
-        topic.round()
+        topic.send_round()
     threads = [Thread(target=topic.send), *(Thread(target=topic.read, args=[name]) for name in ("one", "two"))]
     for thread in threads:
         thread.start()
     try:
-        until(lambda: max(topic.last.values()) >= 0)
-        assert migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)]) >= 1
+        wait_until(lambda: max(topic.last.values()) >= 0)
+        assert migrate(logs.access, [replace(TOPIC, partition_count=2 * PARTITION_COUNT)]) >= 1
         topic.grown_at = time.monotonic()
-        until(lambda: len(topic.new_after) == ALL)
+        wait_until(lambda: len(topic.new_after) == PARTITION_COUNT)
         topic.stop_sending.set()
         threads[0].join()
-        until(topic.done)
+        wait_until(topic.done)
     finally:
         topic.stop_sending.set()
         topic.stop_reading.set()
@@ -111,7 +111,7 @@ def test_growing_topic_keeps_key_order_and_loses_nothing(logs: KafkaLogs) -> Non
 
 def test_idle_sender_uses_new_partitions_after_growth(logs: KafkaLogs) -> None:
     append(logs, *KEYS)
-    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * PARTITION_COUNT)])
     time.sleep(PRODUCER_SWITCH_SECONDS)  # the longest time that a sender may use the old partitions
     append(logs, *KEYS)
     partitions_of: dict[str, list[str]] = {key: [] for key in KEYS}
@@ -124,7 +124,7 @@ def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: KafkaLogs) 
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
     old_records = poll(logs, first, due=len(KEYS))
-    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * PARTITION_COUNT)])
     time.sleep(PRODUCER_SWITCH_SECONDS)
     append(logs, *KEYS)
     first.close()
@@ -137,7 +137,7 @@ def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: KafkaLogs) 
     while len(second_read) + len(new_records) < 2 * len(KEYS) and time.monotonic() - started_at < NEW_WITHIN:
         new_records += poll(logs, second)
     assert keys([*second_read, *new_records]) == sorted(KEYS + KEYS)
-    assert all(int(logged.partition.rpartition("/")[2]) >= ALL for logged in new_records)
+    assert all(int(logged.partition.rpartition("/")[2]) >= PARTITION_COUNT for logged in new_records)
 
 
 def test_group_leader_reads_on_though_rebalance_outlasts_polls(
@@ -146,14 +146,17 @@ def test_group_leader_reads_on_though_rebalance_outlasts_polls(
     append(logs, *KEYS)
     leader = logs.log.subscribe(STREAM, "router", "one")
     commit(leader, poll(logs, leader, due=len(KEYS)))
-    perform_assignment, pauses = ConsumerCoordinator._perform_assignment, chain([SLOW_PLAN], repeat(SLOW_PLANS))
+    perform_assignment, pauses = (
+        ConsumerCoordinator._perform_assignment,
+        chain([FIRST_REBALANCE_SECONDS], repeat(LATER_REBALANCE_SECONDS)),
+    )
 
     def assign_slowly(*arguments: object) -> object:
         time.sleep(next(pauses))
         return perform_assignment(*arguments)
 
     monkeypatch.setattr(ConsumerCoordinator, "_perform_assignment", assign_slowly)
-    migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
+    migrate(logs.access, [replace(TOPIC, partition_count=2 * PARTITION_COUNT)])
     time.sleep(PRODUCER_SWITCH_SECONDS)
     append(logs, *KEYS)
     started_at, records = time.monotonic(), list[Logged]()

@@ -14,8 +14,10 @@ from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics,
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import GROUPS, MENTIONS, PARTITION_COUNTS
-from tests.services.wait_for_engine_change import until
+from tests.services.wait_for_engine_change import wait_until
 
+GIVES_UP_WITHIN = 10.0
+"""Seconds, on a busy machine."""
 CREATED = [f"create {topic.stream}" for topic in load_topics()]
 LARGER = [replace(topic, partition_count=8) for topic in load_topics()]
 
@@ -50,11 +52,13 @@ def test_missing_topics_are_created_once_within_broker_count(access: Access) -> 
 
 def test_topic_grows_and_changes_retention_but_never_shrinks(access: Access) -> None:
     migrate(access)
-    wanted = [replace(LARGER[0], retention=timedelta(hours=200))]
-    assert list(pending(access, wanted)) == ["grow mentions to 8", "set retention.ms of mentions to 720000000"]
-    assert migrate(access, wanted) == 2
-    until(lambda: not list(pending(access, wanted)))  # a broker reports a change a moment after it has accepted it
-    assert migrate(access, [replace(wanted[0], partition_count=2)]) == 0
+    changed = [replace(LARGER[0], retention=timedelta(hours=200))]
+    assert list(pending(access, changed)) == ["grow mentions to 8", "set retention.ms of mentions to 720000000"]
+    assert migrate(access, changed) == 2
+    wait_until(
+        lambda: not list(pending(access, changed))
+    )  # a broker reports a change a moment after it has accepted it
+    assert migrate(access, [replace(changed[0], partition_count=2)]) == 0
     assert len(replica_counts(access)) == 8
 
 
@@ -88,5 +92,5 @@ def test_unreachable_brokers_are_reported_in_time(operation: Callable[[Access], 
     before, started_at = {*threading.enumerate()}, time.monotonic()
     with pytest.raises(LogUnavailable):
         operation(Access(servers=servers))
-    assert time.monotonic() - started_at < 5
+    assert time.monotonic() - started_at < GIVES_UP_WITHIN
     assert {*threading.enumerate()} <= before

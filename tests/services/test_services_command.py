@@ -82,7 +82,7 @@ def test_passwords_are_readable_by_owner_only(data: Path) -> None:
     assert "redis://" not in services("status", "--json", data=data)
 
 
-def test_stopped_engines_keep_their_data(tmp_path: Path, data: Path) -> None:
+def test_stopped_engines_keep_their_data(data: Path) -> None:
     services("down", data=data)
     assert pids(data) == {}
     assert "not running" in services("status", data=data)

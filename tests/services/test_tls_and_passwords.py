@@ -202,6 +202,7 @@ def test_known_user_migrates_writes_and_reads_on_all_engines(
     assert ports.heads.load([NOVA]) == {NOVA: FIRST}
     since = FIRST.last_opened_at
     assert since is not None
+    # The first of the two mechanisms finds an empty Valkey.
     assert patiently(ports.pull.generation) is None or mechanism != "SCRAM-SHA-512"
     patiently(lambda: ports.pull.rebuild([], since, since))
     assert patiently(ports.pull.generation) is not None
@@ -233,8 +234,8 @@ async def pull_index_places(profile: ClusterProfile) -> int:
 def test_wrong_password_is_reported_at_once(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
     kafka = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG))
     assert_error(UnusableEnvironment, "Kafka at .* rejects the user", kafka.pending)
-    plain_port = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG, NOTIFIER_KAFKA_MECHANISM="PLAIN"))
-    assert_error(UnusableEnvironment, "Kafka at .* rejects the user", plain_port.pending)
+    plain = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG, NOTIFIER_KAFKA_MECHANISM="PLAIN"))
+    assert_error(UnusableEnvironment, "Kafka at .* rejects the user", plain.pending)
     cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_PASSWORD=WRONG))
     assert_error(UnusableEnvironment, "Cassandra at .* rejects the user", cassandra.ensure_schema)
     redis = open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=secure_engines.url(password=WRONG)))
@@ -294,8 +295,8 @@ def test_plain_text_to_tls_port_is_an_outage_with_hint(
     secure_engines: SecureEngines, open_profile: OpenProfile
 ) -> None:
     hint = "only one side uses TLS"
-    plain_port = open_profile(secure_engines.settings(NOTIFIER_KAFKA_CA=""))
-    assert_error(LogUnavailable, hint, plain_port.pending)
+    kafka = open_profile(secure_engines.settings(NOTIFIER_KAFKA_CA=""))
+    assert_error(LogUnavailable, hint, kafka.pending)
     assert_error(StoreUnavailable, hint, open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_CA="")).migrate)
     url = secure_engines.url().replace("rediss://", "redis://").partition("?")[0]
     assert_error(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 
-def until(condition: Callable[[], bool], within: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], within: float = 60) -> None:
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline

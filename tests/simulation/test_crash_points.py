@@ -46,17 +46,14 @@ def test_port_call_may_fail_before_during_or_after_its_effect(how: FailureMode) 
 
 
 def test_opening_inbox_activates_user_despite_rollup_faults() -> None:
-    """The roll-up crashes, fails or stalls past its lease before and after each of its calls.
-
-    Its work is done in the end.
-    """
+    """The roll-up crashes, fails or stalls past its lease at every second point. Its work is done in the end."""
     faults = [crash, stall, *map(failing_call, FailureMode)]
     trials = [point for fault in faults for point in points(returning_user(), fault, every=2, within="/rollup")]
     assert len(trials) > 50, "the scenario has too few crash points"
     assert [f"{thread}, point {number}: {result}" for thread, number, result in trials if result.wrong] == []
 
 
-def test_thread_may_stall_past_its_claims_and_leases_anywhere() -> None:
+def test_thread_may_stall_past_its_claims_and_leases() -> None:
     assert failures(one_mention, stall, every=3) == []
 
 

@@ -106,7 +106,7 @@ def test_follower_sees_bursts_opened_after_follow() -> None:
 
 
 def test_late_follow_does_not_undo_unfollow() -> None:
-    """Regardless of arrival order. With equal sequence numbers the unfollow wins."""
+    """The arrival order does not matter. With equal sequence numbers the unfollow wins."""
     unfollow, late_follow = follow_change(5, 0, is_unfollow=True), follow_change(4, -1)
     for changes in ([unfollow, late_follow], [late_follow, unfollow], [follow_change(5, -1), unfollow]):
         assert seen_by(KIM.after(changes)) == []

@@ -10,14 +10,14 @@ from tests.support.simulator.scenarios.catalog import crash, many_restricted_bur
 from tests.support.simulator.simulation import Simulation
 
 
-def played() -> Simulation:
+def run_scenario() -> Simulation:
     simulation = Simulation(many_restricted_bursts())
     simulation.run()
     return simulation
 
 
 def test_scenario_exhausts_budget_and_oracle_agrees() -> None:
-    simulation = played()
+    simulation = run_scenario()
     assert violations_of(simulation) == []
     pull_only = [key for key, burst in simulation.state.bursts.by_key.items() if burst.pull_only]
     assert len(pull_only) >= 3
@@ -26,7 +26,7 @@ def test_scenario_exhausts_budget_and_oracle_agrees() -> None:
 
 @pytest.mark.parametrize("pull_only", [True, False])
 def test_oracle_reports_fan_out_that_contradicts_budget(pull_only: bool) -> None:
-    oracle = played().state_reader.oracle()
+    oracle = run_scenario().state_reader.oracle()
     wrong = replace(oracle, bursts={key: replace(burst, pull_only=pull_only) for key, burst in oracle.bursts.items()})
     assert list(oracle.pull_only_violations(BUDGETED)) == []
     if pull_only:

@@ -17,9 +17,8 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def test_scenario_leaves_every_kind_of_retracted_burst() -> None:
-    simulation = run_and_check(
-        replace(many_retractions(), seed=3)
-    )  # in most orders another mention joins the burst that is to be empty
+    # With most seeds, another mention joins the burst that is to be empty.
+    simulation = run_and_check(replace(many_retractions(), seed=3))
     oracle, bursts = simulation.state_reader.oracle(), simulation.state.bursts.by_key
     assert any(0 < burst.count < len(oracle.bursts[key_of(key)].tweets) for key, burst in bursts.items())
     assert any(burst.became_restricted for burst in bursts.values())
@@ -30,9 +29,9 @@ def test_scenario_leaves_every_kind_of_retracted_burst() -> None:
 
 @pytest.mark.parametrize("thread", ["/retractor", "api/retractions", "/celebrity"])
 @pytest.mark.parametrize(
-    "fault", [crash, stall, *map(failing_call, FailureMode)], ids=["dies", "sleeps", *map(str, FailureMode)]
+    "fault", [crash, stall, *map(failing_call, FailureMode)], ids=["crash", "stall", *map(str, FailureMode)]
 )
-def test_retractors_and_coordinator_survive_faults_at_every_call(thread: str, fault: Callable[[str], Fault]) -> None:
+def test_retractors_and_coordinator_survive_faults(thread: str, fault: Callable[[str], Fault]) -> None:
     trials = list(points(many_retractions(), fault, every=83, within=thread))
     assert len(trials) > 1, "the scenario has too few crash points"
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []
@@ -64,12 +63,12 @@ def sees(simulation: Simulation, person: str) -> bool:
         ([Retracted(what="protect", author="eve")], True, False),
         ([Retracted(what="protect", author="eve"), Retracted(what="erase", author="eve")], False, False),
     ],
-    ids=["nothing", "deleted", "by another", "names her no more", "edited", "protected", "erased"],
+    ids=["nothing", "deleted", "deleted by another", "no longer names her", "edited", "protected", "erased"],
 )
 def test_retraction_hides_burst_from_the_right_viewers(retractions: list[Retracted], kim: bool, pat: bool) -> None:
     """Kim follows eve, and pat does not.
 
-    Both follow nova, and the verdict checks their inboxes against the same oracle.
+    Both follow nova, and `run_and_check` compares their inboxes with the same oracle.
     """
     simulation = run_and_check(mention_then(*retractions))
     assert (sees(simulation, "kim"), sees(simulation, "pat")) == (kim, pat)

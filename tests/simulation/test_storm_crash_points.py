@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.prove) for share in range(1, SHARES))])
-def test_process_may_crash_at_every_port_call_of_a_storm(share: int) -> None:
+def test_process_may_crash_at_port_calls_of_a_storm(share: int) -> None:
     trials = list(points(storm(), crash, every=SHARES, start=share))
     assert len(trials) > 50, "the storm has too few crash points"
     assert [f"{thread}, point {number}: {trial}" for thread, number, trial in trials if trial.wrong] == []
