@@ -164,7 +164,7 @@ def test_badge_does_not_read_seen_digests() -> None:
     lee.move_clock_to(19)
     token = lee.page().seen
     assert token is not None
-    run_sync(lee.tab().see(LEE, token))
+    run_sync(lee.uncached_inbox().see(LEE, token))
     lee.reads.count = 0
     assert lee.badge() == 0
     reads_after_seen, lee.reads.count = lee.reads.count, 0
@@ -281,7 +281,7 @@ def test_partial_page_shows_last_known_digest_while_store_is_unavailable() -> No
     lee = LeesInbox()
     lee.open_bursts(2)
     lee.move_clock_to(19)
-    tab = lee.tab()
+    tab = lee.uncached_inbox()
     before, _ = run_sync(tab.open(LEE))
     unavailable = replace(tab, timeline=FailingPort(lee.stage.state.timeline, StoreUnavailable))
     page, badge = run_sync(unavailable.open(LEE))
