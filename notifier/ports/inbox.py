@@ -14,7 +14,7 @@ from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
 
 class InboxStore(Protocol):
-    """Inbox rows as slices write them. Durable. Blocking."""
+    """Inbox rows as slices write them. Durable, but on SQLite a power cut may undo the latest rows. Blocking."""
 
     def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
         """Write the rows. They are durable on return. Idempotent: the same rows again change nothing.
@@ -81,7 +81,10 @@ class Timeline(Protocol):
 
 
 class AudienceSnapshots(Protocol):
-    """Audience snapshots, kept for a week. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
+    """Audience snapshots, kept for a week. Blocking. Raises StoreUnavailable, and DiskFull for writes.
+
+    Durable, but on SQLite a power cut may undo the latest snapshots, with all rows that were written from them.
+    """
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
         """Return the snapshots of those shards that have one.

@@ -101,10 +101,10 @@ class FrequencyCapStore(Protocol):
     def spend(self, burst: BurstKey, tweet: str, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         """Return the ruling for each member, up to a few thousand of one shard, and count new alerts in the same step.
 
-        A member gets no second alert about the same `tweet`. The call takes a few round trips. Idempotent: for a
-        member whose alert was new, a repeat returns AGAIN. Concurrent calls for different bursts of one member both
-        count. Not durable: a lost alert counts as never sent. Raises CacheUnavailable; then some members may have been
-        counted.
+        The ruling is AGAIN if the burst was counted before, by an earlier call or for a device of another platform. It
+        is SAME_TWEET if another counted burst has the same `tweet`. The call takes a few round trips. Idempotent.
+        Concurrent calls for different bursts of one member both count. Not durable: a lost alert counts as never sent.
+        Raises CacheUnavailable; then some members may have been counted.
         """
         ...
 

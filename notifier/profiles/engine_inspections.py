@@ -241,8 +241,8 @@ def batch_inspection(settings: Mapping[str, str]) -> Inspection:
     return Inspection(
         name="cassandra batches",
         level="fail" if is_fail_threshold_too_low else "warn" if warns_too_early else "ok",
-        detail=f"Fail threshold {fail_threshold_kib or 0:g} KiB, "
-        f"warning threshold {warn_threshold_partitions or 0} partitions.",
+        detail=f"Fail threshold {_number_text(fail_threshold_kib, 'KiB')}, "
+        f"warning threshold {_number_text(warn_threshold_partitions, 'partitions')}.",
         remedy=f"Set batch_size_fail_threshold to {MIN_FAIL_THRESHOLD_KIB}KiB or more in cassandra.yaml."
         if is_fail_threshold_too_low
         else "The node logs a warning for many batches. Set unlogged_batch_across_partitions_warn_threshold to "
@@ -252,6 +252,10 @@ def batch_inspection(settings: Mapping[str, str]) -> Inspection:
         value=fail_threshold_kib,
         limit=MIN_FAIL_THRESHOLD_KIB,
     )
+
+
+def _number_text(number: float | None, unit: str) -> str:
+    return "unknown" if number is None else f"{number:g} {unit}"
 
 
 def commitlog_inspection(settings: Mapping[str, str], copies: int) -> Inspection:

@@ -148,11 +148,21 @@ def test_pause_throttles_p2_until_it_is_lifted(tmp_path: Path) -> None:
         assert result["cli"].startswith(".venv/bin/notifier throttle set --tier p2 --pause --for 20s --reason 'a test'")
         result = visitor.client.delete("/demo/pause", headers=visitor.key).json()
         assert "resumes over 30 s" in result["message"]
-        assert throttle.id in result["cli"]
+        assert result["cli"] == f".venv/bin/notifier throttle lift p2 --data {tmp_path}"
         assert not [throttle for throttle in throttles.since(now) if throttle.is_active(now)]
         second_response = visitor.client.delete("/demo/pause", headers=visitor.key).json()
-        assert "is not paused" in second_response["message"]
+        assert "is neither paused nor slowed" in second_response["message"]
         assert second_response["cli"] == f".venv/bin/notifier throttle list --data {tmp_path}"
+
+
+def test_lift_ends_all_throttles_of_p2(tmp_path: Path) -> None:
+    with demo_visitor(tmp_path) as visitor:
+        for _ in range(2):
+            visitor.post("/demo/pause", PAUSE)
+        result = visitor.client.delete("/demo/pause", headers=visitor.key).json()
+        throttles, now = visitor.backend.throttles, visitor.backend.clock.now()
+        assert not [throttle for throttle in throttles.since(now) if throttle.is_active(now)]
+        assert result["cli"] == f".venv/bin/notifier throttle lift p2 --data {tmp_path}"
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,8 @@ TABLES_BY_OPTIONS = {
     TableOptions("10 MINUTES", 600, 600): "burst_changes",
     TableOptions("8 HOURS", 7 * DAY + 3600): "audience_snapshots",
     TableOptions(LEVELED, 180 * DAY): "throttles",
-    TableOptions(LEVELED, 270 * DAY): "devices device_owners",
+    TableOptions(LEVELED, 270 * DAY): "device_owners",
+    TableOptions(LEVELED, 270 * DAY, 10 * DAY): "devices",
     TableOptions(TIERED, 0): "active_set_entries",  # its rows have their own TTLs: two days after their hour
 }
 TABLES = {name: options for options, names in TABLES_BY_OPTIONS.items() for name in names.split()}

@@ -249,7 +249,7 @@ def test_missing_user_is_refused(secure_engines: SecureEngines, open_profile: Op
         UnusableEnvironment, "Kafka at .* rejects the user", open_profile(secure_engines.settings(**anonymous)).pending
     )
     cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_USER=""))
-    assert_error(UnusableEnvironment, "Cassandra at .* rejects the user", cassandra.ensure_schema)
+    assert_error(UnusableEnvironment, "Cassandra at .* requires credentials", cassandra.ensure_schema)
 
 
 def test_certificate_of_other_authority_is_refused(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:

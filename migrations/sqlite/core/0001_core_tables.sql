@@ -243,7 +243,7 @@ CREATE TABLE mention_ids (
     PRIMARY KEY (id, source, account, subject)
 ) WITHOUT ROWID;
 
--- Retractions; the highest rank wins. Keys are `tweet/N/A/T` (tweet T of the author A, whose id has N letters),
+-- Retractions; the highest rank wins. Keys are `tweet/N/A/T` (tweet T of the author A, whose id has N characters),
 -- `erased/A` and `author/A` (a protection).
 CREATE TABLE retractions (
     retraction_key TEXT    NOT NULL PRIMARY KEY,

@@ -71,10 +71,12 @@ def open_source(
 
 
 def form_of(name: str) -> str:
-    """Return the form that a file's name implies. Raises BadImport if the name has no known ending."""
+    """Return the form that a file's name implies. Raises BadImport for others and for compressed Parquet."""
     endings = name.lower().split(".")[1:]
     if endings and endings[-1] in COMPRESSED_ENDINGS:
         endings.pop()
+        if endings and endings[-1] == PARQUET:
+            raise BadImport(f"{name} is a compressed Parquet file; decompress it first.")
     if endings and endings[-1] in FORMS:
         return endings[-1]
     raise BadImport(f"The form of {name} is unknown; name it .csv, .ndjson or .parquet, or set --form.")

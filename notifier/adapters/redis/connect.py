@@ -1,6 +1,8 @@
 """Connect to Redis at the configured address: one server, sentinels or a cluster."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any, cast
@@ -87,7 +89,7 @@ def await_answer(url: str, timeout: float) -> None:
 
 
 def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
-    """Return a client for one event loop. It connects at its first command."""
+    """Return a client for one event loop. It connects at its first command. Raises BadSetting."""
     match multi_host_address(url):
         case None:
             client = _single_server_client_async(url)
@@ -100,22 +102,30 @@ def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
 
 
 def _single_server_client(url: str) -> RedisClient:
-    try:
+    with _valid_url():
         client = RedisClient.from_url(url, **timeout_options())
-    except ValueError:
-        # The original message is dropped: it may quote an unescaped password.
-        raise BadSetting("The Redis URL is invalid; escape / # ? @ and : in its password.") from None
     assert isinstance(client, RedisClient)
     return client
 
 
 def _single_server_client_async(url: str) -> AsyncClient:
-    pool = RedisConnectionPool.from_url(
-        url, max_connections=MAX_CONNECTIONS, timeout=TIMEOUT, **timeout_options_async()
-    )
+    with _valid_url():
+        pool = RedisConnectionPool.from_url(
+            url, max_connections=MAX_CONNECTIONS, timeout=TIMEOUT, **timeout_options_async()
+        )
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client
+
+
+@contextmanager
+def _valid_url() -> Iterator[None]:
+    """Translate the library's error for an invalid URL to BadSetting."""
+    try:
+        yield
+    except ValueError:
+        # The original message is dropped: it may quote an unescaped password.
+        raise BadSetting("The Redis URL is invalid; escape / # ? @ and : in its password.") from None
 
 
 def _primary_client(address: MultiHostAddress) -> RedisClient:

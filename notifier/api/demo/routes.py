@@ -222,11 +222,11 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
     lifted = await container.in_thread(_lift_throttles, container)
     ramp = f"{RAMP.total_seconds():g} s"
     return DemoActionBody(
-        action="Lift the pause",
+        action="Lift the throttles of P2",
         message=f"P2 resumes over {ramp}, so that the parked slices do not cause a second storm."
         if lifted
-        else "P2 is not paused.",
-        cli=_cli_command(container, f"throttle lift {lifted[-1]}" if lifted else "throttle list"),
+        else "P2 is neither paused nor slowed.",
+        cli=_cli_command(container, f"throttle lift {Tier.P2}" if lifted else "throttle list"),
         curl=_curl(request, container, "DELETE /demo/pause"),
     )
 

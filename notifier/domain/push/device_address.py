@@ -125,7 +125,7 @@ def _covers(pattern: str, host: str) -> bool:
     return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
 
 
-MAX_TOPIC_LENGTH, MAX_LOCALE_LENGTH, MAX_ZONE_LENGTH = 255, 35, 64
+MAX_TOPIC_LENGTH, MAX_LOCALE_LENGTH, MAX_ZONE_LENGTH = 155, 35, 64
 """Most characters. A bundle id has at most 155; RFC 5646 advises 35 for a language tag; IANA zones have up to 32."""
 P256DH_BYTES, AUTH_BYTES = 65, 16
 """RFC 8291: an uncompressed P-256 point, and the authentication secret."""
@@ -153,7 +153,10 @@ def apple_token(token: str, topic: str, environment: str, *, topics: Collection[
     if not _APPLE_TOKEN.fullmatch(lowercase):
         _refuse("An APNs token has 64 to 200 hexadecimal digits, an even number.")
     if len(topic) > MAX_TOPIC_LENGTH or not _TOPIC.fullmatch(topic):
-        _refuse("topic must be the bundle id of the app, such as com.example.app.")
+        _refuse(
+            "topic must be the bundle id of the app, such as com.example.app, with at most "
+            f"{MAX_TOPIC_LENGTH} characters."
+        )
     if environment not in set(ApnsEnvironment):
         _refuse(f"Unknown environment: {environment[:40]!r}; use one of {', '.join(ApnsEnvironment)}.")
     if topics and topic not in topics:

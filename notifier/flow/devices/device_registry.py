@@ -83,7 +83,7 @@ class DeviceRegistry:
         takeovers = list[DeviceRemoval]()
         if previous is not None and not previous.is_removed and previous.member != member:
             # The removal is a record of its own, because another reader may write the bitmap of the other member. It is
-            # appended before the registration: after it, a retry could not find out which member had the device.
+            # appended before the registration: after it, a repeated request could not tell which member had the device.
             takeovers = [removal_for_takeover(previous, id, device.registered_at)]
             self.log.append(log_records(takeovers))
         self._append_and_write(
@@ -162,7 +162,7 @@ class DeviceRegistry:
 
         `is_known_holder` says that the member had the device before, so the bitmap probably needs no change.
         """
-        # Append first. After a crash before the rows are written, the device indexer reads the record and writes them.
+        # Append first. If a crash or an outage prevents the rows, the device indexer reads the record and writes them.
         # In the opposite order, the rows would be written, but no indexer would update the bitmap.
         if updates:
             self.log.append(log_records(updates, is_known_holder=is_known_holder))

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
+from notifier.domain.errors import OUTAGES, CacheUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.change_feed_follower import ChangeFollower
 from notifier.flow.inbox.store_breaker import Timer
@@ -99,7 +99,7 @@ class Invalidation:
             yield change
         except BaseException:
             if not has_placeholders:  # the write may still take effect, and nothing in Redis shows it
-                with suppress(StoreUnavailable):
+                with suppress(*OUTAGES):  # the caller must get the error of its write
                     self.lapses.record()
             raise
         if not (has_placeholders and change.finish()):
@@ -122,7 +122,7 @@ class AsyncInvalidation:
             yield
         except BaseException:
             if not has_placeholders:  # the write may still take effect, and nothing in Redis shows it
-                with suppress(StoreUnavailable):
+                with suppress(*OUTAGES):  # the caller must get the error of its write
                     await self.changes.record_viewer_lapse()
             raise
         if not (has_placeholders and await self._finish(scopes, change)):

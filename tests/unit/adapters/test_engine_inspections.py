@@ -12,7 +12,13 @@ from notifier.adapters.cassandra import CassandraStatus, MigrationEntry, NodeSta
 from notifier.adapters.cassandra.schema.cluster_status import clock_lead_of
 from notifier.adapters.cassandra.schema.migrate import FOLDER, CassandraMigration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.profiles.engine_inspections import inspect_cassandra, inspect_kafka, inspect_redis, run_inspections
+from notifier.profiles.engine_inspections import (
+    batch_inspection,
+    inspect_cassandra,
+    inspect_kafka,
+    inspect_redis,
+    run_inspections,
+)
 from notifier.profiles.profile import Inspection
 
 ACCESS = cassandra.CassandraAccess(hosts=["10.0.0.1"], keyspace="ours", datacenter="here")
@@ -55,6 +61,17 @@ def with_changed_node(**changes: object) -> CassandraStatus:
 
 def with_replication(replication: dict[str, str], *nodes: NodeStatus) -> CassandraStatus:
     return replace(HEALTHY, replication=replication, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "detail"),
+    [
+        (SETTINGS, "Fail threshold 50 KiB, warning threshold 10 partitions."),
+        ({}, "Fail threshold unknown, warning threshold unknown."),
+    ],
+)
+def test_unknown_batch_limits_are_reported_as_unknown(settings: dict[str, str], detail: str) -> None:
+    assert batch_inspection(settings).detail == detail
 
 
 def test_healthy_cluster_has_no_problems() -> None:

@@ -218,6 +218,12 @@ def test_unknown_file_suffix_is_rejected(name: str) -> None:
         form_of(name)
 
 
+@pytest.mark.parametrize("name", ["graph.parquet.gz", "graph.Parquet.ZST"])
+def test_compressed_parquet_is_refused_by_its_name(name: str) -> None:
+    with pytest.raises(BadImport, match=f"{name} is a compressed Parquet file"):
+        form_of(name)
+
+
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=9), st.text(min_size=1, max_size=9)), max_size=9))
 def test_csv_and_ndjson_give_the_same_rows(pairs: list[Pair]) -> None:
     results = [

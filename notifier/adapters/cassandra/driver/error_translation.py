@@ -34,21 +34,28 @@ def translate_errors(action: str) -> Iterator[None]:
 
 # Some connection errors are transient. Others last until an operator acts.
 
-_CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authentication")
-"""Phrases in the error of a node that rejects our user, and in the driver's own error if we have no credentials.
+_CREDENTIALS_REJECTED = "Provided username"
+"""Phrase in the error of a node that rejects our user.
 
 A node that can't read its user table at the moment sends another text. That error is transient.
 """
+_CREDENTIALS_MISSING = "Remote end requires authentication"
+"""Phrase in the driver's own error if a node requires credentials and none are configured."""
 _CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
 """Phrase in the error of a connection whose certificate our side rejects."""
 
 
 def classify_connection_error(error: NoHostAvailable) -> NotifierError:
-    """Return UnusableEnvironment for rejected credentials or a rejected certificate, otherwise StoreUnavailable."""
+    """Return UnusableEnvironment for wrong or missing credentials or a rejected certificate, or StoreUnavailable."""
     causes = error.errors if isinstance(error.errors, dict) else {}
     for node, cause in causes.items():
-        if isinstance(cause, AuthenticationFailed) and any(phrase in str(cause) for phrase in _CREDENTIALS_REJECTED):
+        if isinstance(cause, AuthenticationFailed) and _CREDENTIALS_REJECTED in str(cause):
             return UnusableEnvironment(f"Cassandra at {node} rejects the user or the password.")
+        if isinstance(cause, AuthenticationFailed) and _CREDENTIALS_MISSING in str(cause):
+            return UnusableEnvironment(
+                f"Cassandra at {node} requires credentials; set NOTIFIER_CASSANDRA_USER and "
+                "NOTIFIER_CASSANDRA_PASSWORD."
+            )
         if _CERTIFICATE_REJECTED in str(cause):
             return UnusableEnvironment(f"The certificate of Cassandra at {node} was rejected: {cause}.")
     if not causes:

@@ -116,7 +116,9 @@ def _row_writes(entry: LedgerEntry) -> Sequence[BoundStatement]:
     """
     burst, (_, _, row_number) = entry.slice.burst, _row_key(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), row_number
-    values = entry.number, to_ms(entry.at), entry.people, entry.row_count, entry.alert_count, entry.note
+    # A null would be stored as a tombstone. An update finds no older value: a repeating fact has no alert count.
+    alert_count = UNSET_VALUE if entry.alert_count is None else entry.alert_count
+    values = entry.number, to_ms(entry.at), entry.people, entry.row_count, alert_count, entry.note
     insert: BoundStatement = _INSERT_ROW, (*key, *values)
     update: BoundStatement = _UPDATE_ROW, (*values, *key, entry.number)
     if row_number != LAST_OCCURRENCE:

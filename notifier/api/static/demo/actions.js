@@ -2,7 +2,7 @@
 
 import { requestJson } from "./api.js";
 import { $, el } from "./dom.js";
-import { timeOfDay } from "./texts.js";
+import { isPause, timeOfDay } from "./texts.js";
 
 const MAX_ENTRIES = 20; // limits the size of a page that stays open for a day
 
@@ -24,7 +24,7 @@ export function connectButtons() {
 // The label of the button is its current action.
 export function updatePauseButton(throttle) {
   const active = throttle?.state === "active";
-  const label = active ? "Lift the pause" : "Pause P2…";
+  const label = !active ? "Pause P2…" : isPause(throttle) ? "Lift the pause" : "Lift the throttle";
   if ($("pause").textContent !== label) $("pause").textContent = label;
   if (active) $("pause").dataset.active = "yes";
   else delete $("pause").dataset.active;

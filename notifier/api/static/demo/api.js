@@ -43,6 +43,7 @@ export async function followSystem(onSnapshot, onConnection) {
         rest = blocks.pop();
         for (const block of blocks) {
           const [event, data] = block.split("\n");
+          if (event.startsWith(":")) continue; // a keep-alive: the snapshot is slow, but the connection is not lost
           const isSnapshot = event === "event: system";
           onConnection(isSnapshot);
           if (isSnapshot) onSnapshot(JSON.parse(data.slice(6)));

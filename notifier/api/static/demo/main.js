@@ -5,7 +5,7 @@ import { connectButtons, log, setMessage, updatePauseButton } from "./actions.js
 import { followSystem } from "./api.js";
 import { $, el } from "./dom.js";
 import { loadAlerts } from "./phones.js";
-import { compactNumber, number, TIERS } from "./texts.js";
+import { compactNumber, isPause, number, TIERS } from "./texts.js";
 import { legend, Tier } from "./tier.js";
 import { showInbox } from "./users.js";
 
@@ -23,8 +23,8 @@ function showSnapshot(system) {
   $("deliveries").textContent = compactNumber(system.deliveries_per_second);
   $("rows").textContent = compactNumber(system.rows_per_second);
   $("bursts").textContent = number(system.open_bursts);
-  const throttle = system.throttles.findLast(({ tier, state }) => tier === "p2" && state === "active") ?? system.throttles.findLast(({ tier }) => tier === "p2");
-  if (system.running) showBurst(system, throttle);
+  const throttle = strictestThrottle(system.throttles, "p2");
+  if (system.running) showBurst(system);
   updatePauseButton(throttle);
   showProcesses(system);
   showLoading(system.loading);
@@ -42,7 +42,14 @@ function showLoading(percent) {
   $("storm").disabled = loading || $("storm").dataset.busy === "yes";
 }
 
-function showBurst({ running, backlog, throttles }, pause) {
+// A tier may have several throttles: a pause outweighs a rate, and a rate a ramp.
+function strictestThrottle(throttles, name) {
+  const ofTier = throttles.filter(({ tier }) => tier === name);
+  const active = ofTier.filter(({ state }) => state === "active");
+  return active.find(isPause) ?? active.at(-1) ?? ofTier.at(-1);
+}
+
+function showBurst({ running, backlog, throttles }) {
   const [, name] = running.burst.match(/:(.*)#/);
   $("celebrity-name").textContent = `@${name}`;
   $("followers").textContent = number(running.followers);
@@ -51,8 +58,7 @@ function showBurst({ running, backlog, throttles }, pause) {
   $("burst-text").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${progress}`;
   for (const tier of tiers) {
     const delivery = running.tiers[tier.name];
-    const throttle = tier.name === "p2" ? pause : throttles.find((throttle) => throttle.tier === tier.name);
-    if (delivery) tier.update(delivery, running.shards, backlog[tier.name], throttle);
+    if (delivery) tier.update(delivery, running.shards, backlog[tier.name], strictestThrottle(throttles, tier.name));
   }
   accounting.update(running.recipients, running.shards);
 }
@@ -77,7 +83,7 @@ function reportChanges(system, throttle) {
   const { redis, running } = system;
   if (redis.state === "unavailable" && previous.redis.state !== "unavailable") report("Redis does not answer: inboxes read the store, and nothing is lost.");
   if (redis.state === "ok" && generation && redis.generation !== generation) report("Redis was empty: inboxes read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
-  if (throttle?.state === "ramping" && pauseState === "active") report("The pause is over: P2 resumes over half a minute.");
+  if (throttle?.state === "ramping" && pauseState === "active") report(`The ${isPause(throttle) ? "pause" : "throttle"} is over: P2 resumes over half a minute.`);
   pauseState = throttle?.state;
   if (running?.finished && previous.running && !previous.running.finished && running.burst === previous.running.burst) {
     report(`${running.burst} is delivered to all active followers.`);

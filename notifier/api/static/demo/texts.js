@@ -11,6 +11,9 @@ export const compactNumber = (value) => (value < 10_000 ? integer : compact).for
 export const seconds = (value) => `${(value < 100 ? tenths : integer).format(value)} s`;
 export const timeOfDay = (date = new Date()) => date.toLocaleTimeString(locales, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
+// A throttle without a rate stops its tier.
+export const isPause = ({ rate }) => rate === null;
+
 export const SHARD_STATES = { planned: "planned", in_flight: "in flight", done: "delivered", parked: "parked", pulled: "left to the pull path", dead: "dead" };
 export const USER_STATES = { delivered: "delivered", suppressed: "suppressed", parked: "parked", pulled: "pulled", dead: "dead", in_flight: "in flight" };
 export const TIERS = { p0: "VIPs", p1: "active today", p2: "active this month" };

@@ -1,7 +1,7 @@
 // One tier of the running burst: a cell for each shard of 131,072 users, and the delay of the tier.
 
 import { el } from "./dom.js";
-import { number, seconds, SHARD_STATES, TIERS } from "./texts.js";
+import { isPause, number, seconds, SHARD_STATES, TIERS } from "./texts.js";
 
 const MAX_HEIGHT = 150; // pixels of the map
 const [MIN_PITCH, MAX_PITCH] = [5, 22]; // pixels from one cell to the next
@@ -40,7 +40,7 @@ export class Tier {
   updateDelay(backlog, throttle) {
     const delay = backlog?.delay_seconds ?? null;
     this.history = [...this.history, delay ?? this.history.at(-1) ?? 0].slice(-HISTORY);
-    const throttled = throttle && (throttle.state === "active" ? "paused" : "ramping up");
+    const throttled = throttle && (throttle.state !== "active" ? "ramping up" : isPause(throttle) ? "paused" : "slowed");
     this.delay.textContent = throttled ? `${throttled}, ${number(backlog?.slices ?? 0)} slices left` : delay === null ? "delay unknown" : `${seconds(delay)} behind`;
     const longest = Math.max(1, ...this.history);
     this.line.setAttribute("points", this.history.map((value, index) => `${HISTORY - this.history.length + index},${25 - (value / longest) * 24}`).join(" "));

@@ -53,7 +53,7 @@ STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.FAILED: "tried at {at}{summary}",
     AlertState.RETRYING: "sent at {at}{summary}, next attempt at {until}",
     AlertState.SENDING: "being sent since {at}{summary}",
-    AlertState.UNKNOWN: "being sent at {at}{summary} when its worker crashed: it may have arrived",
+    AlertState.UNKNOWN: "being sent at {at}{summary}, and the result is not recorded: it may have arrived",
     AlertState.SILENT: "suppressed at {at}: {reason}",
     AlertState.SUPPRESSED: "suppressed now: {reason}",
     AlertState.DEFERRED: "deferred until {until}: {reason}",

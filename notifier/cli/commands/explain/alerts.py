@@ -38,7 +38,7 @@ class DeviceState:
     last_failure: AlertOutcome | None = None
     """Outcome of the last attempt if the device did not accept the alert. None: it did, or the attempt is running."""
     is_sending: bool = False
-    """Whether an attempt has begun and its end is not recorded: it is running, or its worker crashed."""
+    """Whether an attempt has begun and its result is not recorded: it is running, or was interrupted."""
     failed_attempts: int
     next_attempt_at: datetime | None = None
     """Earliest time of the next attempt. None: none is planned."""
@@ -109,9 +109,9 @@ class AlertState(StrEnum):
     RETRYING = "retrying"
     """It will be retried for at least one device."""
     SENDING = "sending"
-    """Being sent. If its worker crashes, the alert may have arrived, and is sent again."""
+    """Its batch is open. If the worker stopped meanwhile, the alert may have arrived, and is sent again."""
     UNKNOWN = "unknown"
-    """It may have arrived: its worker crashed while sending, and it isn't sent again."""
+    """It may have arrived: its batch was open when the slice ended or the user was suppressed. It isn't sent again."""
     SILENT = "silent"
     """A rule permanently suppressed it when it was due."""
     SUPPRESSED = "suppressed"

@@ -35,9 +35,14 @@ def test_invalid_apple_token_is_refused(token: str) -> None:
     refused(lambda: device_address.apple_token(token, "com.example.app", "production"))
 
 
-@pytest.mark.parametrize("topic", ["", "com example", "com..app", ".app", "a" * 256, "com.example.app\n", "com/app"])
+@pytest.mark.parametrize("topic", ["", "com example", "com..app", ".app", "a" * 156, "com.example.app\n", "com/app"])
 def test_invalid_bundle_is_refused(topic: str) -> None:
-    refused(lambda: device_address.apple_token("ab" * 32, topic, "production"))
+    assert "at most 155" in refused(lambda: device_address.apple_token("ab" * 32, topic, "production"))
+
+
+def test_longest_bundle_is_accepted() -> None:
+    topic = "a" * 155
+    assert device_address.apple_token("ab" * 32, topic, "production").topic == topic
 
 
 @pytest.mark.parametrize("environment", ["", "development", "PRODUCTION", "x" * 10_000])
