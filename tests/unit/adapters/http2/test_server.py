@@ -1,4 +1,4 @@
-"""The shipped HTTP/2 server works with an h2 client and survives invalid input."""
+"""The HTTP/2 server of the fakes works with an h2 client and survives invalid input."""
 
 import socket
 from collections.abc import Iterator
@@ -21,7 +21,6 @@ from notifier.ports.push import NoReply, Post, Reply
 from tests.support.http2_server_process import ServerProcess, server_process
 
 HEADERS = [(":method", "POST"), (":scheme", "http"), (":authority", "push.example"), (":path", "/send"), ("x", "é")]
-
 
 EventT = TypeVar("EventT", bound=h2.events.Event)
 
@@ -102,8 +101,8 @@ def test_request_and_response_bodies_arrive_unchanged(server: Http2Server, size:
 
 
 def test_stream_limit_is_announced_and_enforced() -> None:
-    conduct = Http2Behavior(max_concurrent_streams=2, latency=timedelta(seconds=30))
-    with serving(echo, conduct) as server, closing(Client(port(server))) as client:
+    behavior = Http2Behavior(max_concurrent_streams=2, latency=timedelta(seconds=30))
+    with serving(echo, behavior) as server, closing(Client(port(server))) as client:
         client.wait_for(h2.events.RemoteSettingsChanged)
         assert client.h2.remote_settings.max_concurrent_streams == 2
         client.h2.remote_settings[h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS] = 100
@@ -117,8 +116,8 @@ def test_stream_limit_is_announced_and_enforced() -> None:
 
 
 def test_accepted_requests_are_answered_after_goaway() -> None:
-    conduct = Http2Behavior(goaway_after=2, latency=timedelta(milliseconds=20))
-    with serving(echo, conduct) as server, closing(Client(port(server))) as client:
+    behavior = Http2Behavior(goaway_after=2, latency=timedelta(milliseconds=20))
+    with serving(echo, behavior) as server, closing(Client(port(server))) as client:
         for _ in range(4):
             client.post()
         client.link.sendall(client.h2.data_to_send())
@@ -165,7 +164,7 @@ def test_invalid_input_does_not_affect_other_connections(server: Http2Server, ju
         assert client.body() == b"still there?"
 
 
-def test_server_in_own_process_reports_tally_and_changes_conduct() -> None:
+def test_server_in_own_process_reports_tally_and_changes_behavior() -> None:
     with server_process() as server, closing(Client(port(server))) as client:
         client.post(b"{}")
         assert client.headers()[0] == (":status", "200")
