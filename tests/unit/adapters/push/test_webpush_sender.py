@@ -21,7 +21,7 @@ from tests.support.alert_sender_builders import ALERT
 from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND, burst
 from tests.support.web_push_browsers import World, device, vapid
 
-every_service = pytest.mark.parametrize("manner", list(RefusalDialect))
+every_service = pytest.mark.parametrize("dialect", list(RefusalDialect))
 
 
 @pytest.fixture
@@ -30,6 +30,7 @@ def world() -> World:
 
 
 def on_screen(world: World, browser: Browser) -> list[str]:
+    """Return the titles of the notifications that the browser shows."""
     return [*world.phone(browser).shown.values()]
 
 
@@ -39,8 +40,8 @@ def header(post: Post, name: str) -> str:
 
 
 @every_service
-def test_alert_is_shown_by_its_browser(world: World, manner: RefusalDialect) -> None:
-    browser = world.browser(manner)
+def test_alert_is_shown_by_its_browser(world: World, dialect: RefusalDialect) -> None:
+    browser = world.browser(dialect)
     assert world.send(device(browser, locale="de-AT")) == [Accepted()]
     notification = browser.read(world.posts[0].body)
     assert notification == ShownNotification(title="ada hat @nova erwähnt", tag=ALERT.collapse_id, language="de")
@@ -48,7 +49,7 @@ def test_alert_is_shown_by_its_browser(world: World, manner: RefusalDialect) -> 
 
 
 def test_each_push_service_gets_its_own_token(world: World) -> None:
-    browsers = [world.browser(manner) for manner in (*RefusalDialect, *RefusalDialect)]
+    browsers = [world.browser(dialect) for dialect in (*RefusalDialect, *RefusalDialect)]
     assert world.send(*[device(browser, member) for member, browser in enumerate(browsers)]) == [Accepted()] * 6
     assert [on_screen(world, browser) for browser in browsers] == [["ada mentioned @nova"]] * 6
     assert len({header(post, "authorization") for post in world.posts}) == 3
@@ -57,6 +58,7 @@ def test_each_push_service_gets_its_own_token(world: World) -> None:
 def test_every_message_has_its_own_key_pair(world: World) -> None:
     browser = world.browser()
     world.send(*[device(browser, member) for member in range(20)])
+    # RFC 8188: after 21 bytes, the header contains our public key of 65 bytes.
     assert len({post.body[21:86] for post in world.posts}) == 20
 
 
@@ -116,8 +118,8 @@ def test_expired_alert_is_not_shown_to_returning_browser(world: World) -> None:
 
 
 @every_service
-def test_browser_without_permission_is_dropped(world: World, manner: RefusalDialect) -> None:
-    browser = world.browser(manner)
+def test_browser_without_permission_is_dropped(world: World, dialect: RefusalDialect) -> None:
+    browser = world.browser(dialect)
     browser.is_revoked = True
     assert isinstance(world.send(device(browser))[0], DropDevice)
 
@@ -129,8 +131,8 @@ def test_unknown_subscription_is_dropped(world: World) -> None:
 
 
 @every_service
-def test_key_that_fits_no_subscription_is_a_config_error(world: World, manner: RefusalDialect) -> None:
-    browser = world.browser(manner)
+def test_key_that_fits_no_subscription_is_a_config_error(world: World, dialect: RefusalDialect) -> None:
+    browser = world.browser(dialect)
     world.sender = replace(world.sender, vapid=vapid(number=8))
     [receipt] = world.send(device(browser))
     assert isinstance(receipt, ConfigError)
@@ -139,8 +141,8 @@ def test_key_that_fits_no_subscription_is_a_config_error(world: World, manner: R
 
 
 @every_service
-def test_clock_two_hours_off_does_not_stop_alerts(world: World, manner: RefusalDialect) -> None:
-    browsers = [world.browser(manner), world.browser(manner)]
+def test_clock_two_hours_off_does_not_stop_alerts(world: World, dialect: RefusalDialect) -> None:
+    browsers = [world.browser(dialect), world.browser(dialect)]
     slow, fast = (replace(world.sender, clock=World().clock) for _ in range(2))
     for sender, offset, browser in ((slow, -2 * HOUR, browsers[0]), (fast, 2 * HOUR, browsers[1])):
         sender.clock.advance(offset)  # type: ignore[attr-defined]  # a ManualClock
@@ -155,23 +157,23 @@ def test_clock_days_off_is_a_config_error(world: World) -> None:
 
 
 @every_service
-def test_rate_limited_browser_is_retried_at_the_stated_time(world: World, manner: RefusalDialect) -> None:
-    world.script(ProviderScript(limited=FaultWindow(duration=10 * MINUTE)), manner)
-    receipts = world.send(device(world.browser(manner)), device(world.browser(RefusalDialect.APPLE), 2))
+def test_rate_limited_browser_is_retried_at_the_stated_time(world: World, dialect: RefusalDialect) -> None:
+    world.script(ProviderScript(limited=FaultWindow(duration=10 * MINUTE)), dialect)
+    receipts = world.send(device(world.browser(dialect)), device(world.browser(RefusalDialect.APPLE), 2))
     assert isinstance(receipts[0], RetryAt)
     assert receipts[0].at == NOON + 10 * MINUTE
-    if manner is not RefusalDialect.APPLE:
+    if dialect is not RefusalDialect.APPLE:
         assert receipts[1] == Accepted()
     world.clock.advance(10 * MINUTE)
-    assert world.send(device(world.browser(manner))) == [Accepted()]
+    assert world.send(device(world.browser(dialect))) == [Accepted()]
 
 
 @every_service
-def test_retries_after_503_are_spread(world: World, manner: RefusalDialect) -> None:
-    world.script(ProviderScript(down=FaultWindow(duration=HOUR)), manner)
+def test_retries_after_503_are_spread(world: World, dialect: RefusalDialect) -> None:
+    world.script(ProviderScript(down=FaultWindow(duration=HOUR)), dialect)
     random_numbers = iter([0.0, 0.999])
     world.sender = replace(world.sender, random=lambda: next(random_numbers))
-    receipts = world.send(device(world.browser(manner)), device(world.browser(manner), 2))
+    receipts = world.send(device(world.browser(dialect)), device(world.browser(dialect), 2))
     assert [receipt.at for receipt in receipts if isinstance(receipt, RetryAt)] == [
         NOON + 10 * SECOND,
         NOON + 19.99 * SECOND,
