@@ -35,7 +35,7 @@ def world() -> World:
 
 
 def sent_post(world: World, browser: Browser) -> Post:
-    """Send an alert and return the request that the push service accepted."""
+    """Send an alert and return its request."""
     world.send(device(browser))
     return world.posts[-1]
 
@@ -176,11 +176,11 @@ def test_token_of_another_algorithm_is_unreadable() -> None:
 
 
 @pytest.mark.parametrize("status_", [400, 404, 410, 413, 429, 503])
-@pytest.mark.parametrize("manner", list(RefusalDialect))
-def test_refusal_has_the_format_of_its_service(manner: RefusalDialect, status_: int) -> None:
-    reply = refusal(manner, status_)
+@pytest.mark.parametrize("dialect", list(RefusalDialect))
+def test_refusal_has_the_format_of_its_service(dialect: RefusalDialect, status_: int) -> None:
+    reply = refusal(dialect, status_)
     assert reply.status == status_
-    match manner:
+    match dialect:
         case RefusalDialect.APPLE:
             assert json.loads(reply.body)["reason"]
         case RefusalDialect.GOOGLE:
@@ -190,7 +190,7 @@ def test_refusal_has_the_format_of_its_service(manner: RefusalDialect, status_: 
 
 
 @pytest.mark.parametrize(
-    ("manner", "expected_fault", "expected"),
+    ("dialect", "expected_fault", "expected"),
     [
         (RefusalDialect.APPLE, AuthorizationFault.OTHER_KEY, (403, b"VapidPkHashMismatch")),
         (RefusalDialect.APPLE, AuthorizationFault.WRONG_EXPIRY, (403, b"BadJwtToken")),
@@ -201,9 +201,9 @@ def test_refusal_has_the_format_of_its_service(manner: RefusalDialect, status_: 
     ],
 )
 def test_token_refusal_has_the_format_of_its_service(
-    manner: RefusalDialect, expected_fault: AuthorizationFault, expected: tuple[int, bytes]
+    dialect: RefusalDialect, expected_fault: AuthorizationFault, expected: tuple[int, bytes]
 ) -> None:
-    reply = refusal(manner, expected_fault)
+    reply = refusal(dialect, expected_fault)
     assert reply.status == expected[0]
     assert expected[1] in reply.body
 
@@ -226,7 +226,7 @@ def test_scripted_shares_are_determined_by_seed() -> None:
     assert 20 <= first.count(403) <= 70
 
 
-def test_gone_browser_stays_gone(world: World) -> None:
+def test_scripted_gone_browser_gets_410_and_no_alert(world: World) -> None:
     browser = world.browser()
     world.script(ProviderScript(gone_share=1.0))
     assert status(world.answer(sent_post(world, browser))) == 410
@@ -271,8 +271,8 @@ def test_duplicate_header_is_refused(world: World) -> None:
     assert status(world.answer(replace(post, headers=[*post.headers, ("ttl", "60")]))) == 400
 
 
-@pytest.mark.parametrize(("ttl", "rang"), [("60", 1), ("0", 0)])
-def test_offline_browser_gets_messages_within_their_ttl(world: World, ttl: str, rang: int) -> None:
+@pytest.mark.parametrize(("ttl", "alert_count"), [("60", 1), ("0", 0)])
+def test_offline_browser_gets_messages_within_their_ttl(world: World, ttl: str, alert_count: int) -> None:
     browser = world.browser()
     post = sent_post(world, world.browser())
     browser.is_online = False
@@ -285,4 +285,4 @@ def test_offline_browser_gets_messages_within_their_ttl(world: World, ttl: str, 
     before = world.phone(browser).alert_count
     world.clock.advance(59 * SECOND)
     service.bring_online(browser)
-    assert world.phone(browser).alert_count - before == rang
+    assert world.phone(browser).alert_count - before == alert_count
