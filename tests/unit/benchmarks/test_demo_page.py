@@ -84,9 +84,9 @@ def test_page_texts_are_parsed_completely() -> None:
 
 def test_only_burst_of_star_counts_as_delivered() -> None:
     line = "Burst mention:{}#1: one notification for each of 9 followers, in 1 shards. {}"
-    assert STAR_DELIVERED.search(line.format("nova", "Delivered; whoever was away sees it by pull."))
-    assert not STAR_DELIVERED.search(line.format("nova", "On its way."))
-    assert not STAR_DELIVERED.search(line.format("u3", "Delivered; whoever was away sees it by pull."))
+    assert STAR_DELIVERED.search(line.format("nova", "Delivered; dormant followers see it by the pull path."))
+    assert not STAR_DELIVERED.search(line.format("nova", "In delivery."))
+    assert not STAR_DELIVERED.search(line.format("u3", "Delivered; dormant followers see it by the pull path."))
 
 
 def test_document_describes_every_figure() -> None:

@@ -85,7 +85,7 @@ def router_of(
         tallies=MemoryDeadLetterTallies(),
         clock=clock,
         metrics=metrics,
-        owner="router_of-1",
+        owner="pump-1",
     )
     router = StreamProcessor(
         name="router",

@@ -15,7 +15,7 @@ from notifier.event_loop_mailbox import Mailbox
 
 @dataclass
 class FakeFuture:
-    """The used part of the driver's future; each test queries it by hand."""
+    """The used part of the driver's future; each test answers it by hand."""
 
     value: int
     more_pages: int = 0

@@ -239,7 +239,7 @@ def test_waiting_items_share_one_write_and_its_failure() -> None:
 
     threads = [threading.Thread(target=call, args=(n,)) for n in range(4)]
     threads[0].start()
-    first_write_started.wait(10)
+    assert first_write_started.wait(10)
     for thread in threads[1:]:
         thread.start()
     while combiner.queued_count < 3:
