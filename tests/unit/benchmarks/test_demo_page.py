@@ -76,7 +76,7 @@ def test_page_texts_are_parsed_completely() -> None:
     took = TOOK.fullmatch("9,321,402 users, within 1,203 s of the tweet")
     assert took
     assert took.groups() == ("9,321,402", "1,203")
-    assert not TOOK.fullmatch("9,321,402 people, so far")
+    assert not TOOK.fullmatch("9,321,402 users, so far")
     burst = BURST.match("Burst mention:nova#12: one notification for each of 200,000,000 followers")
     assert burst
     assert burst[1] == "mention:nova#12"
