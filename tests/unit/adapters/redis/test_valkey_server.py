@@ -54,7 +54,7 @@ def wait_until(condition: Callable[[], bool], timeout: float = 30) -> None:
 
 def has_ended(pid: int) -> bool:
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
 
