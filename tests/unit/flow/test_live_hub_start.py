@@ -1,4 +1,4 @@
-"""Background tasks of the live hub start once for all callers, and again after a failure."""
+"""Live hub: background tasks start once for all callers, and again after a failure."""
 
 import asyncio
 

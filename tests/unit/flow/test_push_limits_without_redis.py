@@ -1,4 +1,4 @@
-"""Push limits of a worker without Redis: a tenth of the rate, and caps on its own alerts."""
+"""Push limits without Redis: a tenth of the rate, and caps on own alerts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
