@@ -45,8 +45,8 @@ def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], arguments:
         with Demo(data=folder / f"fresh{number}", arguments=arguments) as demo:
             fresh.append(demo.ready_s)
             if number + 1 == rounds:
-                demo.whole()
-                demo.delivered()
+                demo.wait_until_loaded()
+                demo.wait_until_delivered()
                 known = demo.bursts()
     for number in range(rounds):
         tell(f"start {number + 1} of {rounds} on the last folder")
@@ -61,7 +61,7 @@ def _forgotten(demo: Demo, known: Sequence[str]) -> list[str]:
     if not known:
         return ["the inbox was empty before the restart"]
     bursts = demo.bursts()
-    return [f"the inbox lost {burst}" for burst in known if burst not in bursts or not demo.remembers]
+    return [f"the inbox lost {burst}" for burst in known if burst not in bursts or not demo.kept_users]
 
 
 def ready_figures(fresh: Sequence[float], again: Sequence[float], lost: Sequence[str]) -> list[Figure]:
@@ -86,8 +86,8 @@ def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> 
         Demo(data=folder / "demo", arguments=("--followers", str(SMALL_FOLLOWERS))) as demo,
         headless(executable) as browser,
     ):
-        demo.whole()
-        demo.delivered()
+        demo.wait_until_loaded()
+        demo.wait_until_delivered()
         tell("weighing the page")
         sizes = weighed(browser, demo.url)
         for scheme in SCHEMES:
@@ -124,7 +124,7 @@ def storm(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
     seen: list[StormTimes] = []
     with Demo(data=folder / "demo") as demo, headless(executable) as browser:
         tell("loading the world")
-        demo.whole()
+        demo.wait_until_loaded()
         with Watcher.on(browser, demo.url) as watcher:
             for number in range(rounds := STORMS_QUICK if quick else STORMS):
                 tell(f"storm {number + 1} of {rounds}")

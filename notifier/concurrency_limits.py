@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class TooManyWaiting(StoreUnavailable):
-    """No slot was free in time, or too many calls wait. The store was not called: this is no sign of an outage."""
+    """This process is overloaded: no slot was free in time, or too many calls wait. The call was not made."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,9 +25,8 @@ class Bulkhead:
     max_wait: timedelta
     """Longest wait for a slot."""
     max_waiting: int | None = None
-    """Most callers that may wait at once; a further one is refused at once. None means no limit."""
-    waiting: int = 0
-    """Callers that wait for a slot now."""
+    """Most callers that may wait together; further ones are refused immediately. None means no limit."""
+    waiting_count: int = 0
     _slots: asyncio.Semaphore = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -39,9 +38,9 @@ class Bulkhead:
 
     async def acquire(self) -> None:
         """Take a slot. Raises TooManyWaiting."""
-        if self.max_waiting is not None and self.waiting >= self.max_waiting:
-            raise TooManyWaiting(f"Too many waiting calls: {self.waiting}.")
-        self.waiting += 1
+        if self.max_waiting is not None and self.waiting_count >= self.max_waiting:
+            raise TooManyWaiting(f"Too many waiting calls: {self.waiting_count}.")
+        self.waiting_count += 1
         try:
             async with asyncio.timeout(self.max_wait.total_seconds()):
                 await self._slots.acquire()
@@ -50,7 +49,7 @@ class Bulkhead:
                 f"All {self.max_concurrent} slots were busy for {self.max_wait.total_seconds():g} s."
             ) from error
         finally:
-            self.waiting -= 1
+            self.waiting_count -= 1
 
     def release(self) -> None:
         self._slots.release()
@@ -76,9 +75,9 @@ class Threads(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class BoundedExecutor:
-    """Runs blocking calls in a shared thread pool, a limited number at a time.
+    """Runs blocking calls in a shared thread pool, a limited number at a time: a slow store must not block it all.
 
-    A slow store or log can block only this number of threads. One instance per event loop.
+    One instance per event loop.
     """
 
     threads: Threads
@@ -87,7 +86,7 @@ class BoundedExecutor:
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the call. Raises TooManyWaiting, and any exception of the call.
 
-        Canceling the caller does not stop the call. The call runs to completion and holds its slot until then.
+        If the caller is canceled while the call runs, the call still runs to completion, and holds its slot until then.
         """
         await self.bulkhead.acquire()
         running = asyncio.create_task(self.threads.run(call, *args, **kwargs))

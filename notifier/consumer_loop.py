@@ -28,8 +28,8 @@ LOGGER = logging.getLogger("notifier.consumer_loop")
 BATCH_SIZE = 400
 """Most records per batch.
 
-The coordinator replaces a celebrity's sequence head twice per batch, however many mentions the batch has. So larger
-batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
+The number of times that the coordinator replaces a sequence head does not depend on the mentions in the batch. So
+larger batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
 """
 MAX_ATTEMPTS = 3
 """Attempts at a single record that fails without an outage. After the last one, or after the error `Poison`, it becomes
@@ -49,7 +49,7 @@ class StreamProcessor:
     clock: Clock
     metrics: Metrics
     unprocessed: Sequence[Logged] = ()
-    """Records that were polled but not processed, because of an outage or a stopped lane."""
+    """Records that were polled and not committed yet."""
 
     def step(self, wait: timedelta = timedelta(0)) -> int:
         """Process one batch and return its size.
@@ -70,7 +70,7 @@ class StreamProcessor:
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         batch = self.unprocessed
         self._process(batch)
-        # Commit last, when every effect is durable: a crash before this line repeats the batch and never skips it.
+        # Commit last: a crash before this line repeats the batch and never skips it.
         self._commit(len(batch))
         return len(batch)
 
@@ -127,7 +127,7 @@ class StreamProcessor:
         # only once. If the dead letter were written first, each restart could bury one record more than the limit.
         if not self.guard.admit_dead_letter(id, f"{type(cause).__name__}: {cause}"):
             raise LaneStopped(f"Lane: {self.guard.lane}.")
-        LOGGER.error("%s: %s/%d is poison: %s", self.name, record.partition, record.offset, cause)
+        LOGGER.error("%s: %s/%d becomes a dead letter: %s", self.name, record.partition, record.offset, cause)
         letter = DeadLetter(
             id=id,
             stage=self.name,

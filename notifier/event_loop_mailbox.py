@@ -19,11 +19,11 @@ class Mailbox:
         self._woken = False
 
     def put(self, call: Callable[[], object]) -> None:
-        """Add a call, from any thread. The call runs after the next `wake`."""
+        """Add a call, from any thread. Call `wake` afterwards."""
         self._calls.append(call)
 
     def wake(self) -> None:
-        """Make the loop run the calls that were put. Call it after `put`, from any thread."""
+        """Make the loop run the calls that were put, from any thread."""
         # If the flag is still set, `_run_calls` has yet to read the queue, and will find the new call.
         if not self._woken:
             self._woken = True

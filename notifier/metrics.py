@@ -17,7 +17,7 @@ class CacheCounters:
 
 
 class Metrics:
-    """All metrics of the product. Counters count only what this process did; durable totals are in the ledger."""
+    """All metrics of the product."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
@@ -49,9 +49,9 @@ class Metrics:
         self.erased = self._counter(
             "erased_total", "Items removed for erased authors, other than mentions: texts and devices.", "kind"
         )
-        self.bursts = self._counter("bursts_total", "Bursts that the coordinator published.", "lane")
+        self.bursts = self._counter("bursts_total", "Bursts published.", "lane")
         self.restamps = self._counter(
-            "restamps_total", "Bursts whose opening time was moved because publishing took more than a second."
+            "restamps_total", "Times that a subject's bursts got new opening times because publishing was slow."
         )
         self.badge_audits = self._counter(
             "badge_audits_total", "Opened inboxes that were recomputed from the store alone."
@@ -95,13 +95,9 @@ class Metrics:
         self.lane_stopped = self._gauge(
             "lane_stopped", "1 while a lane is stopped by its dead-letter limit, else 0.", "lane"
         )
-        self.tier_rule_failures = self._counter(
-            "tier_rule_failures_total", "Failures of a custom tier rule, once for each shard."
-        )
-        self.bitmaps_rebuilt = self._counter(
-            "bitmaps_rebuilt_total", "Bitmaps of followers that were rebuilt from their rows."
-        )
-        self.bitmap_drift = self._counter("bitmaps_drift_total", "Followers that were wrong in a rebuilt bitmap.")
+        self.tier_rule_failures = self._counter("tier_rule_failures_total", "Failures of a custom tier rule.")
+        self.bitmaps_rebuilt = self._counter("bitmaps_rebuilt_total", "Bitmaps that were rebuilt from their rows.")
+        self.bitmap_drift = self._counter("bitmaps_drift_total", "Members that were wrong in a rebuilt bitmap.")
         self.redis_garbage = self._counter(
             "cache_garbage_total", "Garbage found in Redis and discarded, by kind of key.", "kind"
         )

@@ -8,14 +8,14 @@ MENTIONS = "mentions"
 
 MENTIONS_CELEBRITY = "mentions.celebrity"
 MENTIONS_STANDARD = "mentions.standard"
-"""Mentions, one per mentioned account. Key: the subject, so that the partition keeps the subject's order."""
+"""Mentions, by lane. Key: the subject, so that the partition keeps the subject's order."""
 
 FOLLOWS = "follows"
 """Follows, preferences and user blocks.
 
 Key of follows and subject preferences: the followed account, so that each subject's bitmaps have a single writer. Key
-of account preferences: the member's shard, for the same reason. Key of user blocks: the blocker. They have rows only,
-which any consumer may write.
+of account preferences: the member's shard, for the same reason. Key of user blocks, which are in no bitmap: the
+blocker.
 """
 
 USERS = "users"
@@ -30,7 +30,7 @@ DEVICES = "devices"
 shard has a single writer."""
 
 RETRACTIONS = "retractions"
-"""Retractions. Key: the tweet, or the author if everything by the author is retracted. They may apply in any order."""
+"""Retractions, which may apply in any order. Key: the tweet, or for an erasure or protection the author."""
 
 GROUPS = {
     MENTIONS: "router",
@@ -60,7 +60,7 @@ PARTITION_COUNTS = {
 """Number of partitions of each stream."""
 
 MENTION_STREAMS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
-"""Streams that a mention passes, in order."""
+"""Streams of events that mention accounts and of their mentions, in the order of the data."""
 
 LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}
 """The stream of each lane of accounts."""

@@ -1,4 +1,4 @@
-"""Upkeep of a worker process: garbage collection, death of its parent, and a watchdog."""
+"""Upkeep of a process: garbage collection, death of its parent, and a watchdog."""
 
 import ctypes
 import gc
@@ -63,10 +63,10 @@ def _watch_parent(parent_pid: int) -> None:
 log = logging.getLogger(__name__)
 
 MAX_SILENCE = 90.0
-"""Seconds without a heartbeat after which a worker process ends itself. It matters for those that run without `up`.
+"""Seconds without a heartbeat after which a worker process ends itself. It matters for workers without `up`.
 
-The other limits are shorter: a handler hands back a slow slice after 60 seconds at most, and `up` kills a role that has
-sent no heartbeat for 60 seconds.
+The other limits are shorter: a handler hands back a slice that takes longer than 60 seconds, and `up` kills a role that
+has sent no heartbeat for 60 seconds.
 """
 
 CHECK_INTERVAL = 0.5

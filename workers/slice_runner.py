@@ -8,7 +8,7 @@ from notifier.domain.delivery.slice import Dead, Pool, Retry, Slice, SliceResult
 from notifier.domain.errors import OUTAGES, BadSubject, Poison
 
 Handler = Callable[[Slice], SliceResult]
-"""Works on a slice, and records the result in the ledger. If it raises an error, nothing is recorded."""
+"""Works on a slice, and records the result in the ledger. If it raises an error, the slice is unfinished."""
 
 log = logging.getLogger(__name__)
 

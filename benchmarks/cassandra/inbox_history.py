@@ -140,7 +140,7 @@ def _rows(opened: OpenedBurst, tier: Tier, members: Members, *, width: int, firs
         shard=0,
         ranges=[first + number for number in numbers],
         members=named,
-        deliveries=len(members),
+        delivery_count=len(members),
     )
 
 

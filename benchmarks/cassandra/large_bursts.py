@@ -63,7 +63,7 @@ def first(rows: Sequence[InboxRows], deliveries: int) -> list[InboxRows]:
             ranges, reached = ranges + 1, reached + len(row.offsets())
         if ranges:
             rows_taken.append(
-                replace(group, ranges=group.ranges[:ranges], members=group.members[:ranges], deliveries=reached)
+                replace(group, ranges=group.ranges[:ranges], members=group.members[:ranges], delivery_count=reached)
             )
         left -= reached
     return rows_taken

@@ -64,7 +64,7 @@ def _turn(node: BenchNode, writer: Writer, rows: Sequence[InboxRows]) -> Turn:
     busy, began = node.processor(), time.perf_counter()
     work()
     seconds, processor = time.perf_counter() - began, node.processor() - busy
-    written, people = sum(group.row_count for group in rows), sum(group.deliveries for group in rows)
+    written, people = sum(group.row_count for group in rows), sum(group.delivery_count for group in rows)
     return Turn(rows=written, deliveries=people, seconds=seconds, processor=processor)
 
 

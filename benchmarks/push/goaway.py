@@ -31,8 +31,8 @@ class ArrivalCount:
 
 def parting(*, cuts: bool) -> Figure:
     arrived = ArrivalCount()
-    conduct = Http2Behavior(goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=LATENCY)
-    with serving(arrived, conduct) as server, closing(Http2Transport(allow_plaintext=True)) as transport:
+    behavior = Http2Behavior(goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=LATENCY)
+    with serving(arrived, behavior) as server, closing(Http2Transport(allow_plaintext=True)) as transport:
         answers = {post.path: answer for post, answer in transport.exchange(posts(server.origin, DEVICES))}
     name = "goaway_cut" if cuts else "goaway_graceful"
     finding = no_errors(name, wrong(answers, arrived.paths, cuts=cuts), n=len(answers))

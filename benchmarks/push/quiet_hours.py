@@ -55,7 +55,7 @@ def _finding(name: str, wrong: Iterator[str]) -> Finding:
 def quiet() -> Iterator[str]:
     """Bursts at night make one alert in the morning. Users without quiet hours get each alert at once."""
     evening = SimulatedEvening()
-    evening.state.people.arrange(QUIET_USER, NIGHT)
+    evening.state.people.patch_account(QUIET_USER, NIGHT)
     morning = evening.state.clock.now() + NIGHT_LENGTH
     evening.mentions()
     yield from evening.differences(AWAKE, [1] * BURSTS)

@@ -54,7 +54,7 @@ def _part(rival: Rival, pythons: Pythons) -> Part:
     def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
         tell(f"preparing {rival.name}")
         python = pythons(rival.environment)
-        authority = Authority.made(folder, "authority")
+        authority = Authority.create(folder, "authority")
         with server_process(answers, certificate=authority.server()) as server:
             place = Place(origin=server.origin, authority=authority.file)
             guest = PeerProcess(

@@ -75,7 +75,7 @@ def _costs(server: ServerProcess, transport: Http2Transport, many: int, rounds: 
 
 
 def _secure(folder: Path, many: int, rounds: int) -> Figure:
-    authority = Authority.made(folder, "authority")
+    authority = Authority.create(folder, "authority")
     with (
         server_process(accepts, certificate=authority.server()) as server,
         closing(Http2Transport(ca_file=authority.file)) as transport,

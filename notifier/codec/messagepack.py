@@ -92,7 +92,13 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     def of_snapshot(cls, snapshot: AudienceSnapshot) -> "SnapshotFacts":
         p0, p1, p2 = (snapshot.reached_count(tier) for tier in TIERS)
         alert_counts = (snapshot.alert_count(Tier.P0), snapshot.alert_count(Tier.P1), snapshot.alert_count(Tier.P2))
-        return cls((p0, p1, p2), snapshot.dormant, dict(snapshot.suppressed), alert_counts, to_ms(snapshot.opened_at))
+        return cls(
+            (p0, p1, p2),
+            snapshot.dormant_count,
+            dict(snapshot.suppressed_counts),
+            alert_counts,
+            to_ms(snapshot.opened_at),
+        )
 
     @property
     def opened_at(self) -> datetime:
@@ -139,8 +145,8 @@ def unpack_snapshot(shard: int, blob: bytes) -> AudienceSnapshot:
         opened_at=packed.facts.opened_at,
         tiers=dict(zip(TIERS, map(decode_bits, packed.tiers), strict=True)),
         to_alert=decode_bits(packed.to_alert),
-        dormant=packed.facts.dormant,
-        suppressed=packed.facts.suppressed,
+        dormant_count=packed.facts.dormant,
+        suppressed_counts=packed.facts.suppressed,
     )
 
 

@@ -300,31 +300,31 @@ def _unpacked_failure(packed: _Failure) -> FailedAttempt:
 
 def suppression_by_shard(
     shards: Collection[int],
-    never: Iterable[Member],
-    suppressed: Iterable[tuple[Member, AlertSuppressed | AlertDeferred]],
+    suppressed: Iterable[Member],
+    by_account_preference: Iterable[tuple[Member, AlertSuppressed | AlertDeferred]],
 ) -> Mapping[int, PushSuppression]:
     """Return the push suppression of each shard.
 
-    `never` has members who never get an alert for the burst. `suppressed` has members that account preferences hold
-    back. A member who is never alerted does not count as being in quiet hours.
+    `suppressed` has members who never get an alert for the burst. `by_account_preference` has members that account
+    preferences hold back. A suppressed member does not count as being in quiet hours.
     """
-    never_by_shard: Mapping[int, set[int]] = {shard: set() for shard in shards}
+    suppressed_by_shard: Mapping[int, set[int]] = {shard: set() for shard in shards}
     quiet_by_shard: Mapping[int, dict[int, datetime]] = {shard: {} for shard in shards}
-    for member in never:
-        never_by_shard[shard_of(member)].add(member % SHARD_MEMBERS)
-    for member, reason in suppressed:
+    for member in suppressed:
+        suppressed_by_shard[shard_of(member)].add(member % SHARD_MEMBERS)
+    for member, reason in by_account_preference:
         match reason:
             case AlertSuppressed():
-                never_by_shard[shard_of(member)].add(member % SHARD_MEMBERS)
+                suppressed_by_shard[shard_of(member)].add(member % SHARD_MEMBERS)
             case AlertDeferred(until=until):
                 quiet_by_shard[shard_of(member)][member % SHARD_MEMBERS] = until
-    return {shard: _suppression(never_by_shard[shard], quiet_by_shard[shard]) for shard in shards}
+    return {shard: _suppression(suppressed_by_shard[shard], quiet_by_shard[shard]) for shard in shards}
 
 
-def _suppression(never: Collection[int], quiet: Mapping[int, datetime]) -> PushSuppression:
-    only_quiet = {offset: until for offset, until in quiet.items() if offset not in never}
+def _suppression(suppressed: Collection[int], quiet: Mapping[int, datetime]) -> PushSuppression:
+    only_quiet = {offset: until for offset, until in quiet.items() if offset not in suppressed}
     return PushSuppression(
-        never=from_offsets(never) if never else no_members(),
+        suppressed=from_offsets(suppressed) if suppressed else no_members(),
         quiet=from_offsets(only_quiet) if only_quiet else no_members(),
         recheck_at=min(only_quiet.values(), default=None),
     )

@@ -25,7 +25,7 @@ def _count_setting(default: int, meaning: str) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
     reads: int = _count_setting(1_500, "Reads per user in 15 minutes, including opened streams. 0: no limit.")
-    writes: int = _count_setting(300, "Writes per user in 3 hours: marks, seen and preferences. 0: no limit.")
+    writes: int = _count_setting(300, "Writes per user in 3 hours. 0: no limit.")
     requests: int = _count_setting(0, "Requests of any kind per service key and minute. 0: no limit.")
 
 

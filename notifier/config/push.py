@@ -257,9 +257,9 @@ class PushSettings:
 
     @property
     def toml(self) -> str:
-        """Content of PUSH_FILE: the values that differ from the defaults, with absolute paths.
+        """Content of PUSH_FILE, for other processes on this machine: values that are not the default.
 
-        Other processes on this machine read it.
+        Paths are absolute. Settings that need `insecure_dev` are left out.
         """
         values = [(entry, reduce(getattr, entry.path[1:], self)) for entry in setting_entries(type(self), ("push",))]
         return "".join(

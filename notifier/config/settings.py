@@ -29,7 +29,7 @@ HYSTERESIS = 0.9
 """Share of the threshold above which a celebrity stays one. Without it an account at the threshold would flap."""
 
 MAX_COLLAPSE = timedelta(days=1)
-"""Longest collapse window. Users are alerted of a burst once, so it must not absorb mentions of a later day."""
+"""Longest collapse window. Users are alerted of a burst once, so mentions of a later day must open another."""
 MAX_REFILL = timedelta(days=1)
 """Longest time until a subject's fan-out budget grows by one."""
 MONITOR_INTERVAL_BOUNDS = timedelta(seconds=0.1), timedelta(hours=1)
@@ -155,7 +155,7 @@ class Settings:
         timedelta(minutes=1),
         requirement="0, or a number of seconds from 1 to 3600",
         meaning="Seconds between two roll-ups, which count recent inbox opens as activity and so decide tiers. "
-        "0: never. Tiers then stay as they were loaded, as in `notifier demo` and the benchmarks.",
+        "0: never. Activity then stays as it was loaded, as in `notifier demo` and the benchmarks.",
         is_valid=lambda every: not every or ROLL_UP_INTERVAL_BOUNDS[0] <= every <= ROLL_UP_INTERVAL_BOUNDS[1],
     )
     p2_days: int = setting(
@@ -236,10 +236,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, /, **arguments: Any) -> Self:
-        """Read settings from `arguments`, the environment (NOTIFIER_DATA, NOTIFIER_PORT, …) and the settings file.
-
-        The first source that has a setting wins. Durations are in seconds. Raises BadSetting.
-        """
+        """Read the settings, as `read_settings` does. Durations are in seconds. Raises BadSetting."""
         return read_settings(cls, environment, arguments)
 
 

@@ -62,7 +62,7 @@ class Issuer:
     )
 
     def __post_init__(self) -> None:
-        """Reject an incomplete issuer: it would be ignored, and this service would accept its own tokens."""
+        """Reject an incomplete issuer: without a name this service would ignore it, and sign tokens itself."""
         if bool(self.name) != bool(self.jwks or self.key):
             raise BadSetting(
                 f"An issuer needs {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or "

@@ -1,4 +1,4 @@
-"""Fencing tokens: order the writes of successive leaders without relying on clocks."""
+"""Fencing tokens: order the writes of successive owners without relying on clocks."""
 
 from typing import NewType
 
@@ -7,7 +7,7 @@ FencingToken = NewType("FencingToken", int)
 FIRST_TOKEN = 1 << 61
 """Lowest fencing token. It is higher than any time in microseconds.
 
-Imported rows have no token, but a time as their write timestamp. So a write with any token wins over them.
+Rows that were written without a token have a time as their write timestamp. So a write with any token wins over them.
 """
 
 
@@ -15,6 +15,6 @@ def fencing_token(epoch: int) -> FencingToken:
     """Return the fencing token of a writer's epoch. Later writers have higher epochs.
 
     A deposed writer that stalled and resumes has a lower epoch, so its late write loses. This loses no change: the new
-    writer reads the same log records again.
+    writer reads the same input again.
     """
     return FencingToken(FIRST_TOKEN + epoch)

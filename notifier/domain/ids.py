@@ -62,7 +62,7 @@ class Subject:
         return f"{self.kind}:{self.owner}"
 
     def __hash__(self) -> int:
-        """Hash the owner only. Hashing both fields takes five times as long; few owners have subjects of two kinds."""
+        """Hash the owner only. Hashing both fields takes five times as long."""
         return hash(self.owner)
 
     def __lt__(self, right: "Subject") -> bool:

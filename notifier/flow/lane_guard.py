@@ -27,7 +27,7 @@ TALLY_READ_INTERVAL = timedelta(seconds=1)
 SUCCESSES_WRITE_INTERVAL = timedelta(seconds=10)
 """Minimum interval between writes of successes alone. While the tally has no dead letters, they are not written."""
 MAX_COMPARE_AND_SETS = 16
-"""Most compare-and-sets of one change. One fails if another process has changed the tally. Few processes share a
+"""Maximum compare-and-sets of one change. One fails if another process has changed the tally. Few processes share a
 lane."""
 
 
@@ -84,7 +84,7 @@ class LaneGuard:
         with suppress(*OUTAGES):  # fails open: a later call adds the successes
             self._change(self._with_successes)
 
-    def admit_dead_letter(self, record: str, cause: str) -> bool:
+    def admit_dead_letter(self, letter_id: str, cause: str) -> bool:
         """Count a record that is to become a dead letter, or stop the lane. Return whether it may become one.
 
         Call this before the dead letter is written. The count is durable on return, so no crash or restart lets more
@@ -95,7 +95,7 @@ class LaneGuard:
         def with_death(tally: DeadLetterTally) -> DeadLetterTally:
             now = self.clock.now()
             return count_death(
-                self._with_successes(tally), self.limit, record=record, cause=cause, stopped_by=self.owner, at=now
+                self._with_successes(tally), self.limit, record=letter_id, cause=cause, stopped_by=self.owner, at=now
             )
 
         return self._change(with_death).stop is None

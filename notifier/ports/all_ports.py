@@ -24,7 +24,7 @@ from notifier.ports.push import (
     PushSuppressions,
     SendLog,
 )
-from notifier.ports.retractions import ErasureTargets, HeldMentions, ReachLimits, Retractions
+from notifier.ports.retractions import AuthorVerdicts, ErasureTargets, HeldMentions, Retractions
 from notifier.ports.user_directory import AccountFlags, Directory
 from notifier.ports.viewer_facts import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 
@@ -55,7 +55,7 @@ class Ports:
     devices: Devices
     active_sets: ActiveSets
     epochs: Epochs
-    reach_limits: ReachLimits
+    author_verdicts: AuthorVerdicts
     held_mentions: HeldMentions
     erasure_targets: ErasureTargets
     throttles: Throttles

@@ -19,7 +19,7 @@ class Epochs(Protocol):
         ...
 
 
-# Leadership: leases for one dispatcher, one reconciler and one monitor at a time.
+# Leadership: a lease chooses the process that runs a stage such as the dispatcher.
 
 
 class Leases(Protocol):

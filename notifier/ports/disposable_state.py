@@ -1,4 +1,4 @@
-"""Ports of disposable cache data: event digests, token buckets, backpressure and backlog."""
+"""Ports of disposable cache data: event hashes, token buckets, backpressure and backlog."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
@@ -11,14 +11,14 @@ from notifier.domain.token_bucket import BucketLimit
 
 
 class RecentEvents(Protocol):
-    """IDs of the events of the last day, with a digest of each event's content. Blocking. Raises CacheUnavailable."""
+    """IDs of the events of the last day, with a hash of each event's content. Blocking. Raises CacheUnavailable."""
 
-    def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        """Return the stored digests in one round trip. Events with an unreadable digest count as unknown."""
+    def content_hashes(self, events: Collection[EventId]) -> Mapping[EventId, str]:
+        """Return the stored hashes. Events with an unreadable hash count as unknown."""
         ...
 
-    def remember(self, digests: Mapping[EventId, str]) -> None:
-        """Store the digests. Call this after the events are in the log; the first digest of an ID is kept."""
+    def remember(self, hashes: Mapping[EventId, str]) -> None:
+        """Store the hashes. Call this after the events are in the log; the first hash of an ID is kept."""
         ...
 
     def was_accepted(self, source: str | None, id: str) -> bool:

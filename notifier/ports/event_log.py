@@ -45,8 +45,8 @@ class Consumer(Protocol):
     def commit(self, positions: Mapping[str, int]) -> None:
         """Mark everything up to and including these offsets as processed, for good.
 
-        A committed offset never moves back. Positions of partitions that the consumer has lost are ignored silently:
-        their new owner repeats the work.
+        A commit moves no offset back. Positions of partitions that the consumer has lost are ignored silently: their
+        new owner repeats the work.
         """
         ...
 
@@ -71,9 +71,8 @@ class EventLog(Protocol):
     def append(self, records: Sequence[Record]) -> None:
         """Append the records. All are durable on return and survive the crash of any process.
 
-        The order within a key is kept. Blocking and thread-safe; concurrent appends share one sync. Raises
-        LogUnavailable or DiskFull, and Poison for a record that is larger than the log accepts. After an error some
-        records may have been written.
+        The order within a key is kept. Blocking and thread-safe. Raises LogUnavailable or DiskFull, and Poison for a
+        record that is larger than the log accepts. After an error some records may have been written.
         """
         ...
 
@@ -135,7 +134,7 @@ class DeadLetterTallies(Protocol):
     """
 
     def read(self, lanes: Collection[str]) -> Mapping[str, DeadLetterTally]:
-        """Return the tally of each lane in one lookup; an empty tally for a lane without one.
+        """Return the tally of each lane; an empty tally for a lane without one.
 
         The result may miss a change whose answer was lost. The result of `compare_and_set` never does.
         """

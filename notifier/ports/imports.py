@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from notifier.domain.audience.follow_import import Ids, ImportKeys
+from notifier.domain.audience.follow_import import ImportKeys, NumericIds
 from notifier.domain.ids import UserId
 
 T = TypeVar("T")
@@ -46,8 +46,8 @@ class FollowEdges:
 class NumberedFollowEdges:
     """Follow edges of a source with integer IDs. Accounts that follow themselves are included."""
 
-    followers: Ids
-    followed: Ids
+    followers: NumericIds
+    followed: NumericIds
     rows_read: int
 
     def __len__(self) -> int:

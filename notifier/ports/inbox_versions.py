@@ -23,8 +23,8 @@ class FeedPosition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesSince:
     bursts: Sequence[Burst]
-    """Each changed burst once, in its current version or a newer one; ordered by last change."""
-    viewers_lapsed: bool
+    """Each changed burst once, with all changes since the position; ordered by last change."""
+    has_viewer_lapse: bool
     """Whether viewer facts changed without a notification, because their writer could not reach Redis."""
     position: FeedPosition
     """Position for the next call."""
@@ -83,7 +83,7 @@ BurstStreamPosition = NewType("BurstStreamPosition", str)
 """Position of a reader in the stream of published bursts."""
 
 PLACEHOLDER_TTL = timedelta(seconds=15)
-"""Lifetime of a placeholder, which outlives its change only if the writer crashed. No write takes longer."""
+"""Lifetime of a placeholder: longer than a write takes. Bulk writes renew their placeholders."""
 
 VERSION_TTL = timedelta(hours=2)
 """How long an unused version is kept. A reader that finds none reads the store again."""
@@ -121,7 +121,7 @@ class RememberedPage:
     newest: datetime | None
     """Opening time of the newest item."""
     next: InboxPosition | None
-    """Position at which the next page begins; None if this is the last page."""
+    """Position after which the next page starts; None if this is the last page."""
     unread: int
     """The badge: number of unread items, up to its limit."""
     more_unread: bool

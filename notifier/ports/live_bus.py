@@ -45,9 +45,10 @@ class LiveReader(Protocol):
     def listen(self) -> AsyncGenerator[LiveMessage | None, None]:
         """Yield every message published from now on, in order, without end.
 
-        None is the caught-up signal: everything published before it has been yielded. The first signal comes when the
-        subscription starts, and another one every second (CAUGHT_UP_INTERVAL). Raises CacheUnavailable as soon as a
-        message may have been lost; a new subscription may have missed messages before it began.
+        None is the caught-up signal: everything that was published before the bus sent it has been yielded. The first
+        signal comes when the subscription starts, and another one every second (CAUGHT_UP_INTERVAL). Raises
+        CacheUnavailable as soon as a message may have been lost; a new subscription may have missed messages before it
+        began.
         """
         ...
 

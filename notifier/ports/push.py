@@ -20,7 +20,7 @@ from notifier.domain.push.send_log import SendBatch, SendLogKey
 class PushSuppression:
     """Push suppression in one shard. Members in neither bitmap may be alerted now."""
 
-    never: Bits = field(default_factory=no_members)
+    suppressed: Bits = field(default_factory=no_members)
     """Members that must not be alerted of this burst, now or later."""
     quiet: Bits = field(default_factory=no_members)
     """Other members, currently in quiet hours."""
@@ -37,9 +37,7 @@ class PushSuppressions(Protocol):
         Members with deleted accounts are included. A member in quiet hours who is also suppressed for another reason
         counts as never alerted. The result says nothing about members who never followed: no snapshot contains them.
 
-        The call reads the current state of all shards together. Its cost grows with the members that have a relevant
-        fact, not with the number of shards. Such facts are a mark, a user block of the opener or the subject's
-        account, a follow after the opening, a mute, and account preferences.
+        Its cost grows with the members that have a relevant fact, such as a mark or a mute, not with all members.
 
         Raises StoreUnavailable: without an answer no alert may be sent.
         """
@@ -232,7 +230,7 @@ class Devices(Protocol):
     def iter_devices(self, platform: Platform, shard: int, members: Bits) -> Iterator[Device]:
         """Yield the devices of the shard's members in the bitmap, in member order.
 
-        Several blocks of members are read at once, never single members. A few blocks are in memory at a time.
+        Devices are read by blocks of members, and a few blocks are in memory at a time.
         """
         ...
 

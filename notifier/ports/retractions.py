@@ -1,4 +1,4 @@
-"""Ports of retractions, erasure, held mentions and reach limits."""
+"""Ports of retractions, erasure, held mentions and verdicts on authors."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.moderation import ReachLimit
+from notifier.domain.bursts.moderation import AuthorVerdict
 from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
@@ -110,7 +110,7 @@ class HeldMentions(Protocol):
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
         """Return the held mentions of every event with one of these IDs, from any source, ordered by ID and source.
 
-        Decided and expired mentions are included. The call is one lookup, for routers.
+        Decided and expired mentions are included.
         """
         ...
 
@@ -122,20 +122,20 @@ class HeldMentions(Protocol):
         ...
 
 
-# Reach limits: the verdicts that operators set for authors, with operator, reason and time.
+# Verdicts that operators set for authors, with operator, reason and time.
 
 
-class ReachLimits(Protocol):
-    """Reach limits by author. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
+class AuthorVerdicts(Protocol):
+    """Operators' verdicts by author. Durable. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
 
-    def put(self, limit: ReachLimit) -> None:
-        """Store the limit unless the account's current one is newer, and write it to the audit log in the same step."""
+    def put(self, author_verdict: AuthorVerdict) -> None:
+        """Store the verdict unless the author's current one is newer. Write it to the audit log in the same step."""
         ...
 
-    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
-        """Return the current limits in one lookup; users without a limit are missing."""
+    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, AuthorVerdict]:
+        """Return the current verdicts in one lookup; users without one are missing."""
         ...
 
-    def read_all(self) -> Sequence[ReachLimit]:
-        """Return the current limits of all users that ever had one, ordered by user ID."""
+    def read_all(self) -> Sequence[AuthorVerdict]:
+        """Return the current verdicts of all users that ever had one, ordered by user ID."""
         ...

@@ -28,7 +28,7 @@ class Directory(Protocol):
     """
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
-        """Return the entries of existing users in one lookup."""
+        """Return the entries of existing users."""
         ...
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:

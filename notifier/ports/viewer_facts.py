@@ -20,7 +20,7 @@ class InboxContext:
 
     member: Member
     viewer: Viewer
-    vip: bool
+    is_vip: bool
     """Whether the user is a VIP. VIPs open their inboxes often and are few, so other processes may reuse the facts."""
 
 

@@ -9,7 +9,7 @@ __all__ = ["Profile", "choose"]
 
 
 def choose(settings: Settings) -> Profile:
-    """Return the profile that the settings name. Raises BadSetting for an unknown profile."""
+    """Return the profile that the settings name. Raises UnusableEnvironment, such as BadSetting."""
     match settings.profile:
         case "embedded":
             return EmbeddedProfile(settings)

@@ -8,7 +8,7 @@ from notifier.profiles.redis_and_broker_urls import checked_redis_url
 
 
 def kafka_access(settings: Settings) -> kafka.Access:
-    """Return how to connect to Kafka. Raises BadSetting if the broker addresses are missing."""
+    """Return how to connect to Kafka. Raises BadSetting."""
     section = settings.kafka
     return kafka.Access(
         servers=_required(section.servers, "kafka", "servers"),
@@ -21,7 +21,7 @@ def kafka_access(settings: Settings) -> kafka.Access:
 
 
 def cassandra_access(settings: Settings) -> cassandra.CassandraAccess:
-    """Return how to connect to Cassandra. Raises BadSetting if the node addresses are missing."""
+    """Return how to connect to Cassandra. Raises BadSetting."""
     section = settings.cassandra
     return cassandra.CassandraAccess(
         hosts=_required(section.hosts, "cassandra", "hosts").split(","),

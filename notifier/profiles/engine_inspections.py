@@ -13,7 +13,7 @@ from notifier.profiles.profile import Inspection, Level
 # the results of the others are still reported.
 
 INSPECTION_TIMEOUT = 4.5
-"""Seconds after which an inspection fails. All engines are inspected concurrently."""
+"""Seconds after which an inspection fails."""
 
 EngineInspection = Callable[[], Sequence[Inspection]]
 

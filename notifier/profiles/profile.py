@@ -31,7 +31,7 @@ class Profile(Protocol):
     """Technologies of one process: its ports, and what the commands need to know about the engines behind them."""
 
     def pending(self) -> Sequence[str]:
-        """Return the names of the migrations that `migrate` would apply. Raises SchemaNewer or SchemaChanged."""
+        """Return the names of the migrations that `migrate` would apply. Raises UnusableEnvironment or Unavailable."""
         ...
 
     def migrate(self, phase: str | None = None) -> int:
@@ -39,12 +39,12 @@ class Profile(Protocol):
 
         Without a phase all steps run. Steps of the phase `pre` only add, and may run while processes of an older
         version still serve. Steps of the phase `post` remove, and may run only once no such process is left. Raises
-        SchemaNewer or SchemaChanged.
+        UnusableEnvironment or Unavailable.
         """
         ...
 
     def ensure_schema(self) -> None:
-        """Ensure that the store has the schema of this code. Raises SchemaNewer, SchemaOlder or SchemaChanged.
+        """Ensure that the store has the schema of this code. Raises UnusableEnvironment.
 
         The embedded profile migrates its own files. The cluster profile only checks the keyspace, which other processes
         share, and ignores outages.
@@ -63,13 +63,15 @@ class Profile(Protocol):
         service starts. If it raises, no service starts. The block gets the environment variables with which child
         processes find the services.
 
-        Raises DataLocked, Unwritable, NoValkey or BadSetting, and CacheUnavailable if a configured Redis does not
-        answer.
+        Raises UnusableEnvironment, and CacheUnavailable if a configured Redis does not answer.
         """
         ...
 
     def require_services(self) -> None:
-        """Check that a configured Redis answers, or that Valkey is installed. Raises CacheUnavailable or NoValkey."""
+        """Check that a configured Redis answers, or that Valkey is installed.
+
+        Raises CacheUnavailable or UnusableEnvironment.
+        """
         ...
 
     def inspect(self) -> Iterator[Inspection]:

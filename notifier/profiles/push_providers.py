@@ -276,7 +276,7 @@ class ReroutingTransport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnconfiguredProvider:
-    """Provider that returns a ConfigError for every device. The reason names the missing setting."""
+    """Provider that returns a ConfigError for every device."""
 
     reason: str
 
@@ -287,9 +287,6 @@ class UnconfiguredProvider:
 
 # Provider created by the first send of a process, so that keys and connections are not shared across a fork.
 
-ProviderFactory = Callable[[ExitStack], Provider]
-"""Factory that registers its resources on the stack. Raises BadSetting."""
-
 
 @dataclass(slots=True, kw_only=True)
 class LazyProvider:
@@ -299,7 +296,8 @@ class LazyProvider:
     read without a restart.
     """
 
-    make: ProviderFactory
+    make: Callable[[ExitStack], Provider]
+    """Makes the provider, and registers its resources on the stack. Raises BadSetting."""
     current_pid: Callable[[], int] = os.getpid
     _provider: Provider | None = None
     _created_by_pid: int = -1

@@ -59,7 +59,7 @@ REDIS_STARTUP_TIMEOUT = 5.0
 
 
 def require_redis(url: str, timeout: float) -> None:
-    """Wait up to `timeout` seconds for Redis to answer. Raises CacheUnavailable.
+    """Wait up to `timeout` seconds for Redis to answer. Raises CacheUnavailable or BadSetting.
 
     Call it at startup only: a Redis that does not answer then mostly has a wrong address. Later it has an outage, which
     roles tolerate.
@@ -91,7 +91,7 @@ def remembered_redis_url(path: Path, url: str) -> Iterator[None]:
 def broker_urls(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
     """Return each pool's broker URL: the one in its setting or, if that is empty, a database of the Redis.
 
-    Raises BadSetting if a pool needs a database, but `redis_url` has another scheme than redis:// and rediss://.
+    Raises BadSetting.
     """
     configured = {
         pool: checked_redis_url(url) for pool in Pool if (url := getattr(settings.brokers, _setting_name(pool)))

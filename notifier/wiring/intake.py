@@ -42,7 +42,7 @@ def build_moderation(system: System) -> ModerationLookup:
     ports = system.ports
     return ModerationLookup(
         directory=ports.directory,
-        reach_limits=ports.reach_limits,
+        author_verdicts=ports.author_verdicts,
         account_preferences=ports.account_preferences,
         follows=ports.follows,
         held_mentions=ports.held_mentions,

@@ -14,7 +14,7 @@ from tests.support.browser.fake_inbox import Inbox, items
 from tests.support.browser.fake_server import serving
 from tests.support.browser.inbox_page import FakeInboxPage
 
-PATIENCE = 20_000
+TIMEOUT_MS = 20_000
 """Milliseconds; the longest that any step may take on a busy machine."""
 LARGEST_PICTURE = 300_000
 """Bytes, because documents are also read over slow connections."""
@@ -33,7 +33,7 @@ def chromium() -> str:
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
     """Closed after each file: its thread has a running event loop, and other tests could not run theirs."""
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=TIMEOUT_MS)
     with headless(chromium) as browser:
         yield browser
 
@@ -78,7 +78,7 @@ def context(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Browse
 
 def new_context(browser: Browser) -> BrowserContext:
     context = browser.new_context(viewport={"width": 600, "height": 700}, locale="en-GB")
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT_MS)
     return context
 
 

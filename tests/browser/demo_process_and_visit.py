@@ -30,7 +30,7 @@ def demo(
     """
     arguments = ["--followers", str(followers), *([] if collapse is None else ["--collapse", str(collapse)]), *options]
     with Demo(data=data, arguments=arguments) as process:
-        process.whole()
+        process.wait_until_loaded()
         yield process.url
     if outputs is not None:
         outputs.append(process.output())

@@ -12,7 +12,7 @@ from benchmarks.demo_page import DEMO_WIDTHS, SCHEMES, weight_figures
 from tests.browser.demo_process_and_visit import SLOW, demo, visit
 from tests.browser.page_memory import Size, assert_not_larger, size
 from tests.support.browser.accessibility import violations
-from tests.support.browser.page_states import FakePhones, delivered, demo_states
+from tests.support.browser.page_states import FakePhones, demo_states, wait_until_delivered
 from tests.support.browser.page_weight import weighed
 
 FOLLOWERS = 200_000
@@ -71,7 +71,7 @@ def test_every_action_works_with_the_keyboard(page: Page) -> None:
 def test_axe_finds_no_violation_and_page_fits_width(page: Page, scheme: str, width: int, tmp_path: Path) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 900})
-    delivered(page)
+    wait_until_delivered(page)
     for state in demo_states(page):
         page.screenshot(path=tmp_path / f"{state}.png", full_page=True)
         assert violations(page) == [], state
@@ -168,7 +168,7 @@ A_DAY = """copies => {
 
 
 def test_page_open_all_day_does_not_grow(page: Page, home: str) -> None:
-    delivered(page)
+    wait_until_delivered(page)
     page.add_init_script(f"({A_DAY})(60)")
     page.goto(home)
 

@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from tests.browser.demo_process_and_visit import FOLLOWERS, SLOW, demo, visit
 from tests.support.browser.accessibility import violations
 from tests.support.browser.inbox_page import InboxPage
-from tests.support.browser.page_states import delivered
+from tests.support.browser.page_states import wait_until_delivered
 from tests.support.browser.storm_watcher import TOOK
 
 COLLAPSE = STORM_SECONDS + 4
@@ -70,7 +70,7 @@ def press_storm(page: Page) -> str:
 
 
 def test_page_shows_burst_in_four_inboxes(page: Page) -> None:
-    delivered(page)
+    wait_until_delivered(page)
     expect(page.locator("#followers").first).to_contain_text(f"{FOLLOWERS:,}", timeout=SLOW)
     for kind, tier in {"VIP": "P0", "Active": "P1", "Occasional": "P2", "Away": "no row"}.items():
         page.get_by_role("radio", name=kind).check()
@@ -84,7 +84,7 @@ def test_storm_fills_map_and_is_one_notification(page: Page, picture: Callable[[
     row = page.locator("notifier-inbox").get_by_text(re.compile(r"and others, \d{3} mentions of @nova"))
     expect(row.first).to_be_visible()
     picture(page, "demo.png")
-    delivered(page)
+    wait_until_delivered(page)
     expect(page.locator("canvas").first).to_have_attribute(
         "aria-label", f"p0: {SHARDS:,} of {SHARDS:,} shards delivered"
     )
@@ -126,7 +126,7 @@ def test_pause_parks_p2_and_ramp_delivers_it(page: Page) -> None:
     expect(page.locator(".tier").nth(2).locator(".delay")).to_contain_text("paused")
     page.click("#pause")
     expect(page.locator(".tier").nth(2).locator(".delay")).to_contain_text("ramping up", timeout=SLOW)
-    delivered(page)
+    wait_until_delivered(page)
     expect(parked).to_have_text("0", timeout=SLOW)
 
 
@@ -137,11 +137,11 @@ def test_killed_worker_is_replaced_and_storm_delivered(page: Page) -> None:
     expect(page.locator("#log")).to_contain_text("are queued again when their claims expire")
     expect(page.locator("#log")).to_contain_text("p1 was replaced", timeout=SLOW)
     expect(page.locator("#roles li", has_text="p1")).to_contain_text("replaced", timeout=SLOW)
-    delivered(page)
+    wait_until_delivered(page)
 
 
 def test_inbox_is_unchanged_after_redis_flush(page: Page) -> None:
-    delivered(page)
+    wait_until_delivered(page)
     rows = page.locator("notifier-inbox").get_by_text("@nova")
     expect(rows.first).to_be_visible()
     before = rows.count()
@@ -150,7 +150,7 @@ def test_inbox_is_unchanged_after_redis_flush(page: Page) -> None:
     expect(page.locator("#log")).to_contain_text("the index has been rebuilt from it", timeout=SLOW)
     page.reload()
     expect(rows).to_have_count(before)
-    delivered(page)
+    wait_until_delivered(page)
 
 
 def test_storms_are_a_few_rows_on_a_dark_phone(

@@ -36,10 +36,10 @@ def clock(page: Page, own_context: None, inbox: Inbox) -> Clock:
 def streaming(opened: FakeInboxPage, clock: Clock) -> int:
     """Open the page, wait for its stream, and return the number of requests so far."""
     opened.open(before=SLOW)
-    opened.until(lambda: bool(opened.inbox.lines))
+    opened.until(lambda: bool(opened.inbox.streams))
     expect(opened.rows).to_have_count(len(opened.inbox.items))
     clock(5)
-    return len(opened.inbox.asked)
+    return len(opened.inbox.requests)
 
 
 def polling(opened: FakeInboxPage, *, status: int = 404) -> None:
@@ -59,14 +59,14 @@ def poll(opened: FakeInboxPage, clock: Clock) -> None:
 
 
 def calls_since(inbox: Inbox, start: int) -> list[str]:
-    return [call.partition("?")[0] for call, _ in inbox.asked[start:]]
+    return [call.partition("?")[0] for call, _ in inbox.requests[start:]]
 
 
 def sync(opened: FakeInboxPage) -> None:
     """Return when the page has handled every earlier stream event."""
-    text = f"sync {opened.inbox.issued}"
+    text = f"sync {opened.inbox.token_count}"
     opened.inbox.items[-1] |= {"text": text}  # a page that is loaded meanwhile has it, too
-    opened.inbox.say("group", opened.inbox.items[-1])
+    opened.inbox.send("group", opened.inbox.items[-1])
     expect(opened.rows.last.locator(".text")).to_have_text(text)
 
 
@@ -75,7 +75,7 @@ def wait_until_closed(opened: FakeInboxPage) -> None:
 
     def is_closed() -> bool:
         opened.inbox.raw(": anybody?\n\n")
-        return not opened.inbox.lines
+        return not opened.inbox.streams
 
     opened.until(is_closed)
 
@@ -97,7 +97,7 @@ def test_polls_are_304_and_change_nothing_on_the_page(opened: FakeInboxPage, inb
     opened.page.evaluate(WATCH)
     for _ in range(4):
         poll(opened, clock)
-    opened.until(lambda: inbox.not_modified == len(inbox.calls(PAGE)) - 1)
+    opened.until(lambda: inbox.not_modified_count == len(inbox.calls(PAGE)) - 1)
     assert opened.page.evaluate("window.mutations") == []
 
 
@@ -132,7 +132,7 @@ def test_hidden_tab_does_not_poll_and_loads_once_when_visible(
     polling(opened)
     poll(opened, clock)
     opened.turn("hidden")
-    start = len(inbox.asked)
+    start = len(inbox.requests)
     clock(300)
     assert calls_since(inbox, start) == []
     opened.turn("visible")
@@ -145,7 +145,7 @@ def test_hidden_tab_does_not_poll_and_loads_once_when_visible(
 def test_tab_that_is_shown_repeatedly_loads_once(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     poll(opened, clock)
-    start = len(inbox.asked)
+    start = len(inbox.requests)
     opened.turn(*10 * ("hidden", "visible"))
     clock(10)
     opened.until(lambda: calls_since(inbox, start) == [PAGE])
@@ -164,7 +164,7 @@ def test_visible_tab_with_open_stream_sends_no_request(opened: FakeInboxPage, in
 def test_reset_in_hidden_tab_waits_until_it_is_visible(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     opened.turn("hidden")
-    inbox.say("reset")
+    inbox.send("reset")
     sync(opened)
     clock(30)
     assert calls_since(inbox, start) == []
@@ -177,10 +177,10 @@ def test_reset_with_unchanged_page_is_304_and_changes_nothing(
 ) -> None:
     start = streaming(opened, clock)
     opened.page.evaluate(WATCH)
-    inbox.say("reset")
-    reset = f"as-of-{inbox.issued}"
+    inbox.send("reset")
+    reset = f"as-of-{inbox.token_count}"
     opened.until(lambda: calls_since(inbox, start) == [PAGE])
-    opened.until(lambda: inbox.not_modified == 1)
+    opened.until(lambda: inbox.not_modified_count == 1)
     clock(5)
     assert opened.page.evaluate("window.mutations") == []
     inbox.raw(CLOSE)
@@ -192,7 +192,7 @@ def test_reset_with_unchanged_page_is_304_and_changes_nothing(
 def test_resets_close_together_are_one_load(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     for _ in range(50):
-        inbox.say("reset")
+        inbox.send("reset")
     opened.until(lambda: PAGE in calls_since(inbox, start))
     clock(60)
     sync(opened)
@@ -202,7 +202,7 @@ def test_resets_close_together_are_one_load(opened: FakeInboxPage, inbox: Inbox,
 def test_continuous_resets_do_not_delay_the_load_forever(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     for _ in range(30):
-        inbox.say("reset")
+        inbox.send("reset")
         sync(opened)
         clock(0.5)
     assert 1 <= calls_since(inbox, start).count(PAGE) <= 5
@@ -213,7 +213,7 @@ def test_page_polls_while_streams_are_full(opened: FakeInboxPage, inbox: Inbox, 
     polling(opened, status=503)
     for _ in range(3):
         poll(opened, clock)
-    assert inbox.not_modified > 0
+    assert inbox.not_modified_count > 0
     assert len(inbox.calls(STREAM)) > 1
     inbox.items.insert(0, item(1000))
     poll(opened, clock)
@@ -221,9 +221,9 @@ def test_page_polls_while_streams_are_full(opened: FakeInboxPage, inbox: Inbox, 
     inbox.stream_status = 200
     for _ in range(60):
         clock(2)
-    opened.until(lambda: bool(inbox.lines))
+    opened.until(lambda: bool(inbox.streams))
     sync(opened)
-    start = len(inbox.asked)
+    start = len(inbox.requests)
     clock(300)
     sync(opened)
     assert calls_since(inbox, start) == []

@@ -39,7 +39,7 @@ def opened_at(inbox: Inbox) -> list[str]:
 
 
 def calls_since(inbox: Inbox, start: int) -> list[str]:
-    return [call.partition("?")[0] for call, _ in inbox.asked[start:]]
+    return [call.partition("?")[0] for call, _ in inbox.requests[start:]]
 
 
 def test_reset_after_more_than_a_page_keeps_deep_rows_and_position(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -47,7 +47,7 @@ def test_reset_after_more_than_a_page_keeps_deep_rows_and_position(opened: FakeI
     opened.scroll(1_500)
     before = opened.inside(FIRST_IN_VIEW)
     inbox.items = [*newer_items(45), *inbox.items]
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.pill).to_have_text("45 new")
     expect(opened.rows).to_have_count(60)
     assert opened.inside(FIRST_IN_VIEW) == before
@@ -60,7 +60,7 @@ def test_reset_fills_the_gap_above_deep_rows_of_an_idle_page(opened: FakeInboxPa
     load_deep(opened, inbox)
     opened.scroll(0)
     inbox.items = [*newer_items(45), *inbox.items]
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.rows).to_have_count(105)
     assert times(opened) == opened_at(inbox)
 
@@ -69,7 +69,7 @@ def test_row_that_comes_before_the_reload_does_not_hide_a_gap(opened: FakeInboxP
     load_deep(opened, inbox)
     opened.scroll(0)
     inbox.items = [*newer_items(45), *inbox.items]
-    inbox.say("reset")
+    inbox.send("reset")
     inbox.arrive(item(1_045))
     expect(opened.rows).to_have_count(106)
     assert times(opened) == opened_at(inbox)
@@ -79,7 +79,7 @@ def test_more_missed_rows_than_document_keeps_restart_the_list(opened: FakeInbox
     load_deep(opened, inbox)
     opened.scroll(0)
     inbox.items = [*newer_items(400), *inbox.items]
-    inbox.say("reset")
+    inbox.send("reset")
     opened.until(lambda: times(opened)[:1] == opened_at(inbox)[:1])
     shown = times(opened)
     assert shown == opened_at(inbox)[: len(shown)]
@@ -91,7 +91,7 @@ def test_reset_removes_missing_deep_rows_and_keeps_position(opened: FakeInboxPag
     opened.scroll(1_500)
     before = opened.inside(FIRST_IN_VIEW)
     del inbox.items[50], inbox.items[25], inbox.items[3]
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.rows).to_have_count(57)
     assert times(opened) == opened_at(inbox)
     after = opened.inside(FIRST_IN_VIEW)
@@ -104,7 +104,7 @@ def test_position_is_kept_when_first_visible_row_is_removed(opened: FakeInboxPag
     opened.scroll(1_500)
     index = times(opened).index(opened.inside(FIRST_IN_VIEW)[0])
     del inbox.items[index]
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.rows).to_have_count(59)
     assert abs(times(opened).index(opened.inside(FIRST_IN_VIEW)[0]) - index) <= 1
 
@@ -112,7 +112,7 @@ def test_position_is_kept_when_first_visible_row_is_removed(opened: FakeInboxPag
 def test_reset_renews_marks_of_deep_rows(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     inbox.items[40]["unread"] = True
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.page.locator("notifier-inbox .row.unread")).to_have_count(1)
 
 
@@ -121,7 +121,7 @@ def test_gap_that_failed_to_load_is_retried(opened: FakeInboxPage, inbox: Inbox)
     opened.scroll(0)
     inbox.older_status = 503
     inbox.items = [*newer_items(45), *inbox.items]
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.page.get_by_text("Notifications didn’t load")).to_be_visible()
     expect(opened.rows).to_have_count(60)
     inbox.older_status = 200
@@ -131,44 +131,44 @@ def test_gap_that_failed_to_load_is_retried(opened: FakeInboxPage, inbox: Inbox)
 
 def test_growth_of_unknown_burst_fetches_only_its_subject(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
-    start = len(inbox.asked)
+    start = len(inbox.requests)
     inbox.items = [*newer_items(2), *inbox.items]
-    inbox.say("group", inbox.items[1] | {"count": 2})
+    inbox.send("group", inbox.items[1] | {"count": 2})
     expect(opened.rows).to_have_count(7)
     assert times(opened) == opened_at(inbox)
     assert calls_since(inbox, start) == [GAP]
-    assert f"from={inbox.items[1]['seq']}&" in inbox.asked[start][0]
+    assert f"from={inbox.items[1]['seq']}&" in inbox.requests[start][0]
 
 
 def test_repeated_growth_is_one_fetch(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
-    start = len(inbox.asked)
+    start = len(inbox.requests)
     inbox.items = [*newer_items(3), *inbox.items]
     for count in range(2, 20):
         for item_ in inbox.items[1:3]:
-            inbox.say("group", item_ | {"count": count})
+            inbox.send("group", item_ | {"count": count})
     expect(opened.rows).to_have_count(8)
     assert calls_since(inbox, start) == [GAP]
-    assert f"from={inbox.items[2]['seq']}&" in inbox.asked[start][0]
+    assert f"from={inbox.items[2]['seq']}&" in inbox.requests[start][0]
 
 
 @pytest.mark.parametrize("status", [404, 503])
 def test_page_is_reloaded_when_the_gap_route_fails(opened: FakeInboxPage, inbox: Inbox, status: int) -> None:
     inbox.gap_status = status
     opened.live()
-    start = len(inbox.asked)
+    start = len(inbox.requests)
     inbox.items = [*newer_items(2), *inbox.items]
-    inbox.say("group", inbox.items[1])
+    inbox.send("group", inbox.items[1])
     expect(opened.rows).to_have_count(7)
     assert calls_since(inbox, start) == [GAP, PAGE]
 
 
 def test_growth_in_many_subjects_loads_the_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
-    start = len(inbox.asked)
+    start = len(inbox.requests)
     inbox.items = [*(item_ | {"subject": f"mention:a{item_['burst']}"} for item_ in newer_items(6)), *inbox.items]
     for item_ in inbox.items[1:6]:
-        inbox.say("group", item_)
+        inbox.send("group", item_)
     expect(opened.rows).to_have_count(11)
     assert calls_since(inbox, start) == [PAGE]
 
@@ -177,9 +177,9 @@ def test_growth_below_loaded_rows_is_ignored(opened: FakeInboxPage, inbox: Inbox
     inbox.items = items(60)
     opened.page.route("**/v1/inbox?cursor=*", lambda route: route.abort())
     opened.live()
-    start = len(inbox.asked)
-    inbox.say("group", inbox.items[50] | {"count": 9})
-    inbox.say("group", inbox.items[0] | {"text": "grown"})
+    start = len(inbox.requests)
+    inbox.send("group", inbox.items[50] | {"count": 9})
+    inbox.send("group", inbox.items[0] | {"text": "grown"})
     expect(opened.rows.first.locator(".text")).to_have_text("grown")
     opened.page.wait_for_timeout(1_500)  # longer than the delay of a fetch
     expect(opened.rows).to_have_count(20)
@@ -189,7 +189,7 @@ def test_growth_below_loaded_rows_is_ignored(opened: FakeInboxPage, inbox: Inbox
 def test_missed_rows_wait_behind_the_pill_while_the_user_reads(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().burst(0).focus()
     inbox.items = [*newer_items(2), *inbox.items]
-    inbox.say("group", inbox.items[1])
+    inbox.send("group", inbox.items[1])
     expect(opened.pill).to_have_text("2 new")
     expect(opened.rows).to_have_count(5)
     opened.pill.click()
@@ -203,7 +203,7 @@ def test_older_rows_continue_after_a_filled_gap(opened: FakeInboxPage, inbox: In
     expect(opened.rows).not_to_have_count(20)
     opened.scroll(0)
     inbox.items = [*newer_items(30), *inbox.items]
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.rows.first.locator("time")).to_have_attribute("datetime", str(inbox.items[0]["opened_at"]))
 
     def all_rows_load() -> bool:

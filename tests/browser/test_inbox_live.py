@@ -12,7 +12,7 @@ SET_TIMING = "import('/static/notifier-inbox/delays-and-limits.js').then(({ TIMI
 
 def test_growing_row_changes_text_and_keeps_position(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
-    inbox.say("group", inbox.items[2] | {"count": 9, "text": "ada and others, 9 mentions of @nova"})
+    inbox.send("group", inbox.items[2] | {"count": 9, "text": "ada and others, 9 mentions of @nova"})
     expect(opened.rows.nth(2).locator(".text")).to_have_text("ada and others, 9 mentions of @nova")
     expect(opened.rows).to_have_count(5)
 
@@ -48,7 +48,7 @@ def test_new_rows_wait_while_list_has_keyboard_focus(opened: FakeInboxPage, inbo
 def test_new_rows_are_announced_together_without_growth(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().burst(0).focus()
     status = opened.page.get_by_role("status")
-    inbox.say("group", inbox.items[0] | {"count": 2, "text": "grown"})
+    inbox.send("group", inbox.items[0] | {"count": 2, "text": "grown"})
     expect(opened.rows.first.locator(".text")).to_have_text("grown")
     expect(status).to_have_text("")
     for number in (1000, 1001, 1002):
@@ -92,7 +92,7 @@ def test_interrupted_stream_resumes_at_last_event(opened: FakeInboxPage, inbox: 
     expect(opened.rows).to_have_count(6)
     inbox.raw(CLOSE)
     opened.until(lambda: len(inbox.calls("GET /v1/inbox/stream")) == 2)
-    assert inbox.calls("GET /v1/inbox/stream")[1]["Last-Event-ID"] == f"as-of-{inbox.issued}"
+    assert inbox.calls("GET /v1/inbox/stream")[1]["Last-Event-ID"] == f"as-of-{inbox.token_count}"
 
 
 def test_silent_stream_is_reconnected(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -114,14 +114,14 @@ def test_page_polls_with_etag_without_a_stream(opened: FakeInboxPage, inbox: Inb
 def test_reset_reloads_first_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     del inbox.items[1]
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.rows).to_have_count(4)
 
 
 def test_two_tabs_of_one_user_agree(opened: FakeInboxPage, context: BrowserContext, address: str, inbox: Inbox) -> None:
     opened.live()
     second = FakeInboxPage(page=context.new_page(), address=address, inbox=inbox).live()
-    opened.until(lambda: len(inbox.lines) == 2)
+    opened.until(lambda: len(inbox.streams) == 2)
     second.burst(0).focus()
     second.page.keyboard.press("u")
     expect(opened.rows.first).to_have_class(re.compile("unread"))
@@ -133,31 +133,31 @@ def test_two_tabs_of_one_user_agree(opened: FakeInboxPage, context: BrowserConte
 
 def test_events_between_page_and_slow_stream_are_not_missed(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.badge = {"count": 100, "more": True}  # stays the same, so that it gives nothing away
-    inbox.line_gate.clear()
+    inbox.stream_gate.clear()
     opened.open()
     expect(opened.rows).to_have_count(5)
     inbox.items[2] |= {"count": 2, "text": "ada and bob, 2 mentions of @nova"}
-    inbox.say("group", inbox.items[2])
+    inbox.send("group", inbox.items[2])
     inbox.arrive(item(1000, unread=True))
-    inbox.line_gate.set()
+    inbox.stream_gate.set()
     expect(opened.rows).to_have_count(6)
     expect(opened.rows.nth(3).locator(".text")).to_have_text("ada and bob, 2 mentions of @nova")
 
 
 def test_events_while_tab_was_hidden_are_not_missed(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.open(before=SET_TIMING % "{ hiddenTab: 50 }")
-    opened.until(lambda: bool(inbox.lines))
+    opened.until(lambda: bool(inbox.streams))
     opened.turn("hidden")
     opened.page.wait_for_timeout(100)
     inbox.raw(": anybody?\n\n")
 
     def is_closed() -> bool:
         inbox.raw(": anybody?\n\n")
-        return not inbox.lines
+        return not inbox.streams
 
     opened.until(is_closed)
     inbox.items[2] |= {"count": 2, "text": "grown"}
-    inbox.say("group", inbox.items[2])
+    inbox.send("group", inbox.items[2])
     opened.page.route("**/v1/inbox?*", lambda route: route.abort())  # and the page request fails
     opened.turn("visible")
     expect(opened.rows.nth(2).locator(".text")).to_have_text("grown")
@@ -170,7 +170,7 @@ def test_tab_opened_in_background_closes_its_stream(opened: FakeInboxPage, inbox
 
     def is_closed() -> bool:
         inbox.raw(": anybody?\n\n")
-        return not inbox.lines
+        return not inbox.streams
 
     opened.until(is_closed)
     inbox.arrive(item(1000))
@@ -181,14 +181,14 @@ def test_tab_opened_in_background_closes_its_stream(opened: FakeInboxPage, inbox
 def test_page_older_than_stream_events_reverts_nothing(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.stale = True
-    inbox.gate.clear()
+    inbox.page_gate.clear()
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     opened.until(lambda: len(inbox.calls("GET /v1/inbox")) == 2)
     inbox.items = [*inbox.items[:2], inbox.items[2] | {"count": 2, "text": "grown"}, *inbox.items[3:]]
-    inbox.say("group", inbox.items[2])
+    inbox.send("group", inbox.items[2])
     inbox.arrive(item(1000))
     expect(opened.rows).to_have_count(6)
-    inbox.gate.set()
+    inbox.page_gate.set()
     opened.page.wait_for_timeout(500)  # longer than the page needs to load
     expect(opened.rows).to_have_count(6)
     expect(opened.rows.nth(3).locator(".text")).to_have_text("grown")
@@ -199,7 +199,7 @@ def test_hide_and_undo_apply_to_both_tabs(
 ) -> None:
     opened.live()
     second = FakeInboxPage(page=context.new_page(), address=address, inbox=inbox).live()
-    opened.until(lambda: len(inbox.lines) == 2)
+    opened.until(lambda: len(inbox.streams) == 2)
     second.burst(1).focus()
     second.page.keyboard.press("Delete")
     expect(opened.rows).to_have_count(4)
@@ -226,7 +226,7 @@ def test_undoing_hide_leaves_no_mark(opened: FakeInboxPage, inbox: Inbox) -> Non
 
 
 def test_quick_undo_is_not_overtaken_by_the_first_mark(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.slow = "hidden"
+    inbox.delayed_change = "hidden"
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")
     expect(opened.rows).to_have_count(4)
@@ -243,17 +243,17 @@ def test_row_restored_elsewhere_returns_with_next_page(opened: FakeInboxPage, in
     opened.until(lambda: bool(inbox.hidden))
     opened.page.wait_for_timeout(100)  # the response arrives
     inbox.items.insert(1, inbox.hidden.pop("b998"))
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.rows).to_have_count(5)
 
 
 def test_stream_resumes_before_reset_until_page_is_loaded(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
-    before = inbox.issued
+    before = inbox.token_count
     opened.page.route("**/v1/inbox?*", lambda route: route.abort())
     inbox.raw("retry: 100\n\n")
-    inbox.say("reset")
-    inbox.say("count", inbox.count())
+    inbox.send("reset")
+    inbox.send("count", inbox.count())
     inbox.raw(CLOSE)
     opened.until(lambda: len(inbox.calls("GET /v1/inbox/stream")) == 2)
     assert int(inbox.calls("GET /v1/inbox/stream")[1]["Last-Event-ID"].removeprefix("as-of-")) <= before
@@ -283,13 +283,13 @@ def test_removed_element_stops_all_requests(opened: FakeInboxPage, inbox: Inbox)
 
     def is_closed() -> bool:
         inbox.raw(": anybody?\n\n")
-        return not inbox.lines
+        return not inbox.streams
 
     opened.until(is_closed)
-    requests = len(inbox.asked)
+    requests = len(inbox.requests)
     opened.turn("visible")
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     opened.page.wait_for_timeout(300)
-    assert len(inbox.asked) == requests
+    assert len(inbox.requests) == requests
     opened.page.evaluate("document.querySelector('main').append(window.old)")
     expect(opened.rows).to_have_count(5)

@@ -44,8 +44,8 @@ def badges(opened: FakeInboxPage) -> list[str]:
 
 def sync(opened: FakeInboxPage) -> None:
     """Return when the page has handled every earlier stream event."""
-    text = f"sync {opened.inbox.issued}"
-    opened.inbox.say("group", opened.inbox.items[0] | {"text": text})
+    text = f"sync {opened.inbox.token_count}"
+    opened.inbox.send("group", opened.inbox.items[0] | {"text": text})
     expect(opened.rows.first.locator(".text")).to_have_text(text)
 
 
@@ -61,7 +61,7 @@ def hold_page_response(opened: FakeInboxPage) -> None:
     """Request the page as it is now, and hold the response."""
     count = len(opened.inbox.calls(PAGE))
     opened.inbox.stale = True
-    opened.inbox.gate.clear()
+    opened.inbox.page_gate.clear()
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     opened.until(lambda: len(opened.inbox.calls(PAGE)) > count)
 
@@ -69,12 +69,12 @@ def hold_page_response(opened: FakeInboxPage) -> None:
 def release_page_response(opened: FakeInboxPage) -> None:
     """Release the held response, and return when it is drawn: the next page is requested only after that."""
     count = len(opened.inbox.calls(PAGE))
-    opened.inbox.gate.set()
-    opened.inbox.gate.clear()
+    opened.inbox.page_gate.set()
+    opened.inbox.page_gate.clear()
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     opened.until(lambda: len(opened.inbox.calls(PAGE)) > count)
     opened.page.evaluate("new Promise((resolve) => setTimeout(resolve, 100))")  # after the timer that draws
-    opened.inbox.gate.set()
+    opened.inbox.page_gate.set()
 
 
 def test_own_mark_is_not_undone_by_an_older_event(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -83,8 +83,8 @@ def test_own_mark_is_not_undone_by_an_older_event(opened: FakeInboxPage, inbox: 
     log(opened)
     inbox.mark_gate.clear()
     mark(opened, "u")
-    inbox.say("marked", older)
-    inbox.say("count", {"count": 0, "more": False})
+    inbox.send("marked", older)
+    inbox.send("count", {"count": 0, "more": False})
     sync(opened)
     expect(opened.badge).to_have_text("1")
     inbox.mark_gate.set()
@@ -101,7 +101,7 @@ def test_own_hide_is_not_undone_by_an_older_event(opened: FakeInboxPage, inbox: 
     older = dict(inbox.items[1])
     inbox.mark_gate.clear()
     mark(opened, "Delete")
-    inbox.say("marked", older)
+    inbox.send("marked", older)
     sync(opened)
     assert opened.rows.count() == 4
     inbox.mark_gate.set()
@@ -179,7 +179,7 @@ def test_refused_mark_is_reverted_on_a_held_page(opened: FakeInboxPage, inbox: I
 def test_older_page_does_not_make_seen_rows_unread(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
     opened.open(before=NEVER_SEEN)
-    opened.until(lambda: bool(inbox.lines))
+    opened.until(lambda: bool(inbox.streams))
     expect(opened.rows.nth(1)).to_have_class(re.compile("unread"))
     log(opened)
     hold_page_response(opened)
@@ -196,24 +196,24 @@ def test_older_page_does_not_make_seen_rows_unread(opened: FakeInboxPage, inbox:
 def test_growth_does_not_make_a_read_row_unread(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     log(opened)
-    inbox.say("group", inbox.items[1] | {"count": 2, "text": "grown", "unread": True})
-    inbox.say("row", inbox.items[1] | {"count": 3, "text": "grown again", "unread": True})
+    inbox.send("group", inbox.items[1] | {"count": 2, "text": "grown", "unread": True})
+    inbox.send("row", inbox.items[1] | {"count": 3, "text": "grown again", "unread": True})
     expect(opened.rows.nth(1).locator(".text")).to_have_text("grown again")
     assert unread_states(opened) == [False]
 
 
 def test_older_rows_include_recent_stream_events(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = items(45)
-    inbox.gate.set()
+    inbox.page_gate.set()
     opened.live()
     inbox.stale = True
-    inbox.gate.clear()
+    inbox.page_gate.clear()
     opened.scroll(100_000)
-    opened.until(lambda: any("cursor=" in call for call, _ in inbox.asked))
+    opened.until(lambda: any("cursor=" in call for call, _ in inbox.requests))
     inbox.items = [*inbox.items[:30], inbox.items[30] | {"unread": True}, *inbox.items[31:]]
-    inbox.say("marked", inbox.items[30])
+    inbox.send("marked", inbox.items[30])
     sync(opened)
-    inbox.gate.set()
+    inbox.page_gate.set()
     expect(opened.rows).to_have_count(45)
     expect(opened.rows.nth(30)).to_have_class(re.compile("unread"))
 

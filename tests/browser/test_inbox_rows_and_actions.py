@@ -177,7 +177,9 @@ def test_menu_mutes_and_unmutes_account(opened: FakeInboxPage, inbox: Inbox) -> 
 @pytest.mark.parametrize("before", ["default", "first"])
 def test_menu_moves_account_to_digest_and_undo_restores_it(opened: FakeInboxPage, inbox: Inbox, before: str) -> None:
     if before != "default":
-        inbox.everything |= {"preferences": [{"subject": "mention:nova", "volume": before, "muted_until": None}]}
+        inbox.account_preferences |= {
+            "preferences": [{"subject": "mention:nova", "volume": before, "muted_until": None}]
+        }
     inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997)]
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
@@ -214,7 +216,7 @@ def test_refused_mute_hides_nothing_and_can_be_undone(opened: FakeInboxPage, inb
 
 
 def test_row_that_arrives_during_a_mute_is_not_shown(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.slow = "forever"
+    inbox.delayed_change = "forever"
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     opened.page.get_by_role("menuitem", name="Mute @nova", exact=True).click()
@@ -223,7 +225,7 @@ def test_row_that_arrives_during_a_mute_is_not_shown(opened: FakeInboxPage, inbo
     expect(opened.rows).to_have_count(0)
     path = "PATCH /v1/preferences/mention%3Anova"
     opened.until(lambda: [change["muted_until"] for change in inbox.calls(path)] == ["forever", None])
-    assert inbox.preferred == ["forever", None]
+    assert inbox.mute_ends == ["forever", None]
 
 
 def test_own_mentions_cannot_be_muted(opened: FakeInboxPage, inbox: Inbox) -> None:

@@ -19,7 +19,7 @@ def test_empty_inbox_shows_message(opened: FakeInboxPage, inbox: Inbox) -> None:
 
 
 def test_page_without_visible_rows_loads_the_next(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.items, inbox.passed = items(60), True
+    inbox.items, inbox.first_page_is_empty = items(60), True
     opened.open()
     expect(opened.rows).to_have_count(50)
     count = len(inbox.calls("GET /v1/inbox"))
@@ -32,7 +32,7 @@ def test_page_without_visible_rows_loads_the_next(opened: FakeInboxPage, inbox: 
 
 
 def test_failure_after_empty_page_offers_retry(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.items, inbox.passed, inbox.older_status = items(60), True, 503
+    inbox.items, inbox.first_page_is_empty, inbox.older_status = items(60), True, 503
     opened.open()
     retry_button = opened.page.get_by_role("button", name="Older notifications didn’t load. Try again")
     expect(retry_button).to_be_visible()
@@ -54,7 +54,7 @@ def test_older_rows_load_after_a_partial_page(opened: FakeInboxPage, inbox: Inbo
 def test_older_rows_load_after_an_empty_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = []
     opened.open()
-    opened.until(lambda: bool(inbox.lines))
+    opened.until(lambda: bool(inbox.streams))
     inbox.items = items(60)  # while no event was received
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(opened.rows).to_have_count(20)
@@ -126,7 +126,7 @@ def test_session_ends_without_a_new_token(opened: FakeInboxPage) -> None:
 def test_rows_stay_when_the_session_ends(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.token = "other"
-    inbox.say("reset")
+    inbox.send("reset")
     expect(opened.page.get_by_text("Your session has ended")).to_be_visible()
     expect(opened.rows).to_have_count(5)
 
@@ -141,7 +141,7 @@ def test_new_token_clears_the_rows(opened: FakeInboxPage, inbox: Inbox) -> None:
 
 def test_token_is_in_no_url(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
-    assert [call for call, _ in inbox.asked if inbox.token in call] == []
+    assert [call for call, _ in inbox.requests if inbox.token in call] == []
     assert inbox.calls("GET /v1/inbox/stream")[0]["Authorization"] == "Bearer good"
 
 
@@ -173,7 +173,7 @@ def test_axe_finds_no_violation_in_any_state(opened: FakeInboxPage, scheme: str,
 
 def test_reduced_motion_disables_animations(opened: FakeInboxPage, inbox: Inbox) -> None:
     moving = "root.getAnimations().length"
-    inbox.gate.clear()
+    inbox.page_gate.clear()
     opened.page.emulate_media(reduced_motion="reduce")
     opened.open()
     expect(opened.page.locator("notifier-inbox .skeleton")).to_be_visible()
@@ -181,9 +181,9 @@ def test_reduced_motion_disables_animations(opened: FakeInboxPage, inbox: Inbox)
     opened.page.emulate_media(reduced_motion="no-preference")
     opened.until(lambda: opened.inside(moving) > 0)
     opened.page.emulate_media(reduced_motion="reduce")
-    inbox.gate.set()
+    inbox.page_gate.set()
     expect(opened.rows).to_have_count(5)
-    opened.until(lambda: bool(inbox.lines))
+    opened.until(lambda: bool(inbox.streams))
     inbox.arrive(item(1000, unread=True))
     expect(opened.rows).to_have_count(6)
     assert opened.inside(moving) == 0

@@ -30,7 +30,7 @@ def tokyo_page(browser: Browser, address: str, inbox: Inbox) -> Iterator[FakeInb
 
 
 def test_dialog_shows_current_settings_and_sends_changes_only(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.everything |= {"volume": "first", "push": False}
+    inbox.account_preferences |= {"volume": "first", "push": False}
     settings_button(opened.live()).click()
     expect(dialog(opened).get_by_label("Only each account’s first")).to_be_checked()
     expect(dialog(opened).get_by_label("Alert me on my devices")).not_to_be_checked()
@@ -44,7 +44,7 @@ def test_dialog_shows_current_settings_and_sends_changes_only(opened: FakeInboxP
 
 
 def test_saving_default_alerts_opts_in(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.everything |= {"asked": False}
+    inbox.account_preferences |= {"asked": False}
     settings_button(opened.live()).click()
     dialog(opened).get_by_label("Only mentions of me").check()
     dialog(opened).get_by_role("button", name="Save").click()
@@ -94,7 +94,7 @@ def test_digest_hour_uses_time_zone_of_browser(tokyo_page: FakeInboxPage, inbox:
 
 def test_time_zone_can_be_set_with_an_account_in_digest(tokyo_page: FakeInboxPage, inbox: Inbox) -> None:
     nova = {"subject": "mention:nova", "volume": "digest", "muted_until": None}
-    inbox.everything |= {"preferences": [nova]}
+    inbox.account_preferences |= {"preferences": [nova]}
     settings_button(tokyo_page.live()).click()
     expect(dialog(tokyo_page).get_by_label("Time zone")).to_have_value("UTC")
     dialog(tokyo_page).get_by_label("Time zone").select_option("Asia/Tokyo")
@@ -104,7 +104,7 @@ def test_time_zone_can_be_set_with_an_account_in_digest(tokyo_page: FakeInboxPag
 
 
 def test_saved_time_zone_is_kept_in_another_browser_zone(tokyo_page: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.everything |= {"quiet_hours": {"from": "23:00", "to": "05:00"}, "time_zone": "Europe/Berlin"}
+    inbox.account_preferences |= {"quiet_hours": {"from": "23:00", "to": "05:00"}, "time_zone": "Europe/Berlin"}
     settings_button(tokyo_page.live()).click()
     expect(dialog(tokyo_page).get_by_label("Time zone")).to_have_value("Europe/Berlin")
     dialog(tokyo_page).get_by_label("To", exact=True).fill("23:00")
@@ -118,7 +118,7 @@ def test_saved_time_zone_is_kept_in_another_browser_zone(tokyo_page: FakeInboxPa
 
 
 def test_mention_policy_is_chosen_from_a_list(opened: FakeInboxPage, inbox: Inbox) -> None:
-    inbox.everything |= {"mentions": "verified"}
+    inbox.account_preferences |= {"mentions": "verified"}
     settings_button(opened.live()).click()
     policy = dialog(opened).get_by_label("Tell my followers when I’m mentioned")
     expect(policy).to_have_value("verified")
@@ -158,7 +158,7 @@ def test_refused_settings_can_be_saved_again(opened: FakeInboxPage, inbox: Inbox
     inbox.marks_status = 204
     dialog(opened).get_by_role("button", name="Save").click()
     expect(dialog(opened)).to_have_count(0)
-    assert inbox.everything["volume"] == "off"
+    assert inbox.account_preferences["volume"] == "off"
 
 
 def test_settings_that_fail_to_load_offer_retry(opened: FakeInboxPage, inbox: Inbox) -> None:

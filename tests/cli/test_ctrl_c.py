@@ -56,6 +56,7 @@ def test_one_shot_command_interrupted_during_imports_fails(tmp_path: Path) -> No
         ("--no-color up", 0),
         ("top", 0),
         ("top --json", 130),
+        ("top --once", 130),
         ("", 130),
     ],
 )

@@ -124,7 +124,7 @@ def test_resume_requires_lane_and_reason(
 
 def test_import_into_stopped_lane_ends_with_one_sentence() -> None:
     stage = Stage()
-    stage.say(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
+    stage.send_event(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
     stage.state.lane_tallies.compare_and_set(DeadLetterTally(lane=topics.FOLLOWS, version=1, stop=STOP))
     backlog = IndexerBacklog(stage.state.log, topics.FOLLOWS)
     with pytest.raises(LaneStopped, match=r"resume` starts it again\. Lane: follows"):

@@ -43,7 +43,7 @@ def test_digest_is_explained_by_its_key() -> None:
         "bursts": [str(opened.key)],
         "more": False,
     }
-    run_sync(stage.tab().mark(lee, [key], Mark.HIDDEN))
+    run_sync(stage.uncached_inbox().mark(lee, [key], Mark.HIDDEN))
     assert (explain(key)["rule"], explain(key)["marks"]["mark"]) == ("hidden", "hidden")
     empty_digest = digest_key(lee, day.date() - timedelta(days=5))
     assert (explain(empty_digest)["rule"], explain(empty_digest)["digest"]) == ("empty", None)
@@ -59,7 +59,7 @@ def test_inbox_command_shows_digest_like_the_service() -> None:
     opened = burst(subject=LYRA, opened_at=stage.state.clock.now() + timedelta(minutes=1))
     stage.state.bursts.by_key[opened.key] = opened
     stage.state.clock.advance(timedelta(days=1))
-    page, badge = run_sync(stage.tab().open(lee))
+    page, badge = run_sync(stage.uncached_inbox().open(lee))
     output: dict[str, Any] = json.loads(json.dumps(page_json(lee, page, badge)))
     [shown], [item] = page.items, output["items"]
     served = msgspec.to_builtins(item_body(shown, "id", stage.state.clock.now()))

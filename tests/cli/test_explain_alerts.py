@@ -70,8 +70,8 @@ def snapshot(*, tier: Tier | None = Tier.P1, push: bool = True) -> AudienceSnaps
         opened_at=NOON,
         tiers={each_tier: bits_of(BOB) if each_tier is tier else no_members() for each_tier in TIERS},
         to_alert=bits_of(BOB) if push else no_members(),
-        dormant=0,
-        suppressed={},
+        dormant_count=0,
+        suppressed_counts={},
     )
 
 

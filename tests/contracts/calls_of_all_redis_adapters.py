@@ -42,7 +42,7 @@ from notifier.metrics import Metrics
 from notifier.ports.inbox_versions import member_scope
 from notifier.ports.live_bus import MarksChanged
 from tests.contracts.call_recorder import Recorded
-from tests.contracts.calls_of_one_redis_adapter import Use, self_repairing
+from tests.contracts.calls_of_one_redis_adapter import AdapterCalls, self_repairing
 from tests.contracts.pull_index_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
 from tests.contracts.valkey_fixture import Valkey
 from tests.contracts.vip_viewer_facts import KIM, REMEMBERED
@@ -71,7 +71,7 @@ class Caches:
     metrics: Metrics
     used: set[tuple[type, str]] = field(default_factory=set)
 
-    def uses(self) -> Mapping[str, Use]:
+    def calls_by_adapter(self) -> Mapping[str, AdapterCalls]:
         return {
             "activity": self._activity(),
             "backlog": self._backlog(),
@@ -97,7 +97,7 @@ class Caches:
         """Run an asynchronous adapter's work and return its result."""
         return self.runner.run(work(Recorded(kind(self.async_client, *args), self.used)))
 
-    def _activity(self) -> Use:
+    def _activity(self) -> AdapterCalls:
         hours = self._on(RedisActiveHours)
 
         def read(shard: int) -> object:
@@ -116,12 +116,12 @@ class Caches:
             },
         )
 
-    def _backlog(self) -> Use:
+    def _backlog(self) -> AdapterCalls:
         report = self._on(RedisBacklogReport)
         backlog = {Pool.P0: PoolBacklog(slices=3, oldest_opened_at=NOON, deferred=1)}
         return self_repairing({"publish": lambda: report.publish(backlog, TTL)}, {"read": report.read})
 
-    def _token_buckets(self) -> Use:
+    def _token_buckets(self) -> AdapterCalls:
         buckets = self._on(RedisTokenBuckets)
         return self_repairing(
             writes={
@@ -134,7 +134,7 @@ class Caches:
             },
         )
 
-    def _bus(self) -> Use:
+    def _bus(self) -> AdapterCalls:
         bus = self._on(RedisLiveBus)
         marked = MarksChanged(user=UserId("kim"), bursts=(BurstKey(NOVA, 1),), by="a process")
 
@@ -147,7 +147,7 @@ class Caches:
 
         return self_repairing({}, {"received": lambda: self._awaited(RedisLiveReader, receive)})
 
-    def _frequency_caps(self) -> Use:
+    def _frequency_caps(self) -> AdapterCalls:
         caps = self._on(RedisFrequencyCaps)
         people = [Member(1), Member(2), Member(5_000)]
 
@@ -158,7 +158,7 @@ class Caches:
             {"spend": partial(spend, people[0])}, {f"{member}": partial(spend, member) for member in people}
         )
 
-    def _open_circuits(self) -> Use:
+    def _open_circuits(self) -> AdapterCalls:
         report = self._on(RedisCircuitReport)
         circuits = {name: OpenCircuit(until=NOON, reason=f"503 {name}") for name in ("apns", "web push.example")}
 
@@ -171,7 +171,7 @@ class Caches:
 
         return self_repairing({"publish": publish}, {name: partial(read, name) for name in circuits})
 
-    def _provider_rates(self) -> Use:
+    def _provider_rates(self) -> AdapterCalls:
         rates = self._on(RedisProviderRates)
 
         def draw(platform: Platform) -> int:
@@ -187,11 +187,11 @@ class Caches:
             {"apns": lambda: draw(Platform.APNS), "fcm": lambda: draw(Platform.FCM)},
         )
 
-    def _backpressure(self) -> Use:
+    def _backpressure(self) -> AdapterCalls:
         backpressure = self._on(RedisBackpressure)
         return self_repairing({"set": lambda: backpressure.set_level(0.5, TTL)}, {"level": backpressure.level})
 
-    def _pull_index(self) -> Use:
+    def _pull_index(self) -> AdapterCalls:
         index, clock = self._on(RedisPullIndex, CountedNonces()), ManualClock(NOON)
 
         def newest(*subjects: Any) -> object:
@@ -217,7 +217,7 @@ class Caches:
 
             return attempt
 
-        return Use(
+        return AdapterCalls(
             writes={
                 "announce": lambda: index.announce(BURSTS),
                 "rebuild": may_fail(lambda: index.rebuild([BURSTS], BEFORE, NOON)),
@@ -235,26 +235,26 @@ class Caches:
             repair=repair,
         )
 
-    def _recent_events(self) -> Use:
+    def _recent_events(self) -> AdapterCalls:
         recent = self._on(RedisRecentEvents)
-        digests = {ONE: "a digest", TWO: "another digest"}
+        hashes = {ONE: "a hash", TWO: "another hash"}
         return self_repairing(
-            {"remember": lambda: recent.remember(digests)},
+            {"remember": lambda: recent.remember(hashes)},
             {
-                **{f"digest {event.id}": partial(recent.digests, [event]) for event in digests},
-                **{f"accepted {event.id}": partial(recent.was_accepted, None, event.id) for event in digests},
-                **{f"accepted {event}": partial(recent.was_accepted, event.source, event.id) for event in digests},
+                **{f"hash {event.id}": partial(recent.content_hashes, [event]) for event in hashes},
+                **{f"accepted {event.id}": partial(recent.was_accepted, None, event.id) for event in hashes},
+                **{f"accepted {event}": partial(recent.was_accepted, event.source, event.id) for event in hashes},
             },
         )
 
-    def _inbox_latency(self) -> Use:
+    def _inbox_latency(self) -> AdapterCalls:
         report = self._on(RedisInboxLatencyReport)
         return self_repairing(
             {"publish": lambda: report.publish("a process", timedelta(milliseconds=30), TTL)},
             {"worst": report.worst},
         )
 
-    def _versions(self) -> Use:
+    def _versions(self) -> AdapterCalls:
         writer, bus = self._on(RedisViewerVersionWriter), self._on(RedisLiveBus)
 
         async def insert(versions: Any) -> None:
@@ -288,8 +288,8 @@ class Caches:
 @contextmanager
 def caches_on(server: Valkey) -> Iterator[Caches]:
     metrics = Metrics()
-    with connect(server.patient, metrics) as client, asyncio.Runner() as runner:
-        async_client = connect_async(server.patient, metrics)
+    with connect(server.patient_url, metrics) as client, asyncio.Runner() as runner:
+        async_client = connect_async(server.patient_url, metrics)
         try:
             yield Caches(server, client, async_client, runner, metrics)
         finally:

@@ -7,7 +7,7 @@ Read = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class AdapterCalls:
     writes: Mapping[str, Callable[[], object]]
     """Each write replaces garbage in its keys with correct data, and changes nothing that is correct."""
     reads: Mapping[str, Read]
@@ -19,11 +19,11 @@ class Use:
         return {name: read() for name, read in self.reads.items()}
 
 
-def self_repairing(writes: Mapping[str, Callable[[], object]], reads: Mapping[str, Read]) -> Use:
-    """Build a use that is repaired by its own writes."""
+def self_repairing(writes: Mapping[str, Callable[[], object]], reads: Mapping[str, Read]) -> AdapterCalls:
+    """Build calls whose writes repair all garbage."""
 
     def repair() -> None:
         for write in writes.values():
             write()
 
-    return Use(writes=writes, reads=reads, repair=repair)
+    return AdapterCalls(writes=writes, reads=reads, repair=repair)

@@ -1,4 +1,4 @@
-"""The contract stores on Cassandra, and user facts that no port writes."""
+"""The contract stores on Cassandra, and a writer of user facts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.adapters.cassandra.stores.leases_throttles_audit import CassandraLeases, CassandraThrottles
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
 from notifier.adapters.cassandra.stores.member_sets import CassandraActiveSets, CassandraMemberSets
-from notifier.adapters.cassandra.stores.moderation import CassandraHeldMentions, CassandraReachLimits
+from notifier.adapters.cassandra.stores.moderation import CassandraAuthorVerdicts, CassandraHeldMentions
 from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     CassandraAccountPreferences,
     CassandraPreferences,
@@ -39,7 +39,7 @@ from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Subject, UserId
 from tests.contracts.small_port_backends import Backend
 from tests.contracts.store_backends import MOST_BLOCKERS, PreferenceWriter, Store
-from tests.support.cassandra_keyspace import patient_reader
+from tests.support.cassandra_keyspace import patient_queries
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.event_log import MemoryEventLog
 
@@ -55,7 +55,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
         active_sets=CassandraActiveSets(cluster, clock),
-        reach_limits=CassandraReachLimits(cluster),
+        author_verdicts=CassandraAuthorVerdicts(cluster),
         held_mentions=CassandraHeldMentions(cluster, clock),
         erasure_targets=CassandraErasureTargets(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
@@ -81,7 +81,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         expires=True,
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
-        changes=CassandraBurstChanges(patient_reader(cluster), clock, UuidNonces()),
+        changes=CassandraBurstChanges(patient_queries(cluster), clock, UuidNonces()),
         lapses=CassandraViewerLapses(cluster, clock, UuidNonces()),
         retractions=CassandraRetractions(cluster),
         recent=CassandraRecentBursts(cluster, clock),
@@ -90,8 +90,8 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         ledger=ledger,
         deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.unfinished_burst_list),
         claims=CassandraClaims(cluster),
-        people=CassandraPeople(patient_reader(cluster), clock, max_blockers=MOST_BLOCKERS),
-        timeline=CassandraTimeline(patient_reader(cluster), clock),
+        people=CassandraPeople(patient_queries(cluster), clock, max_blockers=MOST_BLOCKERS),
+        timeline=CassandraTimeline(patient_queries(cluster), clock),
         directory=CassandraDirectory(cluster),
         flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
@@ -99,7 +99,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         subject_preferences=CassandraSubjectPreferences(cluster),
         account_preferences=CassandraAccountPreferences(cluster),
         user_blocks=CassandraUserBlocks(cluster),
-        preferences=CassandraPreferences(patient_reader(cluster)),
+        preferences=CassandraPreferences(patient_queries(cluster)),
         facts=CassandraFacts(cluster),
         push_suppressions=CassandraPushSuppressions(cluster),
     )
@@ -116,10 +116,9 @@ def _reopened(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
 
 
 class CassandraFacts(PreferenceWriter):
-    """User facts, written directly into the tables because no port writes them yet.
+    """Writes user facts. Follows are written directly into the tables, so a test needs no sequence numbers.
 
-    Both sides of a fact go into one logged batch. The server completes it after a failure, and gives both rows one
-    timestamp, so the same fact wins on both sides.
+    Both rows of a follow go into one logged batch, so they have the same timestamp.
     """
 
     def __init__(self, cluster: Cluster) -> None:

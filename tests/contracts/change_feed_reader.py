@@ -1,4 +1,4 @@
-"""A follower of the change feed of bursts."""
+"""A reader of the change feed of bursts."""
 
 from asyncio import run
 
@@ -6,17 +6,17 @@ from notifier.domain.bursts.burst import Burst
 from notifier.ports.inbox_versions import BurstChanges, FeedPosition
 
 
-class Follower:
+class FeedReader:
     """Reads the feed from its current end, as a cache does."""
 
     def __init__(self, changes: BurstChanges) -> None:
         self._changes = changes
         self.position: FeedPosition = run(changes.begin())
-        self.lapses = 0
+        self.lapse_count = 0
 
     def read(self) -> list[Burst]:
         answer = run(self._changes.after(self.position))
         assert answer is not None
         self.position = answer.position
-        self.lapses += answer.viewers_lapsed
+        self.lapse_count += answer.has_viewer_lapse
         return list(answer.bursts)

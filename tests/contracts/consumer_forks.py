@@ -17,7 +17,7 @@ from notifier.adapters.kafka import Access
 from tests.contracts.consumer_process import ConsumerProcess, serve_consumer
 from tests.repo.repository_files import ROOT
 
-LONGEST = 4096
+MAX_REQUEST_BYTES = 4096
 """Bytes of a request for one consumer."""
 
 
@@ -44,7 +44,7 @@ class _Template:
         send_fds(self.channel, [json.dumps(arguments).encode()], [stdin, stdout])
         os.close(stdin)
         os.close(stdout)
-        return Process(int(self.channel.recv(LONGEST)))
+        return Process(int(self.channel.recv(MAX_REQUEST_BYTES)))
 
 
 @cache
@@ -66,7 +66,7 @@ def serve() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies: an ended child is reaped at once
     with socket(fileno=os.dup(0)) as channel:
         while True:
-            arguments, streams, *_ = recv_fds(channel, LONGEST, 2)
+            arguments, streams, *_ = recv_fds(channel, MAX_REQUEST_BYTES, 2)
             if not arguments:
                 os._exit(0)
             if (copy := os.fork()) == 0:

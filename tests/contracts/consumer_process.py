@@ -49,11 +49,11 @@ class ConsumerProcess:
         self._request("close")
         self.end()
 
-    def stop(self) -> None:
+    def suspend(self) -> None:
         """Suspend the process: it neither polls nor sends heartbeats until it is resumed."""
         self.process.suspend()
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         self.process.resume()
 
     def end(self) -> None:

@@ -103,7 +103,7 @@ class ManualLogs:
 
 
 @dataclass(slots=True)
-class InKafka:
+class KafkaLogs:
     log: KafkaLog
     access: Access
     patience: timedelta = timedelta(seconds=15)
@@ -134,20 +134,20 @@ class InKafka:
             agreed = agreed + 1 if self._agreed(len(consumers)) else 0
         poll_concurrently(consumers)
 
-    def _agreed(self, consumers: int) -> bool:
+    def _agreed(self, consumer_count: int) -> bool:
         """Return whether every partition is assigned, with this many members in the only group."""
         [group] = {consumer.group for consumer in self.consumers}
         with closing(KafkaAdminClient(**self.access.admin_options())) as admin:
             description = admin.describe_groups([group])[group]
-        return description["group_state"] == "Stable" and len(description["members"]) == consumers
+        return description["group_state"] == "Stable" and len(description["members"]) == consumer_count
 
     def suspend(self, consumer: Consumer) -> None:
         assert isinstance(consumer, ConsumerProcess)
-        consumer.stop()
+        consumer.suspend()
 
     def resume(self, consumer: Consumer) -> None:
         assert isinstance(consumer, ConsumerProcess)
-        consumer.wake()
+        consumer.resume()
 
 
 def poll_concurrently(consumers: Sequence[Consumer]) -> None:
@@ -157,7 +157,7 @@ def poll_concurrently(consumers: Sequence[Consumer]) -> None:
 
 
 @contextmanager
-def in_kafka(servers: str) -> Iterator[InKafka]:
+def in_kafka(servers: str) -> Iterator[KafkaLogs]:
     """Yield logs with topics of their own."""
     access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.")
     admin = KafkaAdminClient(bootstrap_servers=servers)
@@ -166,7 +166,7 @@ def in_kafka(servers: str) -> Iterator[InKafka]:
     with closing(KafkaConsumer(bootstrap_servers=servers)) as consumer:  # retries until each partition has its leader
         partitions = ((stream, n) for stream, number in PARTITION_COUNTS.items() for n in range(number))
         consumer.end_offsets([TopicPartition(access.topic(stream), n) for stream, n in partitions])
-    logs = InKafka(KafkaLog(access), access)
+    logs = KafkaLogs(KafkaLog(access), access)
     try:
         yield logs
     finally:

@@ -45,6 +45,8 @@ class RecordingHandler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
+    """A transport, and the handler that answers its posts."""
+
     transport: Transport
     origin: str
     handler: RecordingHandler
@@ -74,7 +76,7 @@ def clear_text_wire(folder: Path) -> Iterator[Wire]:
 
 @contextmanager
 def tls_wire(folder: Path) -> Iterator[Wire]:
-    handler, authority = RecordingHandler(), Authority.made(folder, "authority")
+    handler, authority = RecordingHandler(), Authority.create(folder, "authority")
     transport = Http2Transport(limits=PLAIN, ca_file=authority.file)
     with serving(handler, certificate=authority.server()) as server, closing(transport):
         yield Wire(transport=transport, origin=server.origin, handler=handler)
@@ -85,13 +87,15 @@ WIRES: list[Callable[[Path], AbstractContextManager[Wire]]] = [memory_wire, clea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faulty(Wire):
+    """An HTTP/2 transport with a server whose behavior can change."""
+
     server: Http2Server
     transport: Http2Transport
 
 
 @contextmanager
 def faulty(
-    conduct: Http2Behavior,
+    behavior: Http2Behavior,
     limits: Http2Limits = PATIENT,
     answer: Callable[[Post], Reply | NoReply] | None = None,
     authority: Authority | None = None,
@@ -100,5 +104,5 @@ def faulty(
     handler = RecordingHandler(answer) if answer else RecordingHandler()
     file, certificate = (authority.file, authority.server()) if authority else (None, None)
     transport = Http2Transport(limits=limits, allow_plaintext=True, ca_file=file)
-    with closing(transport), serving(handler, conduct, certificate=certificate) as server:
+    with closing(transport), serving(handler, behavior, certificate=certificate) as server:
         yield Faulty(transport=transport, origin=server.origin, handler=handler, server=server)

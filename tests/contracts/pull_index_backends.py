@@ -23,22 +23,23 @@ NOVA, ADA, BO = (Subject.parse(f"mention:{name}") for name in ("nova", "ada", "b
 SUBJECTS = (NOVA, ADA, BO)
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 BEFORE = NOON - timedelta(days=7)
-FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     index: PullIndex
     wipe: Callable[[], None]
-    look: Callable[[Collection[Subject]], NewestPositions]
+    read_newest: Callable[[Collection[Subject]], NewestPositions]
 
     clock: ManualClock
 
     def rebuild(self, bursts: Sequence[Burst], since: datetime = BEFORE) -> None:
+        """Read the generation, and rebuild."""
         self.index.generation()
-        self.rebuilt(bursts, since)
+        self.rebuild_only(bursts, since)
 
-    def rebuilt(self, bursts: Sequence[Burst], since: datetime = BEFORE, *, page: int = 1_000) -> None:
+    def rebuild_only(self, bursts: Sequence[Burst], since: datetime = BEFORE, *, page: int = 1_000) -> None:
         newest = sorted(bursts, key=lambda burst: (burst.opened_at, burst.key), reverse=True)
         pages = [newest[at : at + page] for at in range(0, len(newest), page)]
         self.index.rebuild(pages, since, self.clock.now())
@@ -48,22 +49,22 @@ def memory() -> Backend:
     clock = ManualClock(NOON)
     index = MemoryPullIndex(clock)
     return Backend(
-        index=index, wipe=index.wipe, clock=clock, look=lambda subjects: asyncio.run(index.read_newest(subjects))
+        index=index, wipe=index.wipe, clock=clock, read_newest=lambda subjects: asyncio.run(index.read_newest(subjects))
     )
 
 
 def on_valkey(valkey: Valkey) -> Backend:
     clock = ManualClock(NOON)
 
-    async def look(subjects: Collection[Subject]) -> NewestPositions:
-        async with connect_async(valkey.patient) as client:
+    async def read(subjects: Collection[Subject]) -> NewestPositions:
+        async with connect_async(valkey.patient_url) as client:
             return await RedisPullReader(client, clock).read_newest(subjects)
 
     return Backend(
         index=RedisPullIndex(valkey.client, CountedNonces()),
         wipe=valkey.wipe,
         clock=clock,
-        look=lambda subjects: asyncio.run(look(subjects)),
+        read_newest=lambda subjects: asyncio.run(read(subjects)),
     )
 
 
@@ -85,12 +86,12 @@ def _named(name: str, request: pytest.FixtureRequest) -> Backend:
 
 
 def burst(seq: int, subject: Subject = NOVA, *, opened_at: datetime | None = None) -> Burst:
-    stamp = opened_at or NOON + timedelta(minutes=seq)
+    opening_time = opened_at or NOON + timedelta(minutes=seq)
     return Burst(
         key=BurstKey(subject, seq),
         version=1,
-        opened_at=stamp,
-        accepted_at=stamp,
+        opened_at=opening_time,
+        accepted_at=opening_time,
         lane=Lane.CELEBRITY,
         verdict=Verdict.ALL,
         mentioners=(UserId("zoe"),),

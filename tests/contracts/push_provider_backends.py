@@ -11,7 +11,7 @@ from notifier.ports.push import NoReply, Post, Provider, Reply
 from tests.support.alert_sender_builders import Google, Wire, android, apple, google, installation, iphone
 from tests.support.fakes.clock import ManualClock
 from tests.support.firebase_admin_process import by_firebase_admin
-from tests.support.web_push_browsers import World
+from tests.support.web_push_browsers import WebPushSetup
 from tests.support.web_push_browsers import device as subscribed
 
 
@@ -48,9 +48,9 @@ class WireProviderCase(ProviderCase):
     )
     """Silences that may happen to a post while others in its batch are answered."""
 
-    def go_silent(self, *, left: bool) -> str:
+    def go_silent(self, *, after_sending: bool) -> str:
         """Make the provider silent from now on, and return the reason that the sender reports."""
-        silence = NoReply(reason="cut" if left else "no way", may_have_arrived=left)
+        silence = NoReply(reason="cut" if after_sending else "no way", may_have_arrived=after_sending)
         self.answer_all(silence)
         return silence.reason
 
@@ -65,17 +65,17 @@ class HttpProviderCase(WireProviderCase):
 
     hang_up: Callable[[], None]
 
-    def go_silent(self, *, left: bool) -> str:
-        if left:
+    def go_silent(self, *, after_sending: bool) -> str:
+        if after_sending:
             self.answer_all(NoReply(reason="", may_have_arrived=True))
             return "the connection failed"
         self.hang_up()
         return "can't connect"
 
 
-def apns(ahead: int = 1) -> WireProviderCase:
+def apns(in_flight: int = 1) -> WireProviderCase:
     built = apple()
-    built.wire.in_flight = ahead
+    built.wire.in_flight = in_flight
 
     def token(device: Device) -> str:
         assert isinstance(device.address, AppleToken)
@@ -101,20 +101,20 @@ def apns(ahead: int = 1) -> WireProviderCase:
     )
 
 
-def fcm(ahead: int = 1) -> WireProviderCase:
-    return _firebase(google(), WireProviderCase, android, ahead)
+def fcm(in_flight: int = 1) -> WireProviderCase:
+    return _firebase(google(), WireProviderCase, android, in_flight)
 
 
-def fcm_by_installations(ahead: int = 1) -> WireProviderCase:
-    return _firebase(google(), WireProviderCase, installation, ahead)
+def fcm_by_installations(in_flight: int = 1) -> WireProviderCase:
+    return _firebase(google(), WireProviderCase, installation, in_flight)
 
 
-def firebase_admin(ahead: int = 1) -> WireProviderCase:
-    built = by_firebase_admin(ahead)
+def firebase_admin(in_flight: int = 1) -> WireProviderCase:
+    built = by_firebase_admin(in_flight)
     kind = partial(
         HttpProviderCase, hang_up=built.hang_up, silences_in_batch=[NoReply(reason="", may_have_arrived=True)]
     )
-    return _firebase(built, kind, alternately, ahead)
+    return _firebase(built, kind, alternately, in_flight)
 
 
 def alternately(number: int) -> Device:
@@ -122,9 +122,9 @@ def alternately(number: int) -> Device:
 
 
 def _firebase(
-    built: Google, kind: Callable[..., WireProviderCase], device: Callable[[int], Device], ahead: int
+    built: Google, kind: Callable[..., WireProviderCase], device: Callable[[int], Device], in_flight: int
 ) -> WireProviderCase:
-    built.wire.in_flight = ahead
+    built.wire.in_flight = in_flight
 
     def target(device: Device) -> str:
         assert isinstance(device.address, FirebaseToken | FirebaseInstallation)
@@ -148,9 +148,9 @@ def _firebase(
     )
 
 
-def webpush(ahead: int = 1) -> WireProviderCase:
-    built, browsers = World(), dict[int, Browser]()
-    built.wire.in_flight = ahead
+def webpush(in_flight: int = 1) -> WireProviderCase:
+    built, browsers = WebPushSetup(), dict[int, Browser]()
+    built.wire.in_flight = in_flight
 
     def browser(number: int) -> Browser:
         if number not in browsers:

@@ -23,8 +23,8 @@ MUCH_LATER = START + timedelta(hours=1)
 ADA, BOB = UserId("ada"), UserId("bob")
 OF_BOB = Subject(Kind.MENTION, BOB)
 BURST = burst()
-SECRET = replace(BURST, restricted_to=BOB)
-LATER = replace(BURST, first_of_day=False)
+RESTRICTED_BURST = replace(BURST, restricted_to=BOB)
+NOT_FIRST_OF_DAY = replace(BURST, first_of_day=False)
 BASE = 2 * SHARD_MEMBERS
 
 Action = Callable[[Store, UserId, Member], None]
@@ -183,7 +183,7 @@ def enrol_users(store: Store) -> dict[str, tuple[UserId, Member]]:
 
 def suppressed(store: Store, burst_: Burst, shard: int = 2, now: datetime = START) -> list[Member]:
     """Return the members who are never alerted."""
-    return members(store.push_suppressions.read(burst_, [shard], now)[shard].never, shard)
+    return members(store.push_suppressions.read(burst_, [shard], now)[shard].suppressed, shard)
 
 
 def in_quiet_hours(

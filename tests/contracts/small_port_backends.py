@@ -14,7 +14,7 @@ from notifier.adapters.sqlite.stores.inbox_rows import SqliteInbox
 from notifier.adapters.sqlite.stores.leases_throttles_audit import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteActiveSets, SqliteMemberSets
-from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions, SqliteReachLimits
+from notifier.adapters.sqlite.stores.moderation import SqliteAuthorVerdicts, SqliteHeldMentions
 from notifier.adapters.sqlite.stores.retractions import SqliteErasureTargets
 from notifier.adapters.sqlite.stores.send_log_and_suppressions import SqliteSendLog
 from notifier.adapters.sqlite.stores.user_directory import SqliteAccountFlags, SqliteDirectory
@@ -25,7 +25,7 @@ from notifier.ports.event_log import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxStore
 from notifier.ports.ledger import Archive, Ledger
 from notifier.ports.push import Devices, SendLog
-from notifier.ports.retractions import ErasureTargets, HeldMentions, ReachLimits
+from notifier.ports.retractions import AuthorVerdicts, ErasureTargets, HeldMentions
 from notifier.ports.user_directory import AccountFlags, Directory
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveSets, MemoryMemberSets
@@ -37,7 +37,7 @@ from tests.support.fakes.devices import MemoryDevices
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
-from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
+from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.push import MemorySendLog
 from tests.support.fakes.retractions import MemoryErasureTargets
 from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
@@ -53,7 +53,7 @@ class Backend:
     flags: AccountFlags
     sets: MemberSets
     active_sets: ActiveSets
-    reach_limits: ReachLimits
+    author_verdicts: AuthorVerdicts
     held_mentions: HeldMentions
     erasure_targets: ErasureTargets
     throttles: Throttles
@@ -82,7 +82,7 @@ def in_memory() -> Backend:
         flags=MemoryAccountFlags(),
         sets=MemoryMemberSets(directory),
         active_sets=MemoryActiveSets(),
-        reach_limits=MemoryReachLimits(),
+        author_verdicts=MemoryAuthorVerdicts(),
         held_mentions=held_mentions,
         erasure_targets=MemoryErasureTargets(held_mentions, letters),
         throttles=MemoryThrottles(),
@@ -109,7 +109,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         flags=SqliteAccountFlags(core),
         sets=SqliteMemberSets(core),
         active_sets=SqliteActiveSets(core),
-        reach_limits=SqliteReachLimits(core),
+        author_verdicts=SqliteAuthorVerdicts(core),
         held_mentions=SqliteHeldMentions(core, clock),
         erasure_targets=SqliteErasureTargets(core),
         throttles=SqliteThrottles(core),

@@ -1,4 +1,4 @@
-"""Stores of the core flow on every backend, and facts that no port writes."""
+"""Stores of the core flow on every backend, and writers of user facts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -65,7 +65,7 @@ MOST_BLOCKERS = 20
 
 
 class Facts(Protocol):
-    """Facts that a user decided, written where the backend keeps them."""
+    """Writes user facts into a backend."""
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None: ...
 
@@ -249,7 +249,7 @@ class PreferenceWriter:
 
 
 class SqliteFacts(PreferenceWriter):
-    """User facts, written directly into the tables because no port writes them yet."""
+    """Writes user facts. Follows are written directly into the table, so a test needs no sequence numbers."""
 
     def __init__(self, core: Database) -> None:
         super().__init__(SqliteDirectory(core), SqliteSubjectPreferences(core), SqliteUserBlocks(core))

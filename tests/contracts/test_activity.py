@@ -61,7 +61,7 @@ def activity(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         return in_memory()
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return Backend(touch_with_own_loop(valkey.patient), RedisActiveHours(valkey.client), valkey.wipe)
+    return Backend(touch_with_own_loop(valkey.patient_url), RedisActiveHours(valkey.client), valkey.wipe)
 
 
 def test_unused_cache_has_no_active_members(activity: Backend) -> None:
@@ -127,7 +127,7 @@ def test_last_roll_up_is_newest_recorded(activity: Backend) -> None:
 
 
 def test_every_hour_key_has_ttl(valkey: Valkey) -> None:
-    touch_with_own_loop(valkey.patient)([Member(7)], HOUR)
+    touch_with_own_loop(valkey.patient_url)([Member(7)], HOUR)
     RedisActiveHours(valkey.client).touch([Member(SHARDS_PER_KEY * SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
     assert len(keys) == 2
@@ -147,7 +147,7 @@ def test_garbled_hour_is_empty_until_it_is_touched_again(valkey: Valkey) -> None
 
 def test_hourly_activity_of_200_million_members_takes_half_a_gigabyte(valkey: Valkey) -> None:
     """Touch members of one Redis string in any order; there are 96 such strings."""
-    touch, stride = touch_with_own_loop(valkey.patient), SHARDS_PER_KEY << 6
+    touch, stride = touch_with_own_loop(valkey.patient_url), SHARDS_PER_KEY << 6
     for first in range(0, stride, 16):
         touch([Member(first + stride * offset) for offset in range(1 << 11)], HOUR)
     used = valkey.client.memory_usage(f"activity:{HOUR}:0")

@@ -55,14 +55,14 @@ def test_each_burst_is_returned_once(backend: Backend) -> None:
     assert sorted(backend.archive.bursts(), key=lambda burst_: burst_.key) == bursts
 
 
-def test_archived_accounts_equal_the_ledger(backend: Backend) -> None:
+def test_archived_progress_equals_the_ledger(backend: Backend) -> None:
     keys = [BurstKey(NOVA, seq) for seq in range(1, 301)]
     backend.ledger.store_plans([plan(key) for key in keys])
     backend.ledger.record([LedgerEntry(slice=slice_of(keys[7]), fact=Fact.DONE, at=START, people=5)])
     backend.ledger.unlist(keys[:10])
-    accounts = sorted(backend.archive.burst_progress(), key=lambda account: account.plan.burst)
-    assert [account.plan.burst for account in accounts] == keys
-    assert accounts[7] == backend.ledger.read(keys)[keys[7]]
+    progress_list = sorted(backend.archive.burst_progress(), key=lambda progress: progress.plan.burst)
+    assert [progress.plan.burst for progress in progress_list] == keys
+    assert progress_list[7] == backend.ledger.read(keys)[keys[7]]
 
 
 def test_snapshots_of_burst_are_returned_by_shard(backend: Backend) -> None:

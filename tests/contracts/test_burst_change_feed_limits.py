@@ -21,7 +21,7 @@ from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
-from tests.contracts.change_feed_reader import Follower
+from tests.contracts.change_feed_reader import FeedReader
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START, ManualClock
 
@@ -32,7 +32,7 @@ LATE = MAX_WRITE_DURATION + MOMENT
 pytestmark = pytest.mark.timeout(180)
 
 
-class SlowWrites:
+class SteppingClock:
     """A clock that advances by the next given interval at each reading; the last interval repeats forever."""
 
     def __init__(self, *intervals: timedelta, start: datetime = START) -> None:
@@ -49,45 +49,45 @@ def feed_of(cluster: Cluster, clock: ManualClock) -> CassandraBurstChanges:
 
 
 @pytest.mark.parametrize("offset", [MAX_CLOCK_SKEW, -MAX_CLOCK_SKEW])
-def test_follower_reads_writes_by_another_clock(cluster: Cluster, offset: timedelta) -> None:
+def test_reader_reads_writes_by_another_clock(cluster: Cluster, offset: timedelta) -> None:
     own_clock, other_clock = ManualClock(), ManualClock(START + offset)
-    follower, bursts = Follower(feed_of(cluster, own_clock)), CassandraBursts(cluster, other_clock)
+    reader, bursts = FeedReader(feed_of(cluster, own_clock)), CassandraBursts(cluster, other_clock)
     for version in range(1, 30):
         burst_ = burst(version=version)
         bursts.write([burst_], [])
-        assert follower.read() == [burst_]
-        assert follower.read() == []
+        assert reader.read() == [burst_]
+        assert reader.read() == []
         for clock in (own_clock, other_clock):
             clock.advance(timedelta(seconds=1.1))
 
 
 @pytest.mark.parametrize("delay", [0, 9, 11, 120])
-def test_follower_that_slept_reads_all_buckets_since(cluster: Cluster, delay: int) -> None:
+def test_reader_that_slept_reads_all_buckets_since(cluster: Cluster, delay: int) -> None:
     clock = ManualClock()
-    follower, bursts = Follower(feed_of(cluster, clock)), CassandraBursts(cluster, clock)
+    reader, bursts = FeedReader(feed_of(cluster, clock)), CassandraBursts(cluster, clock)
     bursts_written = [burst(NOVA, seq) for seq in range(1, delay + 2)]
     for burst_ in bursts_written:
         bursts.write([burst_], [])
         clock.advance(timedelta(seconds=1))
-    assert follower.read() == bursts_written
+    assert reader.read() == bursts_written
 
 
 def test_slow_row_is_written_again(cluster: Cluster) -> None:
-    """The follower has read past the first row's time when the write returns, and finds the second row."""
+    """The reader has read past the first row's time when the write returns, and finds the second row."""
     clock = ManualClock()
-    follower = Follower(feed_of(cluster, clock))
-    # The write begins this long before the follower does, by a clock that is also late.
-    slow = SlowWrites(timedelta(0), LATE, timedelta(0), start=START - LATE - MAX_CLOCK_SKEW)
+    reader = FeedReader(feed_of(cluster, clock))
+    # The write begins this long before the reader does, by a clock that is also late.
+    slow = SteppingClock(timedelta(0), LATE, timedelta(0), start=START - LATE - MAX_CLOCK_SKEW)
     CassandraBursts(cluster, slow).write([burst()], [])
     clock.advance(MOMENT)
-    assert follower.read() == [burst()]
+    assert reader.read() == [burst()]
 
 
 def test_write_fails_when_each_row_is_slow(cluster: Cluster) -> None:
     with pytest.raises(StoreUnavailable, match="change feed"):
-        CassandraBursts(cluster, SlowWrites(LATE)).write([burst()], [])
+        CassandraBursts(cluster, SteppingClock(LATE)).write([burst()], [])
     with pytest.raises(StoreUnavailable, match="change feed"):
-        run(CassandraBurstChanges(AsyncQueries(cluster), SlowWrites(LATE), UuidNonces()).record_viewer_lapse())
+        run(CassandraBurstChanges(AsyncQueries(cluster), SteppingClock(LATE), UuidNonces()).record_viewer_lapse())
 
 
 def test_position_expires_before_its_rows(cluster: Cluster) -> None:

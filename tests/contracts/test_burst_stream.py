@@ -17,23 +17,23 @@ from tests.contracts.viewer_version_backends import Versions, reader_of, version
 __all__ = ["valkey", "valkey_server", "versions"]
 
 
-def test_news_begin_at_first_look(versions: Versions) -> None:
+def test_burst_stream_begins_at_first_lookup(versions: Versions) -> None:
     versions.bus.publish([burst(1)])
-    result = versions.look(())
+    result = versions.look_up(())
     assert result.published in ([], ())
     assert result.position is not None
 
 
-def test_news_are_what_was_published_since_position(versions: Versions) -> None:
+def test_bursts_published_since_position_are_returned(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([burst(1), burst(2)])
-    result = versions.look((), position)
+    result = versions.look_up((), position)
     assert result.published == [burst(1), burst(2)]
     assert result.position is not None
     assert versions.published(result.position) == []
 
 
-def test_same_position_returns_same_news_again(versions: Versions) -> None:
+def test_same_position_returns_same_bursts_again(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([burst(1)])
     assert versions.published(position) == versions.published(position) == [burst(1)]
@@ -104,7 +104,7 @@ def test_new_connection_is_noticed(valkey: Valkey) -> None:
 
 def test_hung_server_is_abandoned_within_deadline(valkey: Valkey) -> None:
     async def look_at_hung_server() -> None:
-        async with connect_async(valkey.patient) as client:
+        async with connect_async(valkey.patient_url) as client:
             reader = RedisViewerVersionReader(client, timedelta(seconds=1))
             try:
                 await reader.look_up((), None)
@@ -118,6 +118,6 @@ def test_hung_server_is_abandoned_within_deadline(valkey: Valkey) -> None:
 
 
 def _position(versions: Versions) -> BurstStreamPosition:
-    position = versions.look(()).position
+    position = versions.look_up(()).position
     assert position is not None
     return position

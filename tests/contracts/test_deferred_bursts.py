@@ -17,7 +17,7 @@ def deferred(burst: BurstKey = KEY, until: datetime = START + HOUR, opened_at: d
     return DeferredBurst(burst=burst, opened_at=opened_at, until=until)
 
 
-def test_deferred_burst_is_open_again_when_its_time_comes(store: Store) -> None:
+def test_deferred_burst_is_unfinished_again_when_its_time_comes(store: Store) -> None:
     store.ledger.store_plans([plan(KEY), plan(OTHER)])
     store.deferred_bursts.defer([deferred()], START)
     with reopened(store) as other_process:

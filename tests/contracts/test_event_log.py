@@ -122,14 +122,14 @@ def test_uncommitted_records_can_be_read_without_joining_group(logs: Logs) -> No
     assert list(logs.log.read_uncommitted(STREAM, "router", 100)) == []
 
 
-def test_waiting_returns_at_most_the_limit(logs: Logs) -> None:
+def test_read_uncommitted_returns_at_most_the_limit(logs: Logs) -> None:
     append(logs, *KEYS)
-    waiting = list(logs.log.read_uncommitted(STREAM, "router", 10))
-    assert len(waiting) == len({(logged.partition, logged.offset) for logged in waiting}) == 10
+    uncommitted = list(logs.log.read_uncommitted(STREAM, "router", 10))
+    assert len(uncommitted) == len({(logged.partition, logged.offset) for logged in uncommitted}) == 10
     assert len(list(logs.log.read_uncommitted(STREAM, "router", 1_000))) == len(KEYS)
 
 
-def test_reading_waiting_records_needs_little_memory(logs: Logs) -> None:
+def test_reading_uncommitted_records_needs_little_memory(logs: Logs) -> None:
     large = [Record(stream=STREAM, key=f"k{n}", value=bytes(10_000)) for n in range(2_000)]
     for at in range(0, len(large), 100):
         logs.log.append(large[at : at + 100])
@@ -142,10 +142,10 @@ def test_reading_waiting_records_needs_little_memory(logs: Logs) -> None:
     assert peak < 3_000_000
 
 
-def test_abandoned_read_of_waiting_records_blocks_no_consumer(logs: Logs) -> None:
+def test_abandoned_read_of_uncommitted_records_blocks_no_consumer(logs: Logs) -> None:
     append(logs, *KEYS)
-    waiting = logs.log.read_uncommitted(STREAM, "router", 1_000)
-    first = next(waiting)
+    uncommitted = logs.log.read_uncommitted(STREAM, "router", 1_000)
+    first = next(uncommitted)
     consumer = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, consumer, due=len(KEYS))
     commit(consumer, polled)

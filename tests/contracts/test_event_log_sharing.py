@@ -111,7 +111,7 @@ def test_expired_lease_without_takeover_loses_nothing(logs: Logs) -> None:
     assert keys(poll(logs, consumer)) == ["new"]
 
 
-def test_holds_reports_lost_partitions_until_they_are_free_again(logs: Logs) -> None:
+def test_lost_partitions_are_reported_until_they_are_free_again(logs: Logs) -> None:
     append(logs, *KEYS)
     suspended = logs.subscribe(STREAM, "router", "one")
     poll(logs, suspended, due=len(KEYS))
@@ -128,7 +128,7 @@ def test_holds_reports_lost_partitions_until_they_are_free_again(logs: Logs) -> 
     assert keys(poll(logs, suspended, due=len(KEYS))) == sorted(KEYS)
 
 
-def test_holds_does_not_change_the_position(logs: Logs) -> None:
+def test_ownership_check_does_not_change_the_position(logs: Logs) -> None:
     append(logs, *KEYS)
     consumer = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, consumer, due=len(KEYS))

@@ -30,8 +30,8 @@ def user_store(store: Store) -> Store:
     return store
 
 
-def follow(member: Member = MEMBER, *, sequence: int = 1, left: bool = False) -> Follow:
-    since = UNFOLLOWED if left else START + timedelta(minutes=sequence)
+def follow(member: Member = MEMBER, *, sequence: int = 1, unfollowed: bool = False) -> Follow:
+    since = UNFOLLOWED if unfollowed else START + timedelta(minutes=sequence)
     return Follow(subject=NOVA, member=member, visible_from=since, sequence=sequence)
 
 
@@ -68,7 +68,7 @@ def test_only_named_pairs_are_follows(user_store: Store) -> None:
 
 def test_unfollow_removes_follower_until_next_follow(user_store: Store) -> None:
     user_store.follows.write([follow(), follow(NEIGHBOUR)])
-    user_store.follows.write([follow(sequence=2, left=True)])
+    user_store.follows.write([follow(sequence=2, unfollowed=True)])
     assert followers(user_store) == [NEIGHBOUR]
     assert run(user_store.people.viewer(ADA, MEMBER)).follows == {}
     user_store.follows.write([follow(sequence=3)])
@@ -77,7 +77,7 @@ def test_unfollow_removes_follower_until_next_follow(user_store: Store) -> None:
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
 def test_highest_sequence_wins_in_any_order(user_store: Store, order: tuple[int, ...]) -> None:
-    changes = [follow(sequence=1), follow(sequence=2, left=True), follow(sequence=3)]
+    changes = [follow(sequence=1), follow(sequence=2, unfollowed=True), follow(sequence=3)]
     for index in order:
         user_store.follows.write([changes[index]])
     assert run(user_store.people.viewer(ADA, MEMBER)).follows == {NOVA: changes[2].visible_from}
@@ -85,7 +85,7 @@ def test_highest_sequence_wins_in_any_order(user_store: Store, order: tuple[int,
 
 
 def test_late_follow_does_not_undo_unfollow(user_store: Store) -> None:
-    user_store.follows.write([follow(sequence=5, left=True)])
+    user_store.follows.write([follow(sequence=5, unfollowed=True)])
     user_store.follows.write([follow(sequence=4)])
     assert user_store.follows.read_current([(NOVA, MEMBER)]) == {(NOVA, MEMBER): False}
     assert followers(user_store) == []
@@ -93,21 +93,21 @@ def test_late_follow_does_not_undo_unfollow(user_store: Store) -> None:
 
 @pytest.mark.parametrize("reverse_order", [False, True])
 def test_unfollow_wins_on_equal_sequence(user_store: Store, reverse_order: bool) -> None:
-    changes = [follow(sequence=4), follow(sequence=4, left=True)]
+    changes = [follow(sequence=4), follow(sequence=4, unfollowed=True)]
     for change in reversed(changes) if reverse_order else changes:
         user_store.follows.write([change])
     assert followers(user_store) == []
 
 
 def test_highest_sequence_wins_within_batch(user_store: Store) -> None:
-    user_store.follows.write([follow(sequence=2, left=True), follow(sequence=3), follow(sequence=1)])
+    user_store.follows.write([follow(sequence=2, unfollowed=True), follow(sequence=3), follow(sequence=1)])
     assert run(user_store.people.viewer(ADA, MEMBER)).follows == {NOVA: START + timedelta(minutes=3)}
 
 
 def test_members_own_row_overrides_block_row(user_store: Store) -> None:
     whole_block(user_store, 9, 10)
     assert followers(user_store) == [MEMBER, NEIGHBOUR]
-    user_store.follows.write([follow(left=True), follow(Member(MEMBER + 5))])
+    user_store.follows.write([follow(unfollowed=True), follow(Member(MEMBER + 5))])
     assert followers(user_store) == [NEIGHBOUR, Member(MEMBER + 5)]
     pairs = [(NOVA, MEMBER), (NOVA, NEIGHBOUR), (NOVA, Member(MEMBER + 5))]
     assert list(user_store.follows.read_current(pairs).values()) == [False, True, True]
@@ -156,7 +156,7 @@ def test_empty_batch_changes_nothing(user_store: Store) -> None:
 
 CHANGES = st.lists(
     st.tuples(st.integers(0, 3), st.integers(1, 6), st.booleans()).map(
-        lambda change: follow(Member(MEMBER + change[0]), sequence=change[1], left=change[2])
+        lambda change: follow(Member(MEMBER + change[0]), sequence=change[1], unfollowed=change[2])
     ),
     max_size=12,
 )

@@ -12,8 +12,7 @@ from notifier.adapters.redis.push_limits import RedisFrequencyCaps
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Subject
-from notifier.domain.push.frequency_cap import CapLimits as Terms
-from notifier.domain.push.frequency_cap import Ruling
+from notifier.domain.push.frequency_cap import CapLimits, Ruling
 from notifier.ports.push import FrequencyCapStore
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START
@@ -31,12 +30,12 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    terms = Terms(hourly=2, daily=4)
+    limits = CapLimits(hourly=2, daily=4)
     if request.param == "memory":
-        fake = MemoryFrequencyCaps(terms)
+        fake = MemoryFrequencyCaps(limits)
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return RedisFrequencyCaps(valkey.client, terms), valkey.wipe
+    return RedisFrequencyCaps(valkey.client, limits), valkey.wipe
 
 
 def spend(
@@ -94,8 +93,8 @@ def test_concurrent_workers_never_exceed_caps(server: str, request: pytest.Fixtu
         alerted = (spend(caps, 4 * seq + worker, *people).items() for seq in range(3))
         return [member for results in alerted for member, ruling in results if ruling is Ruling.NEW]
 
-    with connect(cache.patient) as client, ThreadPoolExecutor(4) as workers:
-        caps = RedisFrequencyCaps(client, Terms(hourly=5, daily=20))
+    with connect(cache.patient_url) as client, ThreadPoolExecutor(4) as workers:
+        caps = RedisFrequencyCaps(client, CapLimits(hourly=5, daily=20))
         alerted = [member for results in workers.map(work, range(4)) for member in results]
     assert sorted(alerted) == sorted(5 * people)
 

@@ -47,7 +47,7 @@ def test_clear_text_needs_permission() -> None:
 
 
 def test_tls_verifies_authority_and_host_name(tmp_path: Path) -> None:
-    handler, authority = RecordingHandler(), Authority.made(tmp_path, "authority")
+    handler, authority = RecordingHandler(), Authority.create(tmp_path, "authority")
     with serving(handler, certificate=authority.server("push.example")) as server:
         origin = f"https://push.example:{port(server.origin)}"
 
@@ -56,7 +56,7 @@ def test_tls_verifies_authority_and_host_name(tmp_path: Path) -> None:
 
         assert send(origin, authority.file) == Reply(status=200)
         assert send(origin, None) == not_sent("the certificate is not trusted: unable to get local issuer certificate")
-        other_authority = Authority.made(tmp_path, "other")
+        other_authority = Authority.create(tmp_path, "other")
         assert isinstance(send(origin, other_authority.file), NoReply)
         answer = send(f"https://other.example:{port(server.origin)}", authority.file)
         assert isinstance(answer, NoReply)
@@ -73,7 +73,7 @@ def test_unreadable_authority_is_a_bad_setting(tmp_path: Path) -> None:
 
 
 def test_server_without_tls_or_http2_receives_no_post(tmp_path: Path) -> None:
-    authority = Authority.made(tmp_path, "authority")
+    authority = Authority.create(tmp_path, "authority")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.server())
     context.set_alpn_protocols(["http/1.1"])

@@ -67,16 +67,16 @@ def test_provider_without_limit_gets_our_own_limit() -> None:
 
 
 def test_changed_stream_limit_applies_in_both_directions() -> None:
-    conduct = Http2Behavior(max_concurrent_streams=100, latency=timedelta(milliseconds=1))
-    with faulty(conduct, replace(PATIENT, max_connections=1)) as wire:
+    behavior = Http2Behavior(max_concurrent_streams=100, latency=timedelta(milliseconds=1))
+    with faulty(behavior, replace(PATIENT, max_connections=1)) as wire:
         exchange = iter(wire.transport.exchange(wire.posts(900)))
         assert count_accepted(exchange, 200) == 200
-        wire.server.behave(replace(conduct, max_concurrent_streams=1))
+        wire.server.behave(replace(behavior, max_concurrent_streams=1))
         assert count_accepted(exchange, 200) == 200  # those already in flight, and many more
         wire.server.counts.max_streams = 0
         assert count_accepted(exchange, 100) == 100
         assert wire.server.counts.max_streams == 1
-        wire.server.behave(replace(conduct, max_concurrent_streams=40))
+        wire.server.behave(replace(behavior, max_concurrent_streams=40))
         assert count_accepted(exchange, 900) == 400
         assert wire.server.counts.max_streams == 40
         assert (sent_twice(wire), wire.server.counts.connections) == (set(), 1)
@@ -245,9 +245,9 @@ def test_concurrent_exchanges_are_rejected() -> None:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
 def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: bool, tmp_path: Path) -> None:
-    rng, authority = Random(seed), Authority.made(tmp_path, "authority") if secure else None
+    rng, authority = Random(seed), Authority.create(tmp_path, "authority") if secure else None
     with faulty(
-        random_conduct(rng), replace(SOON, max_streams=rng.choice([3, 50, 1_000])), authority=authority
+        random_behavior(rng), replace(SOON, max_streams=rng.choice([3, 50, 1_000])), authority=authority
     ) as wire:
         answers_by_path: Answers = {}
         for post, answer in wire.transport.exchange(wire.posts(1_500)):
@@ -257,7 +257,7 @@ def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: 
                 case 0:
                     wire.server.cut()
                 case 1 | 2 | 3:
-                    wire.server.behave(random_conduct(rng))
+                    wire.server.behave(random_behavior(rng))
         assert len(answers_by_path) == 1_500
         assert sent_twice(wire) == set()
         assert {*wire.handler.paths} <= accepted(answers_by_path) | unknown(answers_by_path)
@@ -265,7 +265,7 @@ def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: 
         assert not not_sent(answers_by_path) & {*wire.handler.paths}
 
 
-def random_conduct(rng: Random) -> Http2Behavior:
+def random_behavior(rng: Random) -> Http2Behavior:
     """Return a random behavior; most of them answer."""
     return Http2Behavior(
         max_concurrent_streams=rng.choice([1, 2, 100, 1_000, None]),

@@ -18,7 +18,7 @@ LATER = START + timedelta(seconds=1)
 
 
 def entry(slice_: Slice, fact: Fact = Fact.DISPATCHED, n: int = 0, note: str = "") -> LedgerEntry:
-    return LedgerEntry(slice=slice_, fact=fact, number=n, at=START, people=40, rows=3, note=note)
+    return LedgerEntry(slice=slice_, fact=fact, number=n, at=START, people=40, row_count=3, note=note)
 
 
 def test_plan_is_written_once(store: Store) -> None:
@@ -33,13 +33,13 @@ def test_plan_is_written_once(store: Store) -> None:
     assert set(progress[KEY].slice_states) == set(plan(KEY).slices())
 
 
-def test_open_bursts_are_listed_oldest_first(store: Store) -> None:
+def test_unfinished_bursts_are_listed_oldest_first(store: Store) -> None:
     newest, same = BurstKey(NOVA, 2), BurstKey(NOVA, 10)
     store.ledger.store_plans([plan(same, opened_at=LATER), plan(newest, opened_at=LATER), plan(OTHER), plan(KEY)])
     assert list(store.ledger.unfinished_bursts()) == [KEY, OTHER, newest, same]
 
 
-def test_open_bursts_can_be_listed_from_a_time(store: Store) -> None:
+def test_unfinished_bursts_can_be_listed_from_a_time(store: Store) -> None:
     late = BurstKey(NOVA, 2)
     store.ledger.store_plans([plan(late, opened_at=LATER), plan(KEY)])
     assert list(store.ledger.unfinished_bursts(START)) == [KEY, late]
@@ -56,7 +56,7 @@ def test_closed_burst_keeps_progress_and_is_not_reopened(store: Store) -> None:
     assert store.ledger.read([KEY])[KEY].plan == plan(KEY)
 
 
-def test_ledger_cell_is_written_once_and_second_write_fails(store: Store) -> None:
+def test_ledger_entry_is_written_once_and_second_write_fails(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
     done = entry(slice_of(KEY), Fact.DONE)
     assert store.ledger.record([done]) == [True]
@@ -64,15 +64,15 @@ def test_ledger_cell_is_written_once_and_second_write_fails(store: Store) -> Non
     assert store.ledger.read([KEY])[KEY].slice_states[slice_of(KEY)].final_entry == done
 
 
-def test_each_fact_and_number_has_its_own_cell(store: Store) -> None:
+def test_each_fact_and_number_has_its_own_entry(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
-    cells = [entry(slice_of(KEY), Fact.DISPATCHED, n) for n in (1, 2)] + [entry(slice_of(KEY), Fact.ATTEMPT, 1)]
-    assert store.ledger.record(cells) == [True, True, True]
+    entries = [entry(slice_of(KEY), Fact.DISPATCHED, n) for n in (1, 2)] + [entry(slice_of(KEY), Fact.ATTEMPT, 1)]
+    assert store.ledger.record(entries) == [True, True, True]
     state = store.ledger.read([KEY])[KEY].slice_states[slice_of(KEY)]
-    assert (state.times_dispatched, state.failures, state.final_entry) == (2, 1, None)
+    assert (state.times_dispatched, state.failure_count, state.final_entry) == (2, 1, None)
 
 
-def test_duplicate_cells_in_one_call_are_detected(store: Store) -> None:
+def test_duplicate_entries_in_one_call_are_detected(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
     assert store.ledger.record([entry(slice_of(KEY)), entry(slice_of(KEY))]) == [True, False]
 
@@ -83,9 +83,9 @@ def test_ledger_entry_is_returned_as_written(store: Store) -> None:
     parked = entry(slice_of(KEY), Fact.PARKED, note="lease-1")
     store.ledger.record([dead, parked])
     with reopened(store) as other_process:
-        standings = other_process.ledger.read([KEY])[KEY].slice_states
-    assert standings[dead.slice].final_entry == dead
-    assert standings[parked.slice].parked_by == {"lease-1"}
+        states = other_process.ledger.read([KEY])[KEY].slice_states
+    assert states[dead.slice].final_entry == dead
+    assert states[parked.slice].parked_by == {"lease-1"}
 
 
 @pytest.mark.parametrize("alert_count", [None, 0, 7])
@@ -94,9 +94,9 @@ def test_entry_keeps_number_of_push_recipients(store: Store, alert_count: int | 
     done = replace(entry(slice_of(KEY, Tier.P0), Fact.DONE), alert_count=alert_count)
     store.ledger.record([done])
     with reopened(store) as other_process:
-        standings = other_process.ledger.read([KEY])[KEY].slice_states
-    assert standings[done.slice].final_entry == done
-    assert (slice_of(KEY, Tier.P0, step=Step.WEB) in standings) == (alert_count != 0)
+        states = other_process.ledger.read([KEY])[KEY].slice_states
+    assert states[done.slice].final_entry == done
+    assert (slice_of(KEY, Tier.P0, step=Step.WEB) in states) == (alert_count != 0)
 
 
 def test_deferral_is_returned_with_time_and_number(store: Store) -> None:
@@ -121,7 +121,7 @@ def test_last_repeated_fact_counts_but_every_throttle_is_kept(store: Store) -> N
     store.ledger.record([entry(repeated, Fact.PARKED, n, note=f"t{n}") for n in range(3)])
     progress = store.ledger.read([other_slice.burst, KEY])
     state, last = progress[KEY].slice_states[repeated], START + timedelta(hours=11)
-    assert (state.times_dispatched, state.failures, state.times_deferred) == (11, 11, 11)
+    assert (state.times_dispatched, state.failure_count, state.times_deferred) == (11, 11, 11)
     assert (state.dispatched_at, state.deferred_until) == (last, last)
     assert state.parked_by == {"t0", "t1", "t2"}
     assert progress[other_slice.burst].slice_states[other_slice].times_dispatched == 2

@@ -51,7 +51,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         return valkey_.everywhere("CLIENT KILL TYPE pubsub")
 
     def reader() -> LiveReader:
-        clients.append(connect_async(valkey_.patient))
+        clients.append(connect_async(valkey_.patient_url))
         return RedisLiveReader(clients[-1])
 
     def close() -> Awaitable[object]:

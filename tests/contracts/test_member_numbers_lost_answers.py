@@ -16,42 +16,44 @@ ADA, BEA = UserId("ada"), UserId("bea")
 pytestmark = pytest.mark.timeout(180)
 
 
-def failing(decide: Callable[..., Any], *, effect: bool) -> Callable[..., Any]:
+def failing(decide: Callable[..., Any], *, takes_effect: bool) -> Callable[..., Any]:
     """Simulate a network failure before or after the node applied the statement."""
 
     def fail(*args: Any) -> Sequence[None]:
-        if effect:
+        if takes_effect:
             decide(*args)
         raise StoreUnavailable("The answer was lost.")
 
     return fail
 
 
-@pytest.mark.parametrize("effect", [False, True])
+@pytest.mark.parametrize("takes_effect", [False, True])
 def test_lease_with_lost_answer_is_never_reused(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, effect: bool
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, takes_effect: bool
 ) -> None:
     directory = CassandraDirectory(cluster)
     before = directory.assign_numbers([ADA])[ADA]
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "compare_and_set", failing(cluster.compare_and_set, effect=effect))
+        patch.setattr(cluster, "compare_and_set", failing(cluster.compare_and_set, takes_effect=takes_effect))
         with pytest.raises(StoreUnavailable):
             directory.lease(10)
-    assert directory.lease(10) == before + MIN_LEASED_NUMBERS + (10 if effect else 0)
+    assert directory.lease(10) == before + MIN_LEASED_NUMBERS + (10 if takes_effect else 0)
 
 
-@pytest.mark.parametrize("effect", [False, True])
+@pytest.mark.parametrize("takes_effect", [False, True])
 def test_number_assigned_before_lost_answer_is_kept(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, effect: bool
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, takes_effect: bool
 ) -> None:
     directory = CassandraDirectory(cluster)
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "compare_and_set_batches", failing(cluster.compare_and_set_batches, effect=effect))
+        patch.setattr(
+            cluster, "compare_and_set_batches", failing(cluster.compare_and_set_batches, takes_effect=takes_effect)
+        )
         with pytest.raises(StoreUnavailable):
             directory.assign_numbers([ADA, BEA])
     numbers = CassandraDirectory(cluster).assign_numbers([ADA, BEA])
     assert numbers == directory.assign_numbers([BEA, ADA])
-    assert (numbers[ADA] < MIN_LEASED_NUMBERS) is effect
+    assert (numbers[ADA] < MIN_LEASED_NUMBERS) is takes_effect
     assert directory.users(list(numbers.values())) == {member: user for user, member in numbers.items()}
 
 

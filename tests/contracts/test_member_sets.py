@@ -107,10 +107,10 @@ def test_personal_subject_has_only_its_owner_as_follower(backend: Backend) -> No
     assert members_by_kind(backend.sets.live(own, [1])[0]) == {}
 
 
-def test_head_of_personal_subject_counts_one_in_owners_shard(backend: Backend) -> None:
+def test_personal_subject_counts_one_follower_in_owners_shard(backend: Backend) -> None:
     backend.directory.enrol([DirectoryEntry(user=UserId("u5"), member=Member(2 * SHARD_MEMBERS + 5))])
-    head = backend.sets.follower_counts(Subject(Kind.SELF, UserId("u5")))
-    assert (head.total, list(head.by_shard)) == (1, [0, 0, 1])
+    counts = backend.sets.follower_counts(Subject(Kind.SELF, UserId("u5")))
+    assert (counts.total, list(counts.by_shard)) == (1, [0, 0, 1])
 
 
 @pytest.mark.parametrize("deleted", [True, False])
@@ -122,24 +122,22 @@ def test_personal_subject_without_owner_has_no_audience(backend: Backend, delete
     assert members_by_kind(backend.sets.live(own, [0])[0]) == {}
 
 
-def test_set_head_is_read_as_written_and_replaced(backend: Backend) -> None:
+def test_follower_counts_are_read_as_written_and_replaced(backend: Backend) -> None:
     backend.sets.put_follower_counts({NOVA: FollowerCounts(total=1, by_shard=(1,))})
     backend.sets.put_follower_counts({NOVA: FollowerCounts(total=131_075, by_shard=(131_072, 0, 3))})
-    head = backend.sets.follower_counts(NOVA)
-    assert (head.total, list(head.by_shard)) == (131_075, [131_072, 0, 3])
+    counts = backend.sets.follower_counts(NOVA)
+    assert (counts.total, list(counts.by_shard)) == (131_075, [131_072, 0, 3])
 
 
-def test_subject_without_head_has_no_followers(backend: Backend) -> None:
+def test_subject_without_follower_counts_has_no_followers(backend: Backend) -> None:
     assert backend.sets.follower_counts(NOVA) == NO_FOLLOWERS
 
 
 def test_newer_fencing_token_wins(backend: Backend) -> None:
     old, new = fencing_token(1), fencing_token(2)
-    for stamp_, offset in ((new, 2), (old, 1)):
-        backend.sets.put(
-            [ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([offset]))], stamp_
-        )
-        backend.sets.put_follower_counts({NOVA: FollowerCounts(total=offset, by_shard=(offset,))}, stamp_)
+    for token, offset in ((new, 2), (old, 1)):
+        backend.sets.put([ShardBitmap(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([offset]))], token)
+        backend.sets.put_follower_counts({NOVA: FollowerCounts(total=offset, by_shard=(offset,))}, token)
     assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
     assert backend.sets.follower_counts(NOVA).total == 2
 

@@ -38,54 +38,54 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 def test_report_is_empty_while_all_circuits_are_closed(backend: Backend) -> None:
-    lines, _, _ = backend
-    assert lines.read() == {}
+    report, _, _ = backend
+    assert report.read() == {}
 
 
 def test_newest_report_of_each_line_is_returned(backend: Backend) -> None:
-    lines, _, _ = backend
-    lines.publish("fcm", WITHOUT_REASON, MINUTE)
-    lines.publish(SERVICE, WITHOUT_REASON, MINUTE)
-    lines.publish("fcm", BUSY, MINUTE)
-    assert lines.read() == {"fcm": BUSY, SERVICE: WITHOUT_REASON}
+    report, _, _ = backend
+    report.publish("fcm", WITHOUT_REASON, MINUTE)
+    report.publish(SERVICE, WITHOUT_REASON, MINUTE)
+    report.publish("fcm", BUSY, MINUTE)
+    assert report.read() == {"fcm": BUSY, SERVICE: WITHOUT_REASON}
 
 
 def test_each_report_expires_after_its_own_ttl(backend: Backend) -> None:
-    lines, wait, _ = backend
-    lines.publish("apns", WITHOUT_REASON, MINUTE)
-    lines.publish("fcm", BUSY, 50 * MS)
+    report, wait, _ = backend
+    report.publish("apns", WITHOUT_REASON, MINUTE)
+    report.publish("fcm", BUSY, 50 * MS)
     wait(60 * MS)
-    assert lines.read() == {"apns": WITHOUT_REASON}
+    assert report.read() == {"apns": WITHOUT_REASON}
 
 
 def test_wipe_deletes_reports(backend: Backend) -> None:
-    lines, _, wipe = backend
-    lines.publish("fcm", BUSY, MINUTE)
+    report, _, wipe = backend
+    report.publish("fcm", BUSY, MINUTE)
     wipe()
-    assert lines.read() == {}
+    assert report.read() == {}
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\xff", b"99999999999999", b"99999999999999 \xff", b"nan \x80"])
 def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
-    lines = RedisCircuitReport(valkey.client)
-    lines.publish("fcm", BUSY, MINUTE)
+    report = RedisCircuitReport(valkey.client)
+    report.publish("fcm", BUSY, MINUTE)
     valkey.client.hset("open-circuits", "apns", garbage)
-    assert lines.read() == {"fcm": BUSY}
+    assert report.read() == {"fcm": BUSY}
 
 
 def test_expired_reports_are_deleted(valkey: Valkey) -> None:
-    lines = RedisCircuitReport(valkey.client)
-    lines.publish("fcm", BUSY, 20 * MS)
+    report = RedisCircuitReport(valkey.client)
+    report.publish("fcm", BUSY, 20 * MS)
     time.sleep(0.03)
-    lines.publish("apns", WITHOUT_REASON, MINUTE)
+    report.publish("apns", WITHOUT_REASON, MINUTE)
     assert valkey.client.hkeys("open-circuits") == [b"apns"]
     assert 0 < valkey.client.ttl("open-circuits") <= 60
 
 
 def test_report_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client:
-        lines = RedisCircuitReport(client)
+        report = RedisCircuitReport(client)
         with pytest.raises(CacheUnavailable):
-            lines.read()
+            report.read()
         with pytest.raises(CacheUnavailable):
-            lines.publish("fcm", BUSY, MINUTE)
+            report.publish("fcm", BUSY, MINUTE)

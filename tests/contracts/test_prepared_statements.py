@@ -1,4 +1,4 @@
-"""Every role prepares all Cassandra statements of this version before its first work."""
+"""Roles prepare the Cassandra statements before their first work."""
 
 import ast
 import time

@@ -36,7 +36,7 @@ class GarbledIndexModel(IndexModel):
         """Run one round of the reconciler."""
         with suppress(CacheUnavailable):
             if self.backend.index.generation() is None:
-                self.backend.rebuilt(self.store, BEFORE)
+                self.backend.rebuild_only(self.store, BEFORE)
             else:
                 self.backend.index.record_comparison(BEFORE, NOON)
 
@@ -70,7 +70,7 @@ def test_garbled_index_never_claims_missing_bursts(
     for _ in range(3):
         model.reconcile()
         model.check()
-    assert all(model.backend.look([subject]).complete_since is not None for subject in SUBJECTS)
+    assert all(model.backend.read_newest([subject]).complete_since is not None for subject in SUBJECTS)
 
 
 def test_list_of_another_subject_counts_as_garbage(valkey: Valkey) -> None:
@@ -82,7 +82,7 @@ def test_list_of_another_subject_counts_as_garbage(valkey: Valkey) -> None:
     backend.rebuild([burst(4), burst(7, other_subject)])
     name = part_key(part_of(NOVA))
     valkey.client.hset(name, str(NOVA), valkey.client.hget(name, str(other_subject)) or b"")
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
 
 
 def same_part(subject: Subject) -> bool:
@@ -93,10 +93,10 @@ def test_garbage_in_list_ends_generation_when_read(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     valkey.client.hset(part_key(part_of(NOVA)), str(NOVA), b"garbage")
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
     assert backend.index.generation() is None
-    backend.rebuilt([burst(4)])
-    assert seqs(backend.look([NOVA])) == [4]
+    backend.rebuild_only([burst(4)])
+    assert seqs(backend.read_newest([NOVA])) == [4]
 
 
 def test_announcement_that_meets_garbage_is_not_lost(valkey: Valkey) -> None:
@@ -104,10 +104,10 @@ def test_announcement_that_meets_garbage_is_not_lost(valkey: Valkey) -> None:
     backend.rebuild([burst(4)])
     valkey.client.hset(part_key(part_of(NOVA)), str(NOVA), b"garbage")
     backend.index.announce([burst(5)])
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
     assert backend.index.generation() is None
-    backend.rebuilt([burst(4)])
-    assert seqs(backend.look([NOVA])) == [5, 4]
+    backend.rebuild_only([burst(4)])
+    assert seqs(backend.read_newest([NOVA])) == [5, 4]
 
 
 def test_garbage_between_pages_aborts_rebuild(valkey: Valkey) -> None:
@@ -121,9 +121,9 @@ def test_garbage_between_pages_aborts_rebuild(valkey: Valkey) -> None:
 
     with pytest.raises(CacheUnavailable):
         backend.index.rebuild(pages(), BEFORE, NOON)  # type: ignore[arg-type]  # it yields pages
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
     backend.rebuild([burst(4), burst(5)])
-    assert seqs(backend.look([NOVA])) == [5, 4]
+    assert seqs(backend.read_newest([NOVA])) == [5, 4]
 
 
 def test_new_generation_replaces_garbage_nonce(valkey: Valkey) -> None:
@@ -131,6 +131,6 @@ def test_new_generation_replaces_garbage_nonce(valkey: Valkey) -> None:
     backend.rebuild([burst(4)])
     valkey.client.hset(part_key(0), NONCE, b"\xff")
     assert backend.index.generation() is None
-    backend.rebuilt([burst(4)])
+    backend.rebuild_only([burst(4)])
     backend.index.record_comparison(BEFORE, NOON + timedelta(0))
     assert backend.index.generation() is not None

@@ -35,7 +35,7 @@ __all__ = ["backend", "fast_backend", "valkey", "valkey_server"]
 def test_gap_restarts_the_list(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.index.announce([burst(6)])
-    pulled = backend.look([NOVA])
+    pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([6], burst(6).opened_at)
 
 
@@ -44,7 +44,7 @@ def test_gap_ends_generation(backend: Backend) -> None:
     backend.index.announce([burst(6)])
     assert backend.index.generation() is None
     backend.rebuild([burst(4), burst(5), burst(6)])
-    pulled = backend.look([NOVA])
+    pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([6, 5, 4], BEFORE)
 
 
@@ -53,8 +53,8 @@ def test_wipe_between_announcements_removes_all_claims(backend: Backend) -> None
     backend.index.announce([burst(5)])
     backend.wipe()
     backend.index.announce([burst(6)])
-    assert backend.look([NOVA]).complete_since is None
-    assert backend.look([ADA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
+    assert backend.read_newest([ADA]).complete_since is None
 
 
 def test_late_repeat_after_wipe_claims_nothing(backend: Backend) -> None:
@@ -62,7 +62,7 @@ def test_late_repeat_after_wipe_claims_nothing(backend: Backend) -> None:
     backend.rebuild([burst(1), burst(2), burst(3)])
     backend.wipe()
     backend.index.announce([burst(1)])
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
 
 
 def test_several_late_repeats_after_wipe_claim_nothing(backend: Backend) -> None:
@@ -70,14 +70,14 @@ def test_several_late_repeats_after_wipe_claim_nothing(backend: Backend) -> None
     backend.wipe()
     backend.index.announce([burst(4)])
     backend.index.announce([burst(5)])
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
 
 
 def test_late_repeat_of_old_burst_keeps_the_list(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5)], since=burst(4).opened_at)
-    before = backend.look([NOVA])
+    before = backend.read_newest([NOVA])
     backend.index.announce([burst(2)])
-    assert backend.look([NOVA]) == before
+    assert backend.read_newest([NOVA]) == before
     assert backend.index.generation() is not None
 
 
@@ -85,7 +85,7 @@ def test_old_burst_with_late_time_moves_horizon(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5)])
     late = burst(2, opened_at=burst(5).opened_at)
     backend.index.announce([late])
-    since = backend.look([NOVA]).complete_since
+    since = backend.read_newest([NOVA]).complete_since
     assert since is not None
     assert since > late.opened_at
 
@@ -94,15 +94,15 @@ def test_bursts_announced_out_of_order_are_both_listed(backend: Backend) -> None
     backend.rebuild([burst(3)])
     backend.index.announce([burst(5)])
     backend.index.announce([burst(4)])
-    pulled = backend.look([NOVA])
+    pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([5, 4], burst(4).opened_at)
 
 
 def test_burst_announced_during_rebuild_is_kept(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(5), burst(8, ADA)])
-    backend.rebuilt([burst(4)])
-    pulled = backend.look(SUBJECTS)
+    backend.rebuild_only([burst(4)])
+    pulled = backend.read_newest(SUBJECTS)
     assert ([position.burst for position in pulled.positions], pulled.complete_since) == (
         [BurstKey(ADA, 8), BurstKey(NOVA, 5), BurstKey(NOVA, 4)],
         BEFORE,
@@ -115,8 +115,8 @@ def test_rebuild_fails_if_index_was_wiped_since_its_read(backend: Backend) -> No
     backend.index.announce([burst(5)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
-        backend.rebuilt(bursts_read)
-    assert backend.look([NOVA]).complete_since is None
+        backend.rebuild_only(bursts_read)
+    assert backend.read_newest([NOVA]).complete_since is None
     assert backend.index.generation() is None
 
 
@@ -125,15 +125,15 @@ def test_empty_rebuild_fails_after_wipe(backend: Backend) -> None:
     backend.index.announce([burst(5)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
-        backend.rebuilt([])
-    assert backend.look([NOVA]).complete_since is None
+        backend.rebuild_only([])
+    assert backend.read_newest([NOVA]).complete_since is None
 
 
 def test_burst_missing_before_announcement_is_not_claimed(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(6)])
-    backend.rebuilt([burst(4)])
-    pulled = backend.look([NOVA])
+    backend.rebuild_only([burst(4)])
+    pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([6], burst(6).opened_at)
 
 
@@ -142,13 +142,13 @@ def test_rebuild_fails_if_gap_appeared_since_its_read(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(6)])
     with pytest.raises(CacheUnavailable):
-        backend.rebuilt([burst(4)])
-    assert backend.look([ADA]).complete_since is None
+        backend.rebuild_only([burst(4)])
+    assert backend.read_newest([ADA]).complete_since is None
 
 
 def test_burst_missing_in_store_moves_horizon(backend: Backend) -> None:
     backend.rebuild([burst(3), burst(5)])
-    pulled = backend.look([NOVA])
+    pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([5], burst(5).opened_at)
 
 
@@ -193,13 +193,13 @@ class IndexModel:
         rebuild_input = self.rebuild_input or []
         self.rebuild_input = None
         try:
-            self.backend.rebuilt([burst_ for burst_ in rebuild_input if burst_.opened_at >= since], since, page=2)
+            self.backend.rebuild_only([burst_ for burst_ in rebuild_input if burst_.opened_at >= since], since, page=2)
         except CacheUnavailable:
             return
 
     def check(self) -> None:
         for subjects in (*([subject] for subject in SUBJECTS), SUBJECTS):
-            pulled = self.backend.look(subjects)
+            pulled = self.backend.read_newest(subjects)
             if pulled.complete_since is None:
                 continue
             listed = {position.burst for position in pulled.positions}
@@ -242,7 +242,7 @@ def test_random_actions_never_make_index_claim_missing_bursts(
 def test_missed_announcement_is_repeated_before_the_next(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
-    with connect(valkey.patient) as client:
+    with connect(valkey.patient_url) as client:
         client.guarded = RedisBreaker(count(step=60).__next__).guarded
         index = RedisPullIndex(client, CountedNonces())
         connection_options = client.connection_pool.connection_kwargs
@@ -252,5 +252,5 @@ def test_missed_announcement_is_repeated_before_the_next(valkey: Valkey) -> None
         connection_options["port"] = port
         client.connection_pool.reset()
         index.announce([burst(8, ADA)])
-    assert seqs(backend.look([NOVA])) == [5, 4]
+    assert seqs(backend.read_newest([NOVA])) == [5, 4]
     assert backend.index.generation() is not None

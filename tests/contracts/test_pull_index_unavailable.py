@@ -39,29 +39,29 @@ __all__ = ["backend", "valkey", "valkey_server"]
 def test_index_without_recent_comparison_claims_nothing(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.clock.advance(MAX_COMPARISON_AGE)
-    assert seqs(backend.look([NOVA])) == [4]
+    assert seqs(backend.read_newest([NOVA])) == [4]
     backend.clock.advance(timedelta(milliseconds=1))
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
     backend.index.record_comparison(BEFORE, backend.clock.now())
-    assert seqs(backend.look([NOVA])) == [4]
+    assert seqs(backend.read_newest([NOVA])) == [4]
 
 
 def test_last_comparison_wins(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     earlier = backend.clock.now() - MAX_COMPARISON_AGE
     backend.index.record_comparison(BEFORE, earlier)
-    assert (seqs(backend.look([NOVA])), backend.look([NOVA]).as_of) == ([4], earlier)
+    assert (seqs(backend.read_newest([NOVA])), backend.read_newest([NOVA]).as_of) == ([4], earlier)
     backend.clock.advance(timedelta(milliseconds=1))
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
 
 
 def test_index_compared_in_the_future_claims_nothing_until_recompared(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     now = backend.clock.now()
     backend.index.record_comparison(BEFORE, now + timedelta(milliseconds=1))
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
     backend.index.record_comparison(BEFORE, now)
-    assert (seqs(backend.look([NOVA])), backend.look([NOVA]).as_of) == ([4], now)
+    assert (seqs(backend.read_newest([NOVA])), backend.read_newest([NOVA]).as_of) == ([4], now)
 
 
 def test_comparison_fails_after_index_was_wiped(backend: Backend) -> None:
@@ -72,7 +72,7 @@ def test_comparison_fails_after_index_was_wiped(backend: Backend) -> None:
     backend.index.generation()
     with pytest.raises(CacheUnavailable):
         backend.index.record_comparison(BEFORE, backend.clock.now())
-    assert backend.look([ADA]).complete_since is None
+    assert backend.read_newest([ADA]).complete_since is None
 
 
 def test_rebuild_reads_page_by_page_between_announcements(backend: Backend) -> None:
@@ -88,9 +88,9 @@ def test_rebuild_reads_page_by_page_between_announcements(backend: Backend) -> N
     backend.index.generation()
     backend.index.rebuild(pages(), BEFORE, backend.clock.now())
     assert len(pages_read) == 3
-    pulled = backend.look([NOVA])
+    pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([*range(14, 3, -1)], BEFORE)
-    assert (seqs(backend.look([ADA])), backend.look([ADA]).complete_since) == ([103, 102, 101], BEFORE)
+    assert (seqs(backend.read_newest([ADA])), backend.read_newest([ADA]).complete_since) == ([103, 102, 101], BEFORE)
 
 
 def test_wipe_between_pages_aborts_rebuild(backend: Backend) -> None:
@@ -103,14 +103,14 @@ def test_wipe_between_pages_aborts_rebuild(backend: Backend) -> None:
     backend.index.generation()
     with pytest.raises(CacheUnavailable):
         backend.index.rebuild(pages(), BEFORE, backend.clock.now())
-    assert backend.look(SUBJECTS).complete_since is None
+    assert backend.read_newest(SUBJECTS).complete_since is None
     assert backend.index.generation() is None
 
 
 def test_burst_missing_between_pages_moves_horizon(backend: Backend) -> None:
     backend.index.generation()
-    backend.rebuilt([burst(3), burst(5)], page=1)
-    pulled = backend.look([NOVA])
+    backend.rebuild_only([burst(3), burst(5)], page=1)
+    pulled = backend.read_newest([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([5], burst(5).opened_at)
 
 
@@ -122,7 +122,7 @@ def test_late_burst_behind_its_page_moves_horizon(backend: Backend) -> None:
 
     backend.index.generation()
     backend.index.rebuild(pages(), BEFORE, backend.clock.now())
-    since = backend.look([NOVA]).complete_since
+    since = backend.read_newest([NOVA]).complete_since
     assert since is not None
     assert since > burst(2).opened_at
 
@@ -155,12 +155,12 @@ def test_full_server_drops_completeness_at_once(valkey: Valkey) -> None:
     with full(valkey):
         with pytest.raises(CacheUnavailable):
             backend.index.announce([burst(5)])
-        assert backend.look([NOVA]).complete_since is None
+        assert backend.read_newest([NOVA]).complete_since is None
         with pytest.raises(CacheUnavailable):
             backend.index.record_comparison(BEFORE, backend.clock.now())
-        assert backend.look([NOVA]).complete_since is None
+        assert backend.read_newest([NOVA]).complete_since is None
     backend.index.record_comparison(BEFORE, backend.clock.now())
-    assert seqs(backend.look([NOVA])) == [5, 4]
+    assert seqs(backend.read_newest([NOVA])) == [5, 4]
 
 
 def test_burst_missed_by_hung_server_is_not_claimed_after_wakeup(valkey: Valkey) -> None:
@@ -174,10 +174,10 @@ def test_burst_missed_by_hung_server_is_not_claimed_after_wakeup(valkey: Valkey)
             with pytest.raises(CacheUnavailable):
                 dying_index.announce([burst(5)])
             backend.clock.advance(MAX_COMPARISON_AGE + timedelta(milliseconds=1))
-    assert backend.look([NOVA]).complete_since is None
+    assert backend.read_newest([NOVA]).complete_since is None
     backend.index.announce([burst(5)])
     backend.index.record_comparison(BEFORE, backend.clock.now())
-    assert seqs(backend.look([NOVA])) == [5, 4]
+    assert seqs(backend.read_newest([NOVA])) == [5, 4]
 
 
 def test_hung_server_costs_a_process_only_one_timeout(valkey: Valkey) -> None:
@@ -187,7 +187,7 @@ def test_hung_server_costs_a_process_only_one_timeout(valkey: Valkey) -> None:
         calls: list[Callable[[], object]] = [
             lambda: index.announce([burst(5)]),
             lambda: RedisLiveBus(client).publish([burst(5)]),
-            lambda: RedisRecentEvents(client).digests([]),
+            lambda: RedisRecentEvents(client).content_hashes([]),
             lambda: RedisTokenBuckets(client).take("b", BucketLimit(capacity=1, refill=timedelta(1))),
             lambda: RedisBackpressure(client).level(),
         ]
@@ -230,7 +230,7 @@ def test_expired_lists_are_swept_without_rebuild(valkey: Valkey) -> None:
     for _ in range(COMPARISONS_PER_SWEEP * PART_COUNT):
         backend.index.record_comparison(since, since)
     backend.clock.advance(timedelta(hours=1))
-    assert backend.look([NOVA]) == NewestPositions(positions=(), complete_since=since, as_of=since)
-    assert backend.look([ADA]).complete_since == BEFORE
-    assert seqs(backend.look(SUBJECTS)) == [5]
+    assert backend.read_newest([NOVA]) == NewestPositions(positions=(), complete_since=since, as_of=since)
+    assert backend.read_newest([ADA]).complete_since == BEFORE
+    assert seqs(backend.read_newest(SUBJECTS)) == [5]
     assert sum(valkey.client.hexists(part_key(part), str(NOVA)) for part in range(PART_COUNT)) == 0

@@ -19,7 +19,7 @@ from tests.contracts.push_provider_backends import (
     ProviderCase,
     WireProviderCase,
 )
-from tests.support.alert_sender_builders import AGO
+from tests.support.alert_sender_builders import LONG_AGO
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 
@@ -38,14 +38,14 @@ def case(request: pytest.FixtureRequest) -> ProviderCase:
 
 
 @pytest.fixture(params=[1, 16], ids=["one at a time", "many at once"])
-def ahead(request: pytest.FixtureRequest) -> int:
+def in_flight(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
 @pytest.fixture(params=WIRE_PROVIDERS, ids=lambda make: make.__name__)
-def wired(request: pytest.FixtureRequest, ahead: int) -> WireProviderCase:
+def wired(request: pytest.FixtureRequest, in_flight: int) -> WireProviderCase:
     build: Callable[[int], WireProviderCase] = request.param
-    return build(ahead)
+    return build(in_flight)
 
 
 def receipts_of(case: ProviderCase, alert_: Alert, *devices: Device) -> list[Receipt]:
@@ -180,13 +180,13 @@ def test_rejected_credentials_drop_no_device_and_give_a_hint(wired: WireProvider
 
 
 def test_silence_after_sending_is_unknown_and_not_retried_by_sender(wired: WireProviderCase) -> None:
-    reason = wired.go_silent(left=True)
+    reason = wired.go_silent(after_sending=True)
     assert receipts_of(wired, FIRST, wired.device(1)) == [Unknown(reason=reason)]
     assert len(wired.wire.pushes) == 1
 
 
 def test_silence_before_sending_is_retried_later(wired: WireProviderCase) -> None:
-    reason = wired.go_silent(left=False)
+    reason = wired.go_silent(after_sending=False)
     [receipt] = receipts_of(wired, FIRST, wired.device(1))
     assert isinstance(receipt, RetryAt)
     assert receipt.at > wired.clock.now()
@@ -213,5 +213,5 @@ def test_every_response_gives_a_receipt(wired: WireProviderCase, status: int) ->
 def test_old_and_new_registrations_are_treated_alike(case: ProviderCase) -> None:
     old_device = case.device(1)
     new_device = replace(case.device(2), registered_at=START)
-    assert old_device.registered_at == AGO
+    assert old_device.registered_at == LONG_AGO
     assert receipts_of(case, FIRST, old_device, new_device) == [Accepted()] * 2

@@ -22,8 +22,8 @@ from tests.contracts.push_suppression_cases import (
     BEFORE,
     BURST,
     IN_QUIET_HOURS,
-    LATER,
-    SECRET,
+    NOT_FIRST_OF_DAY,
+    RESTRICTED_BURST,
     SOON,
     SUPPRESSING,
     enrol_users,
@@ -43,10 +43,10 @@ QUARTER_PAST = START + timedelta(minutes=15)
     [
         (BURST, set[str]()),
         (
-            LATER,
+            NOT_FIRST_OF_DAY,
             {"wants the first", "wants the first of each", "wants the first of each, and reset this subject"},
         ),
-        (SECRET, {"unfollowed the author"}),
+        (RESTRICTED_BURST, {"unfollowed the author"}),
     ],
     ids=["public", "not the day's first", "restricted"],
 )
@@ -96,7 +96,7 @@ def test_each_shard_suppresses_only_its_own_members(store: Store, action: str) -
         ACTIONS[action](store, UserId(f"e{member}"), member)
     assert [suppressed(store, BURST, shard) for shard in (1, 2, 3)] == [edges[:1], edges[1:3], edges[3:]]
     suppressions = store.push_suppressions.read(BURST, {5, 3, 1}, START)
-    assert {shard: members(suppression.never, shard) for shard, suppression in suppressions.items()} == {
+    assert {shard: members(suppression.suppressed, shard) for shard, suppression in suppressions.items()} == {
         1: edges[:1],
         3: edges[3:],
         5: [],
@@ -164,7 +164,7 @@ def test_each_shard_sleeps_until_its_first_alertable_member_wakes(store: Store) 
         QUARTER_PAST,
         None,
     ]
-    assert members(suppressions[2].never, 2) == members_[:1]
+    assert members(suppressions[2].suppressed, 2) == members_[:1]
 
 
 def test_personal_burst_respects_alert_setting_but_not_volume(store: Store) -> None:

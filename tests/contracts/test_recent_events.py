@@ -37,25 +37,25 @@ def recent(backend: Backend) -> RecentEvents:
     return backend[0]
 
 
-def test_only_remembered_events_have_a_digest(recent: RecentEvents) -> None:
+def test_only_remembered_events_have_a_hash(recent: RecentEvents) -> None:
     recent.remember({ONE: "a"})
-    assert recent.digests([ONE, TWO]) == {ONE: "a"}
+    assert recent.content_hashes([ONE, TWO]) == {ONE: "a"}
 
 
 def test_empty_query_returns_nothing(recent: RecentEvents) -> None:
     recent.remember({})
-    assert recent.digests([]) == {}
+    assert recent.content_hashes([]) == {}
 
 
 def test_first_body_of_an_event_wins(recent: RecentEvents) -> None:
     recent.remember({ONE: "a"})
     recent.remember({ONE: "b", TWO: "c"})
-    assert recent.digests([ONE, TWO]) == {ONE: "a", TWO: "c"}
+    assert recent.content_hashes([ONE, TWO]) == {ONE: "a", TWO: "c"}
 
 
 def test_event_id_belongs_to_its_source(recent: RecentEvents) -> None:
     recent.remember({ONE: "a"})
-    assert recent.digests([EventId("other", "1")]) == {}
+    assert recent.content_hashes([EventId("other", "1")]) == {}
     assert recent.was_accepted("tweets", "1")
     assert not recent.was_accepted("other", "1")
 
@@ -68,14 +68,14 @@ def test_event_id_is_found_without_source(recent: RecentEvents) -> None:
 
 def test_source_and_id_are_never_confused(recent: RecentEvents) -> None:
     recent.remember({EventId("a:b", "c"): "x"})
-    assert recent.digests([EventId("a", "b:c"), EventId("b", "c:a"), EventId("c", "a:b")]) == {}
+    assert recent.content_hashes([EventId("a", "b:c"), EventId("b", "c:a"), EventId("c", "a:b")]) == {}
 
 
 def test_wipe_forgets_events(backend: Backend) -> None:
     recent, wipe = backend
     recent.remember({ONE: "a"})
     wipe()
-    assert recent.digests([ONE]) == {}
+    assert recent.content_hashes([ONE]) == {}
     assert not recent.was_accepted(None, "1")
 
 
@@ -86,7 +86,7 @@ def test_event_is_forgotten_after_a_day() -> None:
     clock.advance(RECENT_EVENTS_TTL - timedelta(seconds=1))
     assert fake.was_accepted("tweets", "1")
     clock.advance(timedelta(seconds=1))
-    assert fake.digests([ONE]) == {}
+    assert fake.content_hashes([ONE]) == {}
 
 
 def test_every_key_has_ttl(valkey: Valkey) -> None:
@@ -98,7 +98,7 @@ def test_every_key_has_ttl(valkey: Valkey) -> None:
 
 def test_recent_events_fail_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
-        RedisRecentEvents(client).digests([ONE])
+        RedisRecentEvents(client).content_hashes([ONE])
 
 
 GARBAGE = [b"\xff\xfe\x00", b"", b"a list"]
@@ -110,7 +110,7 @@ def test_garbage_affects_only_its_own_event(garbage: bytes, valkey: Valkey) -> N
     recent.remember({ONE: "a", TWO: "b"})
     [key_] = [key for key in valkey.client.scan_iter() if key.endswith(b"1:1:tweets")]
     valkey.client.set(key_, garbage)
-    assert recent.digests([ONE, TWO])[TWO] == "b"
+    assert recent.content_hashes([ONE, TWO])[TWO] == "b"
 
 
 def test_event_is_unknown_while_its_key_has_wrong_type(valkey: Valkey) -> None:
@@ -123,10 +123,10 @@ def test_event_is_unknown_while_its_key_has_wrong_type(valkey: Valkey) -> None:
             valkey.client.lpush(key_, "x")
 
     garble()
-    assert recent.digests([ONE]) == {}
+    assert recent.content_hashes([ONE]) == {}
     assert not recent.was_accepted(None, ONE.id)
     recent.remember({ONE: "a"})
     garble()
     recent.remember({ONE: "b"})
-    assert recent.digests([ONE]) == {ONE: "b"}
+    assert recent.content_hashes([ONE]) == {ONE: "b"}
     assert recent.was_accepted(ONE.source, ONE.id)

@@ -62,7 +62,7 @@ def test_command_has_slot_of_its_keys_and_messages_share_one() -> None:
 def test_keys_are_spread_over_all_nodes(valkeys: Valkeys) -> None:
     recent = RedisRecentEvents(valkeys.client)
     recent.remember(EVENTS)
-    assert recent.digests(list(EVENTS)) == EVENTS
+    assert recent.content_hashes(list(EVENTS)) == EVENTS
     assert all(isinstance(size, int) and size > 0 for size in valkeys.everywhere("DBSIZE"))
 
 
@@ -108,7 +108,7 @@ def own_cluster(tmp_path: Path) -> Iterator[Valkeys]:
         yield cluster
 
 
-def test_look_at_cluster_reports_its_version_and_clock(valkeys: Valkeys) -> None:
+def test_status_of_cluster_has_version_and_clock(valkeys: Valkeys) -> None:
     server_info = server_status(valkeys.url)
     assert (server_info.name, server_info.version.partition(".")[0].isdigit(), abs(server_info.clock_lead) < 1) == (
         "valkey",

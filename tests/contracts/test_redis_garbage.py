@@ -1,4 +1,4 @@
-"""Garbage in Redis counts as absent, for every adapter, kind of garbage and key."""
+"""Garbage in Redis counts as absent, for each adapter and kind of key."""
 
 import inspect
 import pkgutil
@@ -11,13 +11,13 @@ import pytest
 from notifier.adapters import redis
 from notifier.adapters.redis.keys_and_checksums import KEY_TYPES, KeyKind, kind_of
 from tests.contracts.calls_of_all_redis_adapters import Caches, caches_on
-from tests.contracts.calls_of_one_redis_adapter import Use
+from tests.contracts.calls_of_one_redis_adapter import AdapterCalls
 from tests.contracts.redis_garbage import Garble, corruptions, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
 __all__ = ["valkey", "valkey_server"]
 
-USES = (
+ADAPTER_NAMES = (
     "activity",
     "backlog",
     "token_buckets",
@@ -72,11 +72,11 @@ def adapters() -> Iterator[type]:
 
 
 def test_every_adapter_method_is_tested_with_garbage(caches: Caches) -> None:
-    uses = caches.uses()
-    assert sorted(uses) == sorted(USES)
-    for use in uses.values():
-        use.repair()
-        for call in [*use.writes.values(), *use.reads.values()]:
+    calls_by_adapter = caches.calls_by_adapter()
+    assert sorted(calls_by_adapter) == sorted(ADAPTER_NAMES)
+    for adapter_calls in calls_by_adapter.values():
+        adapter_calls.repair()
+        for call in [*adapter_calls.writes.values(), *adapter_calls.reads.values()]:
             call()
     methods = {
         (adapter, name)
@@ -88,8 +88,8 @@ def test_every_adapter_method_is_tested_with_garbage(caches: Caches) -> None:
 
 
 def test_every_key_has_a_kind_and_every_kind_occurs(caches: Caches) -> None:
-    for use in caches.uses().values():
-        use.repair()
+    for adapter_calls in caches.calls_by_adapter().values():
+        adapter_calls.repair()
     client: Any = caches.client
     types = {key: client.type(key).decode() for key in keys(caches.server)}
     assert types == {key: KEY_TYPES[kind_of(key)] for key in types}
@@ -97,65 +97,65 @@ def test_every_key_has_a_kind_and_every_kind_occurs(caches: Caches) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", USES)
+@pytest.mark.parametrize("name", ADAPTER_NAMES)
 def test_garbage_is_absent_until_repair(caches: Caches, name: str) -> None:
-    server, use = caches.server, caches.uses()[name]
-    empty, correct = results_before_and_after(use)
+    server, adapter_calls = caches.server, caches.calls_by_adapter()[name]
+    empty, correct = results_before_and_after(adapter_calls)
     for key in distinct_keys(server):
         garbage_kinds = [*replacements(server.client, key), *corruptions(server.client, key)]
-        assert_garbage_is_absent(use, key, garbage_kinds, empty, correct)
+        assert_garbage_is_absent(adapter_calls, key, garbage_kinds, empty, correct)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", USES)
+@pytest.mark.parametrize("name", ADAPTER_NAMES)
 def test_garbage_is_absent_on_every_cluster_node(clustered: Caches, name: str) -> None:
-    server, use = clustered.server, clustered.uses()[name]
-    empty, correct = results_before_and_after(use)
+    server, adapter_calls = clustered.server, clustered.calls_by_adapter()[name]
+    empty, correct = results_before_and_after(adapter_calls)
     for key in distinct_keys(server):
         garbage_kinds = [
             garbage_kind
             for garbage_kind in replacements(server.client, key)
             if garbage_kind[0] in ("string: random bytes", "list", "hash")
         ]
-        assert_garbage_is_absent(use, key, garbage_kinds, empty, correct)
+        assert_garbage_is_absent(adapter_calls, key, garbage_kinds, empty, correct)
 
 
-def results_before_and_after(use: Use) -> tuple[dict[str, object], dict[str, object]]:
-    empty = use.results()
-    use.repair()
-    return empty, use.results()
+def results_before_and_after(adapter_calls: AdapterCalls) -> tuple[dict[str, object], dict[str, object]]:
+    empty = adapter_calls.results()
+    adapter_calls.repair()
+    return empty, adapter_calls.results()
 
 
 def assert_garbage_is_absent(
-    use: Use,
+    adapter_calls: AdapterCalls,
     key: str,
     garbage_kinds: Iterable[tuple[str, Garble]],
     empty: dict[str, object],
     correct: dict[str, object],
 ) -> None:
     """Let each call meet garbage first: results must be correct or empty, and correct after the repair."""
-    calls = [*use.reads.items(), *use.writes.items()]
+    calls = [*adapter_calls.reads.items(), *adapter_calls.writes.items()]
     for number, (description, garble) in enumerate(garbage_kinds):
         first, call = calls[number % len(calls)]
         context = f"{key}, {description}, met by {first}"
         garble()
         call()
-        results = use.results()
+        results = adapter_calls.results()
         assert not [name for name, result in results.items() if result not in (correct[name], empty[name])], context
-        use.repair()
-        assert use.results() == correct, context
+        adapter_calls.repair()
+        assert adapter_calls.results() == correct, context
 
 
-@pytest.mark.parametrize("name", USES)
+@pytest.mark.parametrize("name", ADAPTER_NAMES)
 def test_garbage_is_counted_by_key_kind(caches: Caches, name: str) -> None:
-    server, use = caches.server, caches.uses()[name]
-    use.repair()
+    server, adapter_calls = caches.server, caches.calls_by_adapter()[name]
+    adapter_calls.repair()
     for key in distinct_keys(server):
         for description, garble in replacements(server.client, key):
             if description == KEY_TYPES[kind_of(key)]:  # a hash of unknown fields looks as if our own were absent
                 continue
-            use.repair()
+            adapter_calls.repair()
             before = caches.garbage_count(kind_of(key))
             garble()
-            use.results()
+            adapter_calls.results()
             assert caches.garbage_count(kind_of(key)) > before, (key, description)

@@ -92,7 +92,7 @@ def packed_logs(
     return {send_log: packed(batches) for send_log, batches in logs.items()}
 
 
-def test_intended_batch_is_read_back_as_pending(backend: Backend) -> None:
+def test_written_batch_is_read_back_as_open(backend: Backend) -> None:
     assert backend.send_log.write_ahead([(SEND_LOG, FULL_BATCH)]) == [True]
     [stored] = read(backend)
     assert packed([stored]) == packed([FULL_BATCH])
@@ -125,13 +125,13 @@ def test_concurrent_batches_of_one_number_have_one_winner(backend: Backend) -> N
     first, second = batch(people=from_offsets([1])), batch(people=from_offsets([2]))
     barrier = Barrier(2)
 
-    def intend(batch_: SendBatch) -> bool:
+    def write_ahead(batch_: SendBatch) -> bool:
         barrier.wait(10)
         [accepted] = backend.send_log.write_ahead([(SEND_LOG, batch_)])
         return accepted
 
     with ThreadPoolExecutor(2) as threads:
-        accepted = list(threads.map(intend, [first, second]))
+        accepted = list(threads.map(write_ahead, [first, second]))
     assert sorted(accepted) == [False, True]
     assert packed(read(backend)) == packed([first if accepted[0] else second])
 

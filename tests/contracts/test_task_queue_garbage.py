@@ -1,4 +1,4 @@
-"""Garbage in Celery's Redis: queues recover at once, and the ledger queues lost tasks again."""
+"""Garbage in Celery's Redis is deleted, and the queues work again."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -81,7 +81,7 @@ def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None
             broker.database.flushdb()
 
 
-def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
+def test_keys_of_unacknowledged_tasks_keep_type_and_ttl(broker: Broker) -> None:
     keys = ExpectedKeyTypes.for_queues(queue_names(broker.pool), broker.metrics.redis_garbage)
     for name, expected_type in keys.type_by_key.items():
         for description, garble in replacements(broker.database, name):

@@ -24,7 +24,7 @@ __all__ = ["rabbit", "rabbit_server", "valkey", "valkey_server"]
 
 
 QUEUE_PERSISTED_WITHIN = 4.0
-"""Seconds until RabbitMQ has written a new queue to disk. It keeps the record in memory for 2.
+"""Seconds until RabbitMQ has written a new queue to disk. It keeps its record in memory for two seconds.
 
 If the only node is killed before, the queue's tasks are lost, and the ledger queues them again.
 """

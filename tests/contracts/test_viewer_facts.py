@@ -70,7 +70,7 @@ def test_open_tells_vips_from_others(user_store: Store) -> None:
         user_store.flags.write([FlagRow(flag=Flag.VIP, member=MEMBER, is_set=on, sequence=sequence)])
         context = run(user_store.people.open(ADA))
         assert context is not None
-        assert context.vip is on
+        assert context.is_vip is on
 
 
 def test_deleted_user_is_not_found(user_store: Store) -> None:
@@ -87,11 +87,11 @@ def test_open_returns_member_and_viewer_in_one_call(user_store: Store) -> None:
     run(user_store.people.mark_seen(MEMBER, LATER, [OTHER]))
     with reopened(user_store) as other_process:
         assert run(other_process.people.open(ADA)) == InboxContext(
-            member=MEMBER, viewer=viewer(other_process), vip=False
+            member=MEMBER, viewer=viewer(other_process), is_vip=False
         )
         of_range = run(other_process.people.viewer(UserId("u7"), Member(507)))
         assert run(other_process.people.open(UserId("u7"))) == InboxContext(
-            member=Member(507), viewer=of_range, vip=False
+            member=Member(507), viewer=of_range, is_vip=False
         )
 
 
@@ -109,7 +109,7 @@ def test_open_ignores_wrong_expected_member(user_store: Store) -> None:
     user_store.facts.follow(ADA, NOVA, START)
     for expected in (None, MEMBER, Member(MEMBER + 1), Member(0)):
         assert run(user_store.people.open(ADA, expected)) == InboxContext(
-            member=MEMBER, viewer=viewer(user_store), vip=False
+            member=MEMBER, viewer=viewer(user_store), is_vip=False
         )
     for expected in (None, Member(77), Member(503)):
         context = run(user_store.people.open(UserId("u3"), expected))

@@ -21,50 +21,50 @@ ADA, BO = member_scope(Member(7)), member_scope(Member(200_000))
 
 
 def test_scope_without_version_is_left_out(versions: Versions) -> None:
-    result = versions.look([ADA])
+    result = versions.look_up([ADA])
     assert ADA not in result.versions
     assert ADA not in result.changing
 
 
-def test_planted_version_is_returned_by_every_look(versions: Versions) -> None:
-    assert versions.plant([ADA, BO, ALL_MEMBERS], "v1").versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
-    assert versions.look([ADA, BO, ALL_MEMBERS]).versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
+def test_inserted_version_is_returned_by_each_lookup(versions: Versions) -> None:
+    assert versions.insert([ADA, BO, ALL_MEMBERS], "v1").versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
+    assert versions.look_up([ADA, BO, ALL_MEMBERS]).versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
 
 
-def test_first_planted_version_wins(versions: Versions) -> None:
-    versions.plant([ADA], "v1")
-    assert versions.plant([ADA], "v2").versions == {ADA: "v1"}
+def test_first_inserted_version_wins(versions: Versions) -> None:
+    versions.insert([ADA], "v1")
+    assert versions.insert([ADA], "v2").versions == {ADA: "v1"}
 
 
 def test_change_removes_version_when_it_begins(versions: Versions) -> None:
-    versions.plant([ADA, BO], "v1")
+    versions.insert([ADA, BO], "v1")
     versions.writer.begin([ADA], "c1")
-    result = versions.look([ADA, BO])
+    result = versions.look_up([ADA, BO])
     assert result.versions == {BO: "v1"}
     assert set(result.changing) == {ADA}
 
 
-def test_no_version_is_planted_while_scope_changes(versions: Versions) -> None:
+def test_no_version_is_inserted_while_scope_changes(versions: Versions) -> None:
     versions.writer.begin([ADA], "c1")
-    result = versions.plant([ADA], "v1")
+    result = versions.insert([ADA], "v1")
     assert result.versions == {}
     assert set(result.changing) == {ADA}
 
 
 def test_old_version_never_returns_after_change(versions: Versions) -> None:
-    versions.plant([ADA], "v1")
+    versions.insert([ADA], "v1")
     versions.change([ADA])
-    assert versions.look([ADA]).versions == {}
-    assert versions.plant([ADA], "v2").versions == {ADA: "v2"}
+    assert versions.look_up([ADA]).versions == {}
+    assert versions.insert([ADA], "v2").versions == {ADA: "v2"}
 
 
 def test_scope_changes_until_last_writer_finishes(versions: Versions) -> None:
     versions.writer.begin([ADA], "c1")
     versions.writer.begin([ADA], "c2")
     versions.writer.finish([ADA], "c1")
-    assert set(versions.look([ADA]).changing) == {ADA}
+    assert set(versions.look_up([ADA]).changing) == {ADA}
     versions.writer.finish([ADA], "c2")
-    assert not versions.look([ADA]).changing
+    assert not versions.look_up([ADA]).changing
 
 
 def test_change_can_begin_and_finish_twice(versions: Versions) -> None:
@@ -72,28 +72,28 @@ def test_change_can_begin_and_finish_twice(versions: Versions) -> None:
     versions.writer.begin([ADA], "c1")
     versions.writer.finish([ADA], "c1")
     versions.writer.finish([ADA], "c1")
-    assert versions.plant([ADA], "v1").versions == {ADA: "v1"}
+    assert versions.insert([ADA], "v1").versions == {ADA: "v1"}
 
 
-def test_finish_removes_version_planted_after_wipe(versions: Versions) -> None:
-    """A reader may have planted the version, and read facts that the writer was about to replace."""
+def test_finish_removes_version_inserted_after_wipe(versions: Versions) -> None:
+    """A reader may have inserted the version, and read facts that the writer was about to replace."""
     versions.writer.begin([ADA], "c1")
     versions.wipe()
-    versions.plant([ADA], "v1")
+    versions.insert([ADA], "v1")
     versions.writer.finish([ADA], "c1")
-    assert versions.look([ADA]).versions == {}
+    assert versions.look_up([ADA]).versions == {}
 
 
 def test_unfinished_change_expires(versions: Versions) -> None:
-    versions.plant([ADA], "v1")
+    versions.insert([ADA], "v1")
     versions.writer.begin([ADA], "c1")
     versions.expire(ADA)
-    result = versions.look([ADA])
+    result = versions.look_up([ADA])
     assert (result.versions, set(result.changing)) == ({}, set())
 
 
 def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
-    versions.plant([ADA], "v1")
+    versions.insert([ADA], "v1")
 
     async def begin_and_look(reader: ViewerVersionReader) -> VersionLookup:
         await reader.begin([ADA], "c1")
@@ -102,7 +102,7 @@ def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
         return result
 
     assert set(versions.with_reader(begin_and_look).changing) == {ADA}
-    assert versions.look([ADA]).versions == {}
+    assert versions.look_up([ADA]).versions == {}
 
 
 def test_many_members_become_one_scope() -> None:
@@ -114,7 +114,7 @@ def test_many_members_become_one_scope() -> None:
 def test_empty_scope_list_is_accepted(versions: Versions) -> None:
     versions.writer.begin([], "c1")
     versions.writer.finish([], "c1")
-    assert versions.look([Scope("m1")]).versions == {}
+    assert versions.look_up([Scope("m1")]).versions == {}
 
 
 def test_connection_closed_by_server_is_replaced(valkey: Valkey) -> None:

@@ -27,7 +27,7 @@ class Valkeys:
     url: str
 
     @property
-    def patient(self) -> str:
+    def patient_url(self) -> str:
         return self.url
 
     def everywhere(self, *command: str | int) -> list[object]:

@@ -28,7 +28,7 @@ class Valkey:
         return self.server.url()
 
     @property
-    def patient(self) -> str:
+    def patient_url(self) -> str:
         return self.url + PATIENT
 
     def everywhere(self, *command: str | int) -> list[object]:

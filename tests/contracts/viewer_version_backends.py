@@ -43,10 +43,10 @@ class Versions:
     """Lets the time pass after which an unfinished change of the scope is forgotten."""
     with_reader: Callable[[Read[VersionLookup]], VersionLookup]
 
-    def look(self, scopes: Collection[Scope], after: BurstStreamPosition | None = None) -> VersionLookup:
+    def look_up(self, scopes: Collection[Scope], after: BurstStreamPosition | None = None) -> VersionLookup:
         return self.with_reader(lambda reader: reader.look_up(scopes, after))
 
-    def plant(self, scopes: Collection[Scope], version: str) -> VersionLookup:
+    def insert(self, scopes: Collection[Scope], version: str) -> VersionLookup:
         return self.with_reader(lambda reader: reader.insert_versions(scopes, version))
 
     def change(self, scopes: Collection[Scope], name: str = "c1") -> None:
@@ -54,7 +54,7 @@ class Versions:
         self.writer.finish(scopes, name)
 
     def published(self, after: BurstStreamPosition) -> Sequence[Burst] | None:
-        return self.look((), after).published
+        return self.look_up((), after).published
 
 
 def in_memory() -> Versions:
@@ -95,7 +95,7 @@ def on_valkey(valkey: Valkey) -> Versions:
 
 @asynccontextmanager
 async def reader_of(valkey: Valkey) -> AsyncIterator[RedisViewerVersionReader]:
-    async with connect_async(valkey.patient) as client:
+    async with connect_async(valkey.patient_url) as client:
         reader = RedisViewerVersionReader(client, PATIENT)
         try:
             yield reader

@@ -135,5 +135,5 @@ class Corrupt:
 
     def read_expiring(self, kind: SetKind, hour: int, shards: list[int]) -> Any:
         if 0 in shards:
-            raise Poison("A bit is another.")
+            raise Poison("A bit has flipped.")
         return self.port.read_expiring(kind, hour, shards)

@@ -198,7 +198,7 @@ class Corrupt:
         return getattr(self.port, name)
 
     def read(self, *_: object) -> Any:
-        raise Poison("A bit is another.")
+        raise Poison("A bit has flipped.")
 
 
 @dataclass

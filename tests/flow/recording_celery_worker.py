@@ -47,7 +47,7 @@ def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Sl
             time.sleep(0.02)
         if kind in {"stuck", "watched"}:
             threading.Event().wait()
-        return Done(people=0, rows=0)
+        return Done(people=0, row_count=0)
 
     write("ready")
     return handle

@@ -13,11 +13,11 @@ from tests.support.in_memory_system import NOVA, Stage
 
 
 def delete(stage: Stage, tweet: str = "t1", author: str = "ada") -> None:
-    stage.say(DELETED_TYPE, tweet=tweet, author=author)
+    stage.send_event(DELETED_TYPE, tweet=tweet, author=author)
 
 
 def edit(stage: Stage, *mentioned: str, text: str = "edited", sequence: int = 1) -> None:
-    stage.say(EDITED_TYPE, tweet="t1", author="ada", mentions=[*mentioned], text=text, sequence=sequence)
+    stage.send_event(EDITED_TYPE, tweet="t1", author="ada", mentions=[*mentioned], text=text, sequence=sequence)
 
 
 def deleted(stage: Stage, tweet: str, author: str = "") -> Retraction:
@@ -49,4 +49,4 @@ def delete_in_log_only(stage: Stage) -> None:
 
 
 def append_to_log_only(stage: Stage, type: str, **data: object) -> None:
-    stage.say(type, stage.system(heads=FailingHeads(stage.state.heads)), **data)
+    stage.send_event(type, stage.system(heads=FailingHeads(stage.state.heads)), **data)

@@ -52,11 +52,11 @@ def alerted(stage: Stage) -> set[str]:
 def see_inbox(stage: Stage) -> None:
     token = stage.page(LEE).seen
     assert token is not None
-    run_sync(stage.tab().see(LEE, token))
+    run_sync(stage.uncached_inbox().see(LEE, token))
 
 
 def mark_with(mark: Mark) -> Callable[[Stage], None]:
-    return lambda stage: run_sync(stage.tab().mark(LEE, stage.bursts(), mark))
+    return lambda stage: run_sync(stage.uncached_inbox().mark(LEE, stage.bursts(), mark))
 
 
 ACTIONS: dict[str, Callable[[Stage], None]] = {
@@ -75,11 +75,11 @@ ACTIONS: dict[str, Callable[[Stage], None]] = {
         [DirectoryEntry(user=LEE, member=Member(stage.population.people[LEE].member), deleted=True)]
     ),
     "wants less": lambda stage: stage.state.people.volume(LEE, NOVA, Volume.OFF),
-    "wants nothing of everything": lambda stage: stage.state.people.arrange(
+    "wants nothing of everything": lambda stage: stage.state.people.patch_account(
         LEE, AccountPreferencesPatch(volume=Volume.OFF)
     ),
-    "wants no alerts": lambda stage: stage.state.people.arrange(LEE, AccountPreferencesPatch(push=False)),
-    "went to bed": lambda stage: stage.state.people.arrange(LEE, QUIET),
+    "wants no alerts": lambda stage: stage.state.people.patch_account(LEE, AccountPreferencesPatch(push=False)),
+    "went to bed": lambda stage: stage.state.people.patch_account(LEE, QUIET),
 }
 
 

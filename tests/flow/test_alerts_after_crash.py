@@ -89,7 +89,7 @@ def test_uncertain_alert_is_not_resent_in_quiet_hours() -> None:
     stage = Stage()
     run_until_killed(stage, KillsWorker(stage.state.send_log, "close", after=False))
     assert alert_count(stage, "kim") == 1
-    stage.state.people.arrange(UserId("kim"), QUIET)
+    stage.state.people.patch_account(UserId("kim"), QUIET)
     stage.pass_time(seconds=60)
     stage.deliver_others()
     assert (alert_count(stage, "kim"), alert_count(stage, "lee")) == (1, 1)
@@ -115,7 +115,7 @@ def test_worker_killed_while_giving_up_sends_no_alert() -> None:
     stage.state.phones.answers[phone(stage, "kim").id] = [RetryAt(at=stage.state.clock.now() + SOON, reason="busy")]
     stage.mention("nova")
     stage.deliver_others()
-    stage.state.people.arrange(UserId("kim"), QUIET)
+    stage.state.people.patch_account(UserId("kim"), QUIET)
     stage.pass_time(hours=8)
     killing_log: Any = KillsWorker(stage.state.send_log, "close", after=False)
     stage.dispatch()

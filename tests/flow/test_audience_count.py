@@ -21,7 +21,7 @@ def test_count_equals_the_snapshots_and_includes_suppressed_users() -> None:
     assert {tier: audience.tiers[tier] for tier in TIERS} == {
         tier: sum(count(snapshot.tiers[tier]) for snapshot in snapshots) for tier in TIERS
     }
-    assert audience.tiers[Tier.DORMANT] == sum(snapshot.dormant for snapshot in snapshots)
+    assert audience.tiers[Tier.DORMANT] == sum(snapshot.dormant_count for snapshot in snapshots)
     assert audience.push_enabled[Tier.P0] + audience.push_enabled[Tier.P1] == 3
     assert audience.first_only == 1
     of_lyra = AudienceCounter(sets=stage.state.sets).count(LYRA, Lane.STANDARD)

@@ -78,7 +78,7 @@ def test_missing_mute_is_repaired() -> None:
 
 def test_missing_account_preference_is_repaired() -> None:
     stage = followed()
-    stage.state.people.arrange(UserId("kim"), AccountPreferencesPatch(volume=Volume.OFF))
+    stage.state.people.patch_account(UserId("kim"), AccountPreferencesPatch(volume=Volume.OFF))
     wrong, right = compared(stage)
     assert (wrong.missing, wrong.extra, right.has_differences) == (1, 0, False)
     assert verification(stage).repair(BEA, [wrong]) == 1

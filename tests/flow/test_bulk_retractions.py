@@ -103,7 +103,7 @@ def test_unreadable_head_does_not_block_other_accounts() -> None:
     assert stage.sees("lee") == ["mention:lyra#1"]
     [letter] = stage.state.dead_letters.list(9)
     assert letter.stage == topics.GROUPS[topics.RETRACTIONS]
-    stage.say(ERASED_TYPE, stage.system(heads=unreadable), user="eve")  # accepted despite the unreadable head
+    stage.send_event(ERASED_TYPE, stage.system(heads=unreadable), user="eve")  # accepted despite the unreadable head
 
 
 def test_erasure_of_many_mentions_runs_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:

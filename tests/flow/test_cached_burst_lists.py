@@ -22,7 +22,7 @@ from tests.support.interleavings.cached_api_processes import (
     OF_NOVA,
     SECOND,
     SINCE,
-    World,
+    CachedApiProcesses,
     burst_of,
 )
 from tests.support.interleavings.orders import Threads
@@ -31,17 +31,17 @@ from tests.support.simulator.inbox_visits import run_sync
 SECONDS = timedelta(seconds=1)
 
 
-def make_world(mentions: int = 1) -> World:
+def make_processes(mentions: int = 1) -> CachedApiProcesses:
     """Kim and lee follow nova, who was mentioned this often; no index lists it. Process 0 follows changes."""
-    world = World(Threads(stops_behind=False, atomic=[]), warm=())
-    world.pull.wipe()
-    world.people.follow(LEE, OF_NOVA, SINCE)
+    processes = CachedApiProcesses(Threads(stops_behind=False, atomic=[]), warm=())
+    processes.pull.wipe()
+    processes.people.follow(LEE, OF_NOVA, SINCE)
     for seq in range(2, mentions + 1):
-        world.clock.advance(SECONDS)
-        world.bursts.write([burst_of(BurstKey(OF_NOVA, seq), world.clock)], [])
-    world.clock.advance(timedelta(minutes=1))
-    run_sync(world.inboxes[0].facts.lookups.look_up((), may_wait=True))
-    return world
+        processes.clock.advance(SECONDS)
+        processes.bursts.write([burst_of(BurstKey(OF_NOVA, seq), processes.clock)], [])
+    processes.clock.advance(timedelta(minutes=1))
+    run_sync(processes.inboxes[0].facts.lookups.look_up((), may_wait=True))
+    return processes
 
 
 @dataclass
@@ -62,63 +62,63 @@ class Reading:
 
 def test_page_is_current_when_another_viewers_list_shows_a_retraction_first() -> None:
     """The process heard of the burst before, so the later message contains nothing new."""
-    world = make_world(mentions=3)
-    world.bursts.write([burst_of(BurstKey(OF_LYRA, seq), world.clock) for seq in (4, 5)], [])
-    for inbox in world.inboxes:
+    processes = make_processes(mentions=3)
+    processes.bursts.write([burst_of(BurstKey(OF_LYRA, seq), processes.clock) for seq in (4, 5)], [])
+    for inbox in processes.inboxes:
         inbox.subject_cache.run_length = inbox.subject_cache.max_positions = 2
     newest, older = BurstKey(OF_NOVA, 3), [str(SECOND), str(FIRST)]
-    grown = replace(world.bursts.by_key[newest], version=2, count=2)
-    world.bursts.write([grown], [])
-    world.clock.advance(SECONDS)
-    assert world.open(0) == ([str(newest), *older], 3)
-    world.bursts.write([replace(grown, version=3, count=0)], [])
-    world.open(0, LEE)
-    world.clock.advance(2 * SECONDS)
-    assert world.open(0) == (older, 2)
+    grown = replace(processes.bursts.by_key[newest], version=2, count=2)
+    processes.bursts.write([grown], [])
+    processes.clock.advance(SECONDS)
+    assert processes.open(0) == ([str(newest), *older], 3)
+    processes.bursts.write([replace(grown, version=3, count=0)], [])
+    processes.open(0, LEE)
+    processes.clock.advance(2 * SECONDS)
+    assert processes.open(0) == (older, 2)
 
 
 def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
-    world = make_world(mentions=60)
-    world.pull.generation()
-    world.pull.rebuild([[*world.bursts.by_key.values()]], SINCE, world.clock.now())
-    subjects, moved = world.inboxes[0].subject_cache, BurstKey(OF_NOVA, 29)
+    processes = make_processes(mentions=60)
+    processes.pull.generation()
+    processes.pull.rebuild([[*processes.bursts.by_key.values()]], SINCE, processes.clock.now())
+    subjects, moved = processes.inboxes[0].subject_cache, BurstKey(OF_NOVA, 29)
     subjects.recent_changes.clear()  # recently announced bursts need no read
 
     async def move(name: str, args: tuple[Any, ...]) -> None:
-        if name == "bursts" and moved in args[0] and world.bursts.by_key[moved].version == 1:
-            later = replace(world.bursts.by_key[moved], version=2, opened_at=world.clock.now())
-            world.bursts.write([later], [])
+        if name == "bursts" and moved in args[0] and processes.bursts.by_key[moved].version == 1:
+            later = replace(processes.bursts.by_key[moved], version=2, opened_at=processes.clock.now())
+            processes.bursts.write([later], [])
             subjects.apply(later)
 
     subjects.timeline = Reading(subjects.timeline, move)  # type: ignore[assignment] # has the same methods
-    shown = run_sync(world.inboxes[0].open(KIM, limit=50)).page.items
-    assert world.bursts.by_key[moved].version == 2
+    shown = run_sync(processes.inboxes[0].open(KIM, limit=50)).page.items
+    assert processes.bursts.by_key[moved].version == 2
     assert Counter(item.entry.key for item in shown).most_common(1)[0][1] == 1
 
 
 def test_retraction_is_shown_when_its_list_was_too_slow_to_be_cached() -> None:
-    world = make_world()
-    subjects = world.inboxes[0].subject_cache
+    processes = make_processes()
+    subjects = processes.inboxes[0].subject_cache
     subjects.max_recent_changes = 1
 
     async def change(name: str, args: tuple[Any, ...]) -> None:
         if name == "older_than":
             for seq in (4, 5):
-                subjects.apply(burst_of(BurstKey(OF_LYRA, seq), world.clock))
+                subjects.apply(burst_of(BurstKey(OF_LYRA, seq), processes.clock))
 
     subjects.timeline = Reading(subjects.timeline, change)  # type: ignore[assignment] # has the same methods
-    assert world.open(0) == ([str(FIRST)], 1)
-    retracted = replace(world.bursts.by_key[FIRST], version=2, count=0)
-    world.bursts.write([retracted], [])
+    assert processes.open(0) == ([str(FIRST)], 1)
+    retracted = replace(processes.bursts.by_key[FIRST], version=2, count=0)
+    processes.bursts.write([retracted], [])
     subjects.apply(retracted)
-    assert world.open(0) == ([], 0)
+    assert processes.open(0) == ([], 0)
 
 
 class OutdatedIndex:
     """An index that lists bursts that are no longer in the store."""
 
-    def __init__(self, world: World) -> None:
-        self.clock, self.first = world.clock, world.bursts.by_key[FIRST]
+    def __init__(self, processes: CachedApiProcesses) -> None:
+        self.clock, self.first = processes.clock, processes.bursts.by_key[FIRST]
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists:
         now = self.clock.now()
@@ -132,10 +132,10 @@ class OutdatedIndex:
 
 
 def test_cache_size_equals_the_sum_of_its_entries() -> None:
-    world = make_world()
-    subjects = world.inboxes[0].subject_cache
-    subjects.pull = OutdatedIndex(world)  # type: ignore[assignment] # only the methods that are called
-    assert world.open(0) == ([str(FIRST)], 1)
+    processes = make_processes()
+    subjects = processes.inboxes[0].subject_cache
+    subjects.pull = OutdatedIndex(processes)  # type: ignore[assignment] # only the methods that are called
+    assert processes.open(0) == ([str(FIRST)], 1)
     assert subjects.size == measured(subjects)
 
 
@@ -145,11 +145,11 @@ def measured(subjects: SubjectCache) -> int:
     )
 
 
-def followers(world: World, number: int) -> Sequence[UserId]:
+def followers(processes: CachedApiProcesses, number: int) -> Sequence[UserId]:
     users = [UserId(f"u{at}") for at in range(number)]
-    world.directory.enrol([DirectoryEntry(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
+    processes.directory.enrol([DirectoryEntry(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
     for user in users:
-        world.people.follow(user, OF_NOVA, SINCE)
+        processes.people.follow(user, OF_NOVA, SINCE)
     return users
 
 
@@ -161,9 +161,9 @@ def concurrent(inbox: Inbox) -> Inbox:
 
 
 def test_concurrent_followers_read_older_bursts_once() -> None:
-    world = make_world(mentions=150)
-    users, reads = followers(world, 50), Counter[str]()
-    inbox = concurrent(world.inboxes[0])
+    processes = make_processes(mentions=150)
+    users, reads = followers(processes, 50), Counter[str]()
+    inbox = concurrent(processes.inboxes[0])
     inbox.subject_cache.run_length = 64  # fewer than a badge counts
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
@@ -183,8 +183,8 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
 
 
 def test_viewers_during_and_after_a_load_read_a_burst_once() -> None:
-    world = make_world()
-    subjects, reads = concurrent(world.inboxes[0]).subject_cache, Counter[str]()
+    processes = make_processes()
+    subjects, reads = concurrent(processes.inboxes[0]).subject_cache, Counter[str]()
     subjects.recent_changes.clear()  # recently announced bursts need no read
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
@@ -211,9 +211,9 @@ async def turns(number: int) -> None:
 
 def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
     """A viewer sees every burst announced before the open, even if the load began before the burst was written."""
-    world = make_world()
-    early, late = followers(world, 2)
-    inbox = concurrent(world.inboxes[0])
+    processes = make_processes()
+    early, late = followers(processes, 2)
+    inbox = concurrent(processes.inboxes[0])
     release, waiting = asyncio.Event(), [True]
 
     async def wait(name: str, args: tuple[Any, ...]) -> None:
@@ -226,7 +226,7 @@ def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
     async def run() -> Sequence[str]:
         first = asyncio.create_task(inbox.open(early))
         await turns(50)
-        world.publish(burst_of(SECOND, world.clock))
+        processes.publish(burst_of(SECOND, processes.clock))
         second = asyncio.create_task(inbox.open(late))
         await turns(50)
         inbox.subject_cache.begin()

@@ -82,13 +82,13 @@ def test_new_burst_is_shown_at_next_open(processes: Processes) -> None:
 
 
 def test_retracted_burst_is_gone_at_next_open(processes: Processes) -> None:
-    processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    processes.stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == processes.shown(1) == []
 
 
 def test_retracted_burst_is_gone_within_a_second_without_bus(processes: Processes) -> None:
     processes.stage.state.bus.stalled = True
-    processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    processes.stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     processes.stage.pass_time(seconds=1)
     assert processes.shown(0) == processes.shown(1) == []
 
@@ -98,7 +98,7 @@ def test_late_announcement_does_not_restore_a_retracted_burst(processes: Process
     """A publisher whose call to Redis failed announces an old state much later."""
     stage = processes.stage
     [opened] = [burst for burst in stage.state.bursts.by_key.values() if burst.key == FIRST]
-    stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     stage.sequence()
     assert processes.shown(0) == []
     for tweet in ("t2", "t3"):  # the next message evicts entries older than 30 seconds

@@ -60,7 +60,7 @@ def mark(case_: Situation, process: int) -> None:
 
 
 def delete(case_: Situation) -> None:
-    case_.stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    case_.stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
 
 
 def unfollow(case_: Situation) -> None:

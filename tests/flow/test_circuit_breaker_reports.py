@@ -221,7 +221,7 @@ def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
 
 def test_ledger_shows_end_of_quiet_hours_of_a_deferred_slice() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     stage.mention("nova")
     stage.deliver_others()
     until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"

@@ -31,7 +31,7 @@ MORNING = NIGHT
 def stage_with_deferred_bursts(bursts: int = 3) -> Stage:
     """Open bursts that have alerted everyone outside quiet hours."""
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     mentions(stage, bursts)
     return stage
 
@@ -54,12 +54,12 @@ def test_deferred_bursts_are_neither_open_nor_in_memory() -> None:
     stage.state.clock.advance(MORNING)
     rounds(stage, dispatcher, 30)
     assert alerts_of(stage, "kim") == [3]
-    assert stage.state.ledger.unsettled() == []
+    assert stage.state.ledger.unfinished_or_deferred() == []
 
 
 def test_dispatcher_resumes_its_deferred_burst_in_time() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     stage.mention("nova")
     morning, dispatcher = stage.state.clock.now() + MORNING, build_dispatcher(stage.system())
     rounds(stage, dispatcher, 5)
@@ -85,7 +85,7 @@ def test_successor_resumes_deferred_bursts() -> None:
 
 def test_burst_that_resumes_soon_is_not_deferred() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     stage.state.clock.advance(NIGHT - MIN_DEFERRAL)
     stage.mention("nova")
     stage.deliver_others()
@@ -98,7 +98,7 @@ def test_burst_that_resumes_soon_is_not_deferred() -> None:
 
 def test_burst_with_other_work_is_not_deferred() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     stage.throttle(Tier.P2, seconds=600)
     stage.mention("nova")
     stage.deliver_others()
@@ -169,7 +169,7 @@ class Failing:
 @pytest.mark.parametrize("at", ["lay", "wake"])
 def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     crashing_store = Failing(stage.state.deferred_bursts, stage.state.ledger, at)
     morning = stage.state.clock.now() + MORNING
     dispatcher: Any = None
@@ -191,7 +191,7 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     stage.state.clock.advance(morning - stage.state.clock.now())
     run_rounds(80)
     assert (crashing_store.crashes, alerts_of(stage, "kim")) == ([at], [0])
-    assert stage.state.ledger.unsettled() == []
+    assert stage.state.ledger.unfinished_or_deferred() == []
 
 
 @dataclass
@@ -214,7 +214,7 @@ class Refusing:
 
 def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     deferred_bursts = Refusing(stage.state.deferred_bursts)
     morning, dispatcher = (
         stage.state.clock.now() + MORNING,
@@ -231,12 +231,12 @@ def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
     deferred_bursts.down = False
     rounds(stage, dispatcher, 30)
     assert [ahead for ahead in deferred_bursts.ahead if ahead <= timedelta()] == []
-    assert (alerts_of(stage, "kim"), stage.state.ledger.unsettled()) == ([0], [])
+    assert (alerts_of(stage, "kim"), stage.state.ledger.unfinished_or_deferred()) == ([0], [])
 
 
 def test_deferred_burst_is_balanced() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     system = stage.system()
     reconciler = build_reconciler(system)
     stage.mention("nova")

@@ -77,25 +77,25 @@ class Digesting:
             burst_ = burst(subject=subject, seq=first + n, opened_at=at, **fields)
             bursts[burst_.key] = burst_
 
-    def tab(self) -> UncachedInbox:
-        return replace(self.stage.tab(), timeline=self.reads, observers=[self.answers])
+    def uncached_inbox(self) -> UncachedInbox:
+        return replace(self.stage.uncached_inbox(), timeline=self.reads, observers=[self.answers])
 
     def page(self, limit: int = 20, after: InboxPosition | None = None) -> Page:
         """Load a page and check that its badge agrees with the list."""
-        page, badge = run_sync(self.tab().open(LEE, limit=limit, after=after))
+        page, badge = run_sync(self.uncached_inbox().open(LEE, limit=limit, after=after))
         if not page.partial:
             assert badge is not None
             assert drifts(self.stage, self.answers[-1]) == 0
         return page
 
     def badge(self) -> int:
-        return run_sync(self.tab().badge(LEE)).count
+        return run_sync(self.uncached_inbox().badge(LEE)).count
 
     def keys(self) -> list[str]:
         return [str(item.entry.key) for item in self.page().items]
 
     def mark(self, day: str, mark: Mark) -> None:
-        run_sync(self.tab().mark(LEE, [BurstKey(digest_key(LEE, DUE.date()).subject, int(day))], mark))
+        run_sync(self.uncached_inbox().mark(LEE, [BurstKey(digest_key(LEE, DUE.date()).subject, int(day))], mark))
 
 
 def digest_in(page: Page) -> DigestItem:
@@ -164,7 +164,7 @@ def test_badge_does_not_read_seen_digests() -> None:
     lee.to(19)
     token = lee.page().seen
     assert token is not None
-    run_sync(lee.tab().see(LEE, token))
+    run_sync(lee.uncached_inbox().see(LEE, token))
     lee.reads.n = 0
     assert lee.badge() == 0
     reads_after_seen, lee.reads.n = lee.reads.n, 0
@@ -180,7 +180,7 @@ def test_digest_seen_exactly_at_its_hour_is_seen() -> None:
     token = lee.page().seen
     assert token is not None
     assert digest_key(LEE, DUE.date()) in token.newer
-    run_sync(lee.tab().see(LEE, token))
+    run_sync(lee.uncached_inbox().see(LEE, token))
     assert lee.badge() == 0
 
 
@@ -207,7 +207,7 @@ def test_badge_counts_old_digest_marked_unread() -> None:
     lee.mark(first_day(), Mark.UNREAD)
     token = lee.page(limit=1).seen
     assert token is not None
-    run_sync(lee.tab().see(LEE, token))
+    run_sync(lee.uncached_inbox().see(LEE, token))
     assert lee.badge() == 1
     lee.page(limit=1)
 
@@ -250,12 +250,12 @@ def test_digest_keeps_marks_when_zone_or_hour_changes() -> None:
     lee.opened(2)
     lee.to(19)
     lee.mark(first_day(), Mark.READ)
-    lee.stage.state.people.arrange(LEE, AccountPreferencesPatch(digest_hour=20))
+    lee.stage.state.people.patch_account(LEE, AccountPreferencesPatch(digest_hour=20))
     assert lee.keys() == []
     lee.to(20)
     item = digest_in(lee.page())
     assert (item.digest.opened_at, item.unread, lee.badge()) == (DUE + 2 * HOUR, False, 0)
-    lee.stage.state.people.arrange(
+    lee.stage.state.people.patch_account(
         LEE, AccountPreferencesPatch(zone="Asia/Tokyo", digest_hour=18)
     )  # 09:00 UTC, so the digest belongs to the next day
     assert lee.keys() == []
@@ -281,7 +281,7 @@ def test_partial_page_shows_last_known_digest_while_store_is_unavailable() -> No
     lee = Digesting()
     lee.opened(2)
     lee.to(19)
-    tab = lee.tab()
+    tab = lee.uncached_inbox()
     before, _ = run_sync(tab.open(LEE))
     unavailable = replace(tab, timeline=FailingPort(lee.stage.state.timeline, StoreUnavailable))
     page, badge = run_sync(unavailable.open(LEE))

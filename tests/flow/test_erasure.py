@@ -30,7 +30,7 @@ TEXTS = ("bob's first", "bob's second", "bob edits")
 
 
 def erase(stage: Stage, user: str = "bob") -> None:
-    stage.say(ERASED_TYPE, user=user)
+    stage.send_event(ERASED_TYPE, user=user)
 
 
 def stage_with_text_of_bob() -> Stage:
@@ -38,7 +38,7 @@ def stage_with_text_of_bob() -> Stage:
     stage = Stage()
     stage.mention("nova", author="bob", of=TEXTS[0])
     stage.mention("nova", "lyra", author="bob", of=TEXTS[1])
-    stage.say(EDITED_TYPE, tweet=TEXTS[1], author="bob", mentions=["lyra"], text=TEXTS[2], sequence=1)
+    stage.send_event(EDITED_TYPE, tweet=TEXTS[1], author="bob", mentions=["lyra"], text=TEXTS[2], sequence=1)
     stage.mention("nova", author="ada", of="ada's")
     stage.reach("bob", Verdict.HOLD)
     for id in ("held1", "held2"):
@@ -138,15 +138,15 @@ def test_mention_held_during_erasure_keeps_no_text(method: str) -> None:
 def test_late_edit_after_erasure_leaves_no_text() -> None:
     stage = stage_with_text_of_bob()
     edit: dict[str, Any] = {"tweet": TEXTS[0], "author": "bob", "mentions": [], "text": TEXTS[2], "sequence": 5}
-    stage.say(EDITED_TYPE, stage.system(heads=FailingHeads(stage.state.heads)), **edit)
+    stage.send_event(EDITED_TYPE, stage.system(heads=FailingHeads(stage.state.heads)), **edit)
     erase(stage)
     stage.sequence()
     assert remaining_texts(stage) == set()
-    stage.say(EDITED_TYPE, **(edit | {"tweet": TEXTS[2]}))
+    stage.send_event(EDITED_TYPE, **(edit | {"tweet": TEXTS[2]}))
     stage.sequence()
     assert remaining_texts(stage) == set()
     stage.pass_time(seconds=1)
-    stage.say(EDITED_TYPE, **(edit | {"tweet": TEXTS[2], "sequence": 6}))
+    stage.send_event(EDITED_TYPE, **(edit | {"tweet": TEXTS[2], "sequence": 6}))
     stage.sequence()
     assert remaining_texts(stage) == set()  # its tweet has been deleted
 
@@ -181,7 +181,7 @@ def test_repeated_erasure_event_keeps_newer_texts() -> None:
     stage.sequence()
     stage.pass_time(seconds=1)
     stage.mention("nova", "lyra", author="bob", of="bob is back")
-    stage.say(EDITED_TYPE, tweet="bob is back", author="bob", mentions=["nova"], text="bob edits", sequence=1)
+    stage.send_event(EDITED_TYPE, tweet="bob is back", author="bob", mentions=["nova"], text="bob edits", sequence=1)
     stage.sequence()
     build_retractor(stage.system())(records)
     [retraction] = stage.state.retractions.read_current([tweet_key(BOB, "bob is back")]).values()

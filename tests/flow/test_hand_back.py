@@ -41,7 +41,7 @@ def test_next_worker_resumes_where_the_slow_one_stopped() -> None:
     quick = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
     outcome = build_slice_worker(stage.system(inbox=quick))(slice_)
     assert quick.written == [*range(2 * SHARDS_PER_WRITE, 3 * SHARDS_PER_WRITE)]
-    assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))
+    assert outcome == Done(people=len(stage.reached()), row_count=len(stage.rows()))
     assert stage.reached()
 
 
@@ -86,4 +86,4 @@ def test_stopping_worker_hands_back_its_slice() -> None:
     second = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
     outcome = build_slice_worker(stage.system(inbox=second))(slice_)
     assert second.written == [*range(SHARDS_PER_WRITE, 3 * SHARDS_PER_WRITE)]
-    assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))
+    assert outcome == Done(people=len(stage.reached()), row_count=len(stage.rows()))

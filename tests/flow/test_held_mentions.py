@@ -193,7 +193,7 @@ def test_router_crash_loses_no_held_mention(calls: int) -> None:
             held_mentions=fuse.on(g.held_mentions),
             bursts=fuse.on(g.bursts),
             directory=fuse.on(g.directory),
-            reach_limits=fuse.on(g.reach_limits),
+            author_verdicts=fuse.on(g.author_verdicts),
         )
     )
     with suppress(StoreUnavailable):
@@ -222,7 +222,7 @@ def test_deny_verdict_wins_over_a_release() -> None:
 
 def test_released_mention_is_refused_by_account_preference() -> None:
     stage = stage_with_held_mention()
-    stage.state.people.arrange(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
+    stage.state.people.patch_account(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
     release(stage)
     stage.sequence()
     assert counts(stage) == {"self:nova#1": 1}
@@ -253,7 +253,7 @@ def test_retracted_held_mention_has_no_text_and_no_burst() -> None:
     retractions = stage.state.retractions
     held_with_text = [replace(hold, event=hold.event and replace(hold.event, text="hello")) for hold in stage.held()]
     assert with_current_text(retractions, held_with_text) == held_with_text
-    stage.say(DELETED_TYPE, tweet="t1", author="bob")
+    stage.send_event(DELETED_TYPE, tweet="t1", author="bob")
     assert [hold.event and hold.event.text for hold in with_current_text(retractions, held_with_text)] == ["", ""]
     release(stage)
     stage.sequence()

@@ -111,9 +111,9 @@ def seen_since(graph: Graph, user: str, account: UserId = NOVA) -> datetime:
     """Return from when the user sees bursts of an account that was always followed."""
     [member] = graph.directory.assign_numbers([UserId(user)]).values()
     subject = Subject(Kind.MENTION, account)
-    return visible_from({subject: ALWAYS}, graph.people.subject_preferences(member), graph.people.overall(member))[
-        subject
-    ]
+    return visible_from(
+        {subject: ALWAYS}, graph.people.subject_preferences(member), graph.people.account_preferences(member)
+    )[subject]
 
 
 HOUR = timedelta(hours=1)

@@ -65,7 +65,7 @@ class Devices:
                     for key, other_burst in self.stage.state.bursts.by_key.items()
                     if other_burst.tweet == burst.tweet
                 }
-                self.stage.say(DELETED_TYPE, tweet=burst.tweet, author="ada")
+                self.stage.send_event(DELETED_TYPE, tweet=burst.tweet, author="ada")
             case "restart":
                 self.processes.inboxes[device] = Processes(self.stage).inboxes[device]
             case _:

@@ -42,7 +42,7 @@ def unavailable(tab: UncachedInbox) -> UncachedInbox:
 
 
 def test_outage_shows_the_last_page_as_partial() -> None:
-    tab = mentioned(3).tab()
+    tab = mentioned(3).uncached_inbox()
     page_before = opened(tab)
     page_after = opened(unavailable(tab))
     assert page_after.partial
@@ -54,7 +54,7 @@ def test_outage_shows_the_last_page_as_partial() -> None:
 
 
 def test_outage_rejects_new_viewers_and_older_pages() -> None:
-    tab = mentioned(3).tab()
+    tab = mentioned(3).uncached_inbox()
     with pytest.raises(StoreUnavailable):
         opened(unavailable(tab))
     first = opened(tab, limit=1)
@@ -63,7 +63,7 @@ def test_outage_rejects_new_viewers_and_older_pages() -> None:
 
 
 def test_last_known_page_includes_later_marks() -> None:
-    tab = mentioned(3).tab()
+    tab = mentioned(3).uncached_inbox()
     page = opened(tab)
     hidden, read, unread_key = (item.entry.key for item in page.items)
     run_sync(tab.mark(KIM, [hidden], Mark.HIDDEN))
@@ -77,7 +77,7 @@ def test_last_known_page_includes_later_marks() -> None:
 
 def test_last_known_page_is_evicted_by_age_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = mentioned()
-    tab = stage.tab()
+    tab = stage.uncached_inbox()
     page = opened(tab)
     stage.pass_time(seconds=MAX_PAGE_AGE.total_seconds() + 1)
     with pytest.raises(StoreUnavailable):
@@ -91,7 +91,7 @@ def test_last_known_page_is_evicted_by_age_and_number(monkeypatch: pytest.Monkey
 
 
 def test_last_known_page_omits_expired_bursts() -> None:
-    tab = mentioned().tab()
+    tab = mentioned().uncached_inbox()
     page = opened(tab)
     pages = LastKnownPages()
     pages.put(replace(page, view=replace(page.view, now=page.view.now + timedelta(days=400))))
@@ -101,7 +101,7 @@ def test_last_known_page_omits_expired_bursts() -> None:
 
 
 def test_last_known_page_keeps_only_viewer_facts_it_needs() -> None:
-    tab = mentioned(2).tab()
+    tab = mentioned(2).uncached_inbox()
     page = opened(tab)
     subjects, keys = {item.entry.key.subject for item in page.items}, {item.entry.key for item in page.items}
     viewer = page.view.viewer
@@ -126,7 +126,7 @@ def test_last_known_page_keeps_only_viewer_facts_it_needs() -> None:
 
 
 def test_expired_page_is_evicted_when_a_page_is_added() -> None:
-    page = opened(mentioned().tab())
+    page = opened(mentioned().uncached_inbox())
     pages = LastKnownPages()
     pages.put(page)
     look_of_lee = replace(

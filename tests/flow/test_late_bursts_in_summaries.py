@@ -53,7 +53,7 @@ def delete_newest(stage: Stage) -> None:
 
 
 def marked(mark: Mark) -> Callable[[Stage], None]:
-    return lambda stage: run_sync(stage.tab().mark(KIM, [stage.bursts()[-1]], mark))
+    return lambda stage: run_sync(stage.uncached_inbox().mark(KIM, [stage.bursts()[-1]], mark))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def test_stream_badge_drops_a_retraction_lost_by_the_bus() -> None:
     live = LiveProcess(reads_of(stage), stage.state.bus, stage.state.bursts)
     live.open(KIM, [])
     assert len(live.unread(KIM)) == 1
-    stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     live.lose_connection()
     run_sync(live.hub.refresh_outdated())
     assert live.unread(KIM) == set()

@@ -70,7 +70,7 @@ def test_account_preference_decides_which_mentions_reach_followers(
     stage = Stage()
     [entry] = stage.state.directory.accounts([UserId(author)]).values()
     stage.state.directory.enrol([replace(entry, verified=verified)])
-    stage.state.people.arrange(UserId("nova"), AccountPreferencesPatch(mentions=allowed))
+    stage.state.people.patch_account(UserId("nova"), AccountPreferencesPatch(mentions=allowed))
     stage.tweet("nova", author=author, id="e1")
     stage.sequence()
     assert set(counts(stage)) == {"self:nova#1", *(["mention:nova#1"] if reaches_followers else [])}
@@ -79,7 +79,7 @@ def test_account_preference_decides_which_mentions_reach_followers(
 
 def test_follows_are_checked_at_each_mention() -> None:
     stage = Stage()
-    stage.state.people.arrange(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.FOLLOWED))
+    stage.state.people.patch_account(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.FOLLOWED))
     stage.mention("nova", author="ada")
     stage.followed("nova", "ada", sequence=1)
     stage.mention("nova", author="ada")
@@ -91,20 +91,20 @@ def test_follows_are_checked_at_each_mention() -> None:
 def test_batch_costs_a_fixed_number_of_store_calls() -> None:
     stage, calls = Stage(), Counting()
     for name in ("nova", "lyra"):
-        stage.state.people.arrange(UserId(name), AccountPreferencesPatch(mentions=MentionsAllowed.FOLLOWED))
+        stage.state.people.patch_account(UserId(name), AccountPreferencesPatch(mentions=MentionsAllowed.FOLLOWED))
     for n in range(20):
         stage.tweet("nova", "lyra", author=("ada", "bob", "eve")[n % 3])
     ports = {
         name: calls.on(name, getattr(stage.state, name))
-        for name in ("directory", "reach_limits", "account_preferences", "follows")
+        for name in ("directory", "author_verdicts", "account_preferences", "follows")
     }
     build_router(stage.system(**ports))(list(stage.state.log.read_uncommitted(topics.MENTIONS, "router", 99)))
-    assert calls.calls == {"directory": 1, "reach_limits": 1, "account_preferences": 1, "follows": 1}
+    assert calls.calls == {"directory": 1, "author_verdicts": 1, "account_preferences": 1, "follows": 1}
 
 
 def test_refused_mentions_do_not_consume_the_cap() -> None:
     stage = Stage()
-    stage.state.people.arrange(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
+    stage.state.people.patch_account(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
     for _ in range(30):
         stage.mention("nova", author="bob")
     stage.mention("lyra", author="bob")

@@ -150,4 +150,4 @@ def test_marking_invisible_burst_is_rejected() -> None:
     [key] = stage.bursts()
     assert stage.sees("ada") == []
     with pytest.raises(NotFound):
-        run_sync(stage.tab().mark(UserId("ada"), [key], Mark.READ))
+        run_sync(stage.uncached_inbox().mark(UserId("ada"), [key], Mark.READ))

@@ -45,7 +45,7 @@ class Audited:
 
     def open(self, limit: int = 3, user: UserId = KIM) -> OpenedInbox:
         openings = Openings()
-        run_sync(replace(self.stage.tab(), observers=[openings]).open(user, limit=limit))
+        run_sync(replace(self.stage.uncached_inbox(), observers=[openings]).open(user, limit=limit))
         return openings[0]
 
     def drifts(self, opened: OpenedInbox) -> float:
@@ -76,7 +76,7 @@ def test_audit_agrees_with_correct_list_and_badge() -> None:
 def test_older_page_and_lone_badge_are_audited() -> None:
     audited, openings = Audited().mentions(5), Openings()
     first = audited.open(limit=2)
-    tab = replace(audited.stage.tab(), observers=[openings])
+    tab = replace(audited.stage.uncached_inbox(), observers=[openings])
     run_sync(tab.open(KIM, after=page_of(first).next, limit=2))
     run_sync(tab.badge(KIM))
     older, badge_only = openings
@@ -139,7 +139,7 @@ def test_marks_written_after_the_response_are_no_drift() -> None:
     opened = replace(audited.open(), badge=Badge(count=2, more=False))
 
     def read_one() -> None:
-        run_sync(audited.stage.tab().mark(KIM, [BurstKey(NOVA, 1)], Mark.READ))
+        run_sync(audited.stage.uncached_inbox().mark(KIM, [BurstKey(NOVA, 1)], Mark.READ))
 
     audited.meanwhile = read_one
     assert audited.drifts(opened) == 0
@@ -166,7 +166,7 @@ def test_audit_counts_seen_and_unread_bursts_like_the_badge() -> None:
     audited = Audited().mentions(4)
     token = page_of(audited.open()).seen
     assert token is not None
-    tab = audited.stage.tab()
+    tab = audited.stage.uncached_inbox()
     run_sync(tab.see(KIM, token))
     run_sync(tab.mark(KIM, [BurstKey(NOVA, 1)], Mark.UNREAD))
     opened = audited.open()
@@ -191,7 +191,7 @@ def test_audit_agrees_with_capped_badge() -> None:
 
 def test_audit_counts_old_burst_marked_unread() -> None:
     audited = Audited().mentions(1)
-    bursts, tab = audited.stage.state.bursts.by_key, audited.stage.tab()
+    bursts, tab = audited.stage.state.bursts.by_key, audited.stage.uncached_inbox()
     original = bursts[BurstKey(NOVA, 1)]
     for seq in range(2, 152):
         bursts[BurstKey(NOVA, seq)] = replace(
@@ -242,11 +242,11 @@ def test_random_changes_cause_no_drift(seed: int) -> None:
 
     def see() -> None:
         if (token := page_of(audited.open()).seen) is not None:
-            run_sync(stage.tab().see(KIM, token))
+            run_sync(stage.uncached_inbox().see(KIM, token))
 
     def mark() -> None:
         for item in page_of(audited.open()).items[:1]:
-            run_sync(stage.tab().mark(KIM, [item.entry.key], random_.choice(list(Mark))))
+            run_sync(stage.uncached_inbox().mark(KIM, [item.entry.key], random_.choice(list(Mark))))
 
     steps: list[Callable[[], object]] = [
         lambda: stage.tweet(random_.choice(["nova", "lyra", "kim"]), author=random_.choice(["ada", "bob", "eve"])),
@@ -274,12 +274,14 @@ def test_retraction_after_the_response_is_no_drift(retraction: str, volume: Volu
     audited.stage.state.people.volume(KIM, NOVA, volume)
     audited.mentions(3).stage.pass_time(days=1)
     if mark:
-        run_sync(audited.stage.tab().mark(KIM, [item.entry.key for item in page_of(audited.open()).items], mark))
+        run_sync(
+            audited.stage.uncached_inbox().mark(KIM, [item.entry.key for item in page_of(audited.open()).items], mark)
+        )
     opened = audited.open()
     if retraction == DELETED_TYPE:
-        audited.stage.say(retraction, tweet="t1", author="ada")
+        audited.stage.send_event(retraction, tweet="t1", author="ada")
     else:
-        audited.stage.say(retraction, user="ada")
+        audited.stage.send_event(retraction, user="ada")
     later = audited.open()
     assert page_of(opened).items
     assert not page_of(later).items

@@ -61,7 +61,7 @@ def compared(stage: Stage) -> Stage:
 
 def opened(stage: Stage) -> OpenedInbox:
     openings = Openings()
-    run_sync(replace(stage.tab(), observers=[openings]).open(KIM))
+    run_sync(replace(stage.uncached_inbox(), observers=[openings]).open(KIM))
     return openings[0]
 
 
@@ -99,7 +99,7 @@ def test_page_and_token_are_correct_while_the_index_lacks_a_burst(age_at_compari
 def test_recently_compared_index_saves_a_read() -> None:
     stage = compared(Stage())
     timeline, now = Counted(stage.state.timeline), stage.state.clock.now()
-    tab = replace(stage.tab(), timeline=timeline)
+    tab = replace(stage.uncached_inbox(), timeline=timeline)
     for age in (timedelta(0), MAX_UNLISTED_AGE - VISIBILITY_DEADLINE - timedelta(milliseconds=1)):
         stage.state.pull.as_of = now - age
         run_sync(tab.badge(KIM))
@@ -117,14 +117,14 @@ def test_more_than_a_run_of_missing_bursts_is_listed() -> None:
     stage.pass_time(seconds=2)
     for limit in (10, RUN_LENGTH + 10):
         assert seqs(stage, limit) == list(range(RUN_LENGTH + 6, 0, -1))
-    assert run_sync(stage.tab().badge(UserId("lee"))).count == RUN_LENGTH + 6
+    assert run_sync(stage.uncached_inbox().badge(UserId("lee"))).count == RUN_LENGTH + 6
 
 
 def seqs(stage: Stage, limit: int) -> list[int]:
     """Return the sequence numbers on all of lee's pages."""
-    numbers, page = list[int](), run_sync(stage.tab().page(UserId("lee"), limit=limit))
+    numbers, page = list[int](), run_sync(stage.uncached_inbox().page(UserId("lee"), limit=limit))
     while True:
         numbers += [item.entry.key.seq for item in page.items]
         if page.next is None:
             return numbers
-        page = run_sync(stage.tab().page(UserId("lee"), after=page.next, limit=limit))
+        page = run_sync(stage.uncached_inbox().page(UserId("lee"), after=page.next, limit=limit))

@@ -53,7 +53,7 @@ def stopped_at_p1() -> tuple[Stage, list[Slice]]:
     stage = stage_of()
     slices = p1(stage)
     work = broken(stage)
-    assert fail(stage, slices[0], work)[-1] == Dead(cause="ValueError: a row of no shape")
+    assert fail(stage, slices[0], work)[-1] == Dead(cause="ValueError: malformed row")
     assert fail(stage, slices[1], work)[-1] == STOPPED
     return stage, slices
 
@@ -63,7 +63,7 @@ def test_slice_beyond_the_limit_is_no_dead_letter() -> None:
     assert [letter.id for letter in stage.state.dead_letters.list(9)] == [str(slices[0])]
     stop = stage.state.lane_tallies.read(["p1"])["p1"].stop
     assert stop is not None
-    assert (stop.record, stop.cause) == (str(slices[1]), "ValueError: a row of no shape")
+    assert (stop.record, stop.cause) == (str(slices[1]), "ValueError: malformed row")
 
 
 def test_worker_of_a_stopped_pool_claims_nothing() -> None:
@@ -124,6 +124,6 @@ def test_crash_between_count_and_letter_of_a_slice_counts_once() -> None:
             work(first)
         except StoreUnavailable:
             stage.pass_time(seconds=31)
-    assert fail(stage, first, broken(stage))[0] == Dead(cause="ValueError: a row of no shape")
+    assert fail(stage, first, broken(stage))[0] == Dead(cause="ValueError: malformed row")
     assert stage.state.lane_tallies.read(["p1"])["p1"].in_a_row == 1
     assert fail(stage, second, broken(stage))[-1] == STOPPED

@@ -49,7 +49,10 @@ def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:
 
 def forecast_tiers(previewed: AccountPreview) -> Mapping[Tier, tuple[int, int, int]]:
     assert previewed.tiers is not None
-    return {tier: (forecast_.people, forecast_.alerted, forecast_.rows) for tier, forecast_ in previewed.tiers.items()}
+    return {
+        tier: (forecast_.people, forecast_.alert_count, forecast_.row_count)
+        for tier, forecast_ in previewed.tiers.items()
+    }
 
 
 def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
@@ -61,7 +64,7 @@ def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
         tier: (
             sum(entry.people for entry in entries if entry.slice.tier is tier),
             phones[tier],
-            sum(entry.rows for entry in entries if entry.slice.tier is tier),
+            sum(entry.row_count for entry in entries if entry.slice.tier is tier),
         )
         for tier in TIERS
     }
@@ -80,9 +83,9 @@ def test_preview_equals_the_actual_burst(account: str, author: str, protected: b
     assert previewed.burst is not None
     assert (previewed.burst.key, previewed.joins) == (key, False)
     assert forecast_tiers(previewed) == actual(stage, key)
-    assert previewed.dormant == sum(snapshot.dormant for snapshot in snapshots(stage, key))
+    assert previewed.dormant == sum(snapshot.dormant_count for snapshot in snapshots(stage, key))
     assert sum((previewed.suppressed or {}).values()) == sum(
-        sum(snapshot.suppressed.values()) for snapshot in snapshots(stage, key)
+        sum(snapshot.suppressed_counts.values()) for snapshot in snapshots(stage, key)
     )
 
 
@@ -140,7 +143,7 @@ def test_preview_shows_refusals_and_verdicts_without_alerts() -> None:
     stage.reach("bob", Verdict.ROW)
     [quiet] = preview(stage, "nova", author="bob")
     assert quiet.tiers is not None
-    assert not any(tier.alerted for tier in quiet.tiers.values())
+    assert not any(tier.alert_count for tier in quiet.tiers.values())
 
 
 def test_preview_duration_follows_last_burst_throttle_and_pause(
@@ -170,7 +173,7 @@ def test_preview_duration_follows_last_burst_throttle_and_pause(
 def test_preview_of_retracted_tweet_shows_the_refusal() -> None:
     stage = Stage()
     delete(stage, "t1")
-    stage.say(EDITED_TYPE, tweet="t2", author="ada", mentions=["lyra"], text="edited", sequence=1)
+    stage.send_event(EDITED_TYPE, tweet="t2", author="ada", mentions=["lyra"], text="edited", sequence=1)
     [deleted], [nova, lyra] = preview(stage, "nova"), preview(stage, "nova", "lyra", of="t2")
     assert [previewed.refusal for previewed in (deleted, nova, lyra)] == [
         MentionRefusal.RETRACTED,
@@ -185,7 +188,7 @@ def test_preview_of_retracted_tweet_shows_the_refusal() -> None:
 
 def test_preview_of_protected_author_is_restricted_to_followers() -> None:
     stage = Stage()
-    stage.say(PROTECTED_TYPE, user="eve")
+    stage.send_event(PROTECTED_TYPE, user="eve")
     [previewed] = preview(stage, "nova", author="eve")
     assert previewed.burst is not None
     assert previewed.burst.restricted_to == "eve"

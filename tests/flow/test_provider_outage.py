@@ -54,12 +54,12 @@ def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
             stage.pass_time(seconds=1)
         assert alert_sizes(stage, on=Platform.APNS) == [1] * n
         assert member(stage) in stage.reached()
-        assert run_sync(stage.tab().badge(KIM)).count == n
+        assert run_sync(stage.uncached_inbox().badge(KIM)).count == n
         _run_until(stage, opened + EVERY)
     assert 0 < google.attempts[member(stage)] <= MAX_ALERT_ATTEMPTS * MENTIONS
     assert alert_sizes(stage) == []
     assert [_last_outcome(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS
-    assert stage.state.ledger.unsettled() == []
+    assert stage.state.ledger.unfinished_or_deferred() == []
     google.stalls = False
     stage.mention("nova", of="t9")
     _run_until(stage, stage.state.clock.now() + SOON)

@@ -130,7 +130,7 @@ def test_protection_removes_the_authors_mentions_from_public_bursts() -> None:
     stage = Stage()
     for author in ("ada", "eve"):
         stage.mention("nova", author=author, of=author)
-    stage.say(PROTECTED_TYPE, user="eve")
+    stage.send_event(PROTECTED_TYPE, user="eve")
     assert (burst(stage).count, burst(stage).mentioners, burst(stage).restricted_to) == (1, ("ada",), None)
     delete(stage, "eve", "eve")  # eve's mention had been removed before
     assert burst(stage).count == 1
@@ -140,7 +140,7 @@ def test_restricted_burst_is_never_shown_to_others() -> None:
     """A burst by a protected author alone is restricted to followers, and a later deletion hides it from them."""
     stage = Stage()
     stage.mention("nova", author="eve")
-    stage.say(PROTECTED_TYPE, user="eve")
+    stage.send_event(PROTECTED_TYPE, user="eve")
     assert {name: stage.sees(name) for name in ("kim", "max", "lee", "roy")} == {
         "kim": ["mention:nova#1"],
         "max": ["mention:nova#1"],
@@ -157,7 +157,7 @@ def test_restricted_burst_is_never_shown_to_others() -> None:
 def test_mention_from_before_the_protection_is_restricted() -> None:
     stage = Stage()
     stage.tweet("nova", author="eve")
-    stage.say(PROTECTED_TYPE, user="eve")
+    stage.send_event(PROTECTED_TYPE, user="eve")
     stage.sequence()
     assert burst(stage).restricted_to == "eve"
     assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
@@ -168,7 +168,7 @@ def test_erasure_clears_all_texts_of_the_author() -> None:
     stage.mention("nova", author="eve", of="t1")
     stage.pass_time(hours=30)
     stage.mention("nova", "orion", author="eve", of="t2")
-    stage.say(ERASED_TYPE, user="eve")
+    stage.send_event(ERASED_TYPE, user="eve")
     assert stage.sees("kim") == stage.sees("nova") == []
     assert all(burst.text == "" for burst in stage.state.bursts.by_key.values())
     assert all(mention.text == "" for mention in stage.state.bursts.mentions.values())

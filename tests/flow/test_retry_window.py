@@ -123,7 +123,7 @@ def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
     work = build_slice_worker(stage.system())
     stage.mention("nova")
     rounds(stage, work, 5)
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     rounds(stage, work, 30)
     assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY])
     stage.state.clock.advance(NIGHT)
@@ -154,7 +154,7 @@ def test_rate_limited_device_does_not_slow_the_provider() -> None:
         stage.state.phones.answers[phone(stage, "kim").id] = [receipt]
         stage.mention("nova")
         stage.deliver_others()
-        return stage.state.provider_rates.paces[Platform.FCM].share
+        return stage.state.provider_rates.rates[Platform.FCM].share
 
     at = Stage().state.clock.now() + timedelta(minutes=5)
     assert share(RetryAt(at=at, reason="TooManyRequests", is_device_only=True)) == 1.0
@@ -170,7 +170,7 @@ def test_alert_held_by_a_breaker_is_counted_as_held() -> None:
     rounds(stage, work, 5)
     # The first device of the batch was tried, which opens the circuit of the line; the next one was not.
     assert (counted(stage, work, "retry"), counted(stage, work, "held")) == (1, 1)
-    assert stage.state.provider_rates.paces[Platform.WEB].share == 1.0
+    assert stage.state.provider_rates.rates[Platform.WEB].share == 1.0
 
 
 @pytest.mark.parametrize("method", ["write_ahead", "close"])

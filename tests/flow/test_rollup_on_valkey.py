@@ -47,7 +47,7 @@ class ValkeyWorld:
         look = InboxView(viewer=viewer, member=Member(member), now=self.stage.state.clock.now())
 
         async def record() -> None:
-            async with connect_async(self.valkey.patient) as client:
+            async with connect_async(self.valkey.patient_url) as client:
                 recorder = ActivityRecorder(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
                 recorder.observe(OpenedInbox(view=look, after=None, page=None, badge=None))
                 assert recorder.send_task is not None

@@ -25,7 +25,7 @@ def test_page_is_current_after_its_subject_was_evicted(processes: Processes) -> 
     """The page stays cached, but its process no longer follows changes of its subjects."""
     processes.inboxes[0].subject_cache.max_bytes = 1
     processes.open(0, UserId("lee"))
-    processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    processes.stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == []
 
 
@@ -36,7 +36,7 @@ def test_page_is_current_when_the_cache_is_too_small() -> None:
     processes = Processes(stage)
     processes.inboxes[0].subject_cache.max_bytes = 1
     assert processes.shown(0) == [str(FIRST)]
-    stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == []
 
 
@@ -44,7 +44,7 @@ def test_page_is_current_after_a_late_message_of_an_older_state(processes: Proce
     """A writer that got no answer publishes again, after another writer retracted the burst."""
     bus = processes.stage.state.bus
     [message] = [burst for burst in bus.published if burst.key == FIRST]
-    processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    processes.stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     processes.inboxes[0] = Processes(processes.stage).inboxes[0]
     processes.open(0, UserId("ada"))  # the new process follows changes and has cached nothing of nova
     bus.publish([message])
@@ -59,7 +59,7 @@ def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Pro
     reading = inbox.open(KIM)
     inbox.subject_cache.timeline = cast(Timeline, Suspended(inbox.subject_cache.timeline, "bursts"))
     run_steps(reading, 2)  # the burst has been read, and the response is on its way
-    processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    processes.stage.send_event(DELETED_TYPE, tweet="t1", author="ada")
     state.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MAX_CHANGED_BURSTS + 1)]
     processes.stage.pass_time(seconds=1)
     state.bus.stream.clear()

@@ -51,7 +51,7 @@ def mentions(stage: Stage, number: int) -> None:
 
 def test_quiet_hours_end_with_one_summary_alert() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     began = stage.state.clock.now()
     mentions(stage, 3)
     assert (alerts_of(stage, "roy"), alerts_of(stage, "kim")) == ([0, 0, 0], [])
@@ -65,7 +65,7 @@ def test_quiet_hours_end_with_one_summary_alert() -> None:
 
 def test_quiet_hours_do_not_count_as_push_latency() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     system = stage.system()
     work = build_slice_worker(system)
 
@@ -90,7 +90,7 @@ def test_quiet_hours_do_not_count_as_push_latency() -> None:
 
 def test_single_burst_after_quiet_hours_is_a_silent_mention_alert() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     mentions(stage, 1)
     stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=60)
@@ -103,7 +103,7 @@ def test_single_burst_after_quiet_hours_is_a_silent_mention_alert() -> None:
 def test_alert_after_quiet_hours_expires_after_more_than_an_hour() -> None:
     for bursts in (1, 2):
         stage = Stage()
-        stage.state.people.arrange(KIM, QUIET)
+        stage.state.people.patch_account(KIM, QUIET)
         mentions(stage, bursts)
         stage.state.clock.advance(NIGHT)
         stage.deliver(rounds=60)
@@ -114,7 +114,7 @@ def test_alert_after_quiet_hours_expires_after_more_than_an_hour() -> None:
 
 def test_summary_does_not_repeat_bursts_of_an_earlier_one() -> None:
     stage = Stage(settings={"refill": timedelta(minutes=5)})
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     mentions(stage, 2)
     stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=60)
@@ -127,11 +127,11 @@ def test_summary_does_not_repeat_bursts_of_an_earlier_one() -> None:
 
 def test_bursts_seen_during_quiet_hours_cause_no_summary() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     mentions(stage, 3)
     token = stage.page("kim").seen
     assert token is not None
-    run_sync(stage.tab().see(KIM, token))
+    run_sync(stage.uncached_inbox().see(KIM, token))
     stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=60)
     assert alerts_of(stage, "kim") == []
@@ -139,14 +139,14 @@ def test_bursts_seen_during_quiet_hours_cause_no_summary() -> None:
 
 def test_summary_does_not_count_burst_hidden_before_it_is_sent() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     mentions(stage, 3)
     stage.state.clock.advance(NIGHT)
     stage.dispatch()
     oldest, work = stage.bursts()[0], build_slice_worker(stage.system())
     for slice_ in [slice_ for slice_ in stage.state.queue.waiting[Pool.FCM] if slice_.burst == oldest]:
         work(slice_)
-    run_sync(stage.tab().mark(KIM, [oldest], Mark.HIDDEN))
+    run_sync(stage.uncached_inbox().mark(KIM, [oldest], Mark.HIDDEN))
     stage.deliver(rounds=90)
     assert alerts_of(stage, "kim") == [2]
 
@@ -174,7 +174,7 @@ def test_late_bursts_and_new_bursts_cause_separate_alerts() -> None:
 
 def test_retried_summary_has_the_same_count() -> None:
     stage = Stage()
-    stage.state.people.arrange(KIM, QUIET)
+    stage.state.people.patch_account(KIM, QUIET)
     mentions(stage, 2)
     stage.state.clock.advance(NIGHT)
     kim = Member(stage.population.people["kim"].member)

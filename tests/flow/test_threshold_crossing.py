@@ -33,7 +33,7 @@ def embedded(tmp_path: Path, valkey: Valkey) -> Iterator[Profile]:
 
 def in_memory(stage: Stage) -> Crossing:
     def shown(user: UserId) -> list[BurstKey] | None:
-        page = run_sync(stage.tab().page(user, limit=200))
+        page = run_sync(stage.uncached_inbox().page(user, limit=200))
         return None if page.partial else [item.entry.key for item in page.items]
 
     def listed() -> set[BurstKey] | None:
@@ -105,7 +105,7 @@ class Heads:
 
     def load(self, subjects: list[Subject]) -> Any:
         if self._corrupt:
-            raise Poison("A bit is another.")
+            raise Poison("A bit has flipped.")
         return self._heads.load(subjects)
 
 

@@ -38,18 +38,18 @@ def test_slow_clock_of_coordinator_opens_no_seen_burst(delay: timedelta) -> None
     stage = Stage()
     stage.tweet("nova")
     stage.pass_time(seconds=delay.total_seconds())
-    see(stage.tab())
+    see(stage.uncached_inbox())
     sequence(stage, -OFF)
-    assert run_sync(stage.tab().badge(KIM)).count == 1
+    assert run_sync(stage.uncached_inbox().badge(KIM)).count == 1
 
 
 @pytest.mark.parametrize("after_page", [timedelta(0), timedelta(seconds=1), timedelta(seconds=2)])
 def test_fast_clock_of_api_marks_no_later_burst_as_seen(after_page: timedelta) -> None:
     stage = Stage()
     ahead = ManualClock(stage.state.clock.now() + OFF)
-    see(replace(stage.tab(), clock=ahead))
+    see(replace(stage.uncached_inbox(), clock=ahead))
     stage.pass_time(seconds=after_page.total_seconds())
     stage.tweet("nova")
     sequence(stage, timedelta(0))
     stage.pass_time(seconds=10)
-    assert run_sync(stage.tab().badge(KIM)).count == 1
+    assert run_sync(stage.uncached_inbox().badge(KIM)).count == 1

@@ -72,7 +72,7 @@ class FailingSystem:
 
     def all_items(self) -> list[InboxItem]:
         """Return all current items from the store alone."""
-        tab = self.stage.tab()
+        tab = self.stage.uncached_inbox()
         return follow_cursor(lambda after: run_sync(tab.page(KIM, after=after)))
 
     def all_pages(self, process: int) -> list[InboxItem]:
@@ -87,7 +87,7 @@ class FailingSystem:
                 self.stage.pass_time(seconds=61)
             case "delete" if self.tweets:
                 tweet = f"t{self.chance.randint(1, self.tweets)}"
-                self.stage.say(DELETED_TYPE, tweet=tweet, author="ada")
+                self.stage.send_event(DELETED_TYPE, tweet=tweet, author="ada")
             case "hide":
                 self._mark(Mark.HIDDEN)
             case "read":

@@ -40,7 +40,7 @@ def alert_sizes(stage: Stage, name: str = KIM, *, on: Platform = Platform.FCM) -
 
 def set_quiet_hours(stage: Stage, *names: str) -> None:
     for name in names or (KIM,):
-        stage.state.people.arrange(UserId(name), QUIET)
+        stage.state.people.patch_account(UserId(name), QUIET)
 
 
 def mention(stage: Stage, *names: str, of: str = "", author: str = "ada") -> None:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from litestar.testing import TestClient
 
-from tests.support.in_memory_http_api import Edge, MemoryBackend
+from tests.support.in_memory_http_api import ApiClient, MemoryBackend
 
 
 @pytest.fixture
-def edge() -> Iterator[Edge]:
+def api_client() -> Iterator[ApiClient]:
     backend = MemoryBackend()
     # Tests check error responses, so the client must not raise the errors instead.
     with TestClient(backend.app(), raise_server_exceptions=False) as client:
-        yield Edge(backend, client)
+        yield ApiClient(backend, client)

@@ -42,7 +42,7 @@ from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.clock import CountedNonces
 from tests.support.fakes.inbox_versions import MemoryViewerVersionReader
 from tests.support.fakes.pull_index import MemoryPullIndex
-from tests.support.in_memory_http_api import Edge, MemoryBackend
+from tests.support.in_memory_http_api import ApiClient, MemoryBackend
 
 REPORT_TTL = timedelta(hours=1)
 LONG_TIMEOUT = timedelta(seconds=15)
@@ -143,20 +143,20 @@ class Garbler:
 
 
 @dataclass(slots=True)
-class CachedEdge(Edge):
+class CachedApiClient(ApiClient):
     backend: CachedBackend
-    store: Edge
+    store: ApiClient
     """Answers from the store alone, without the cache."""
 
     def mention(self, by: str = "ada", account: str = "nova") -> None:
         """Open another burst and deliver it."""
         self.backend.clock.advance(timedelta(hours=2))
-        Edge.mention(self, by, account)
+        ApiClient.mention(self, by, account)
         self.backend.deliver()
 
 
 @contextmanager
-def cached_edge(url: str) -> Iterator[CachedEdge]:
+def cached_client(url: str) -> Iterator[CachedApiClient]:
     backend = CachedBackend(url)
     store_only = replace(
         backend.reads,
@@ -171,7 +171,7 @@ def cached_edge(url: str) -> Iterator[CachedEdge]:
         TestClient(backend.app(), raise_server_exceptions=False) as client,
         TestClient(store) as store_client,
     ):
-        yield CachedEdge(backend, client, Edge(backend, store_client))
+        yield CachedApiClient(backend, client, ApiClient(backend, store_client))
         with client.portal() as portal:
             portal.call(backend.cached_versions.close)
             portal.call(backend.reading.aclose)

@@ -64,7 +64,7 @@ def test_user_without_an_inbox_is_not_recorded(backend: MemoryBackend) -> None:
 
 
 def test_inbox_is_answered_without_the_cache(backend: MemoryBackend) -> None:
-    backend.broken.cache = CacheUnavailable()
+    backend.port_errors.cache = CacheUnavailable()
     assert open_inboxes(backend, ("u1", PAGE), ("u1", UNREAD)) == [200, 200]
     assert backend.activity.sent == []
 
@@ -90,7 +90,7 @@ def test_failing_audit_does_not_affect_the_response(
     backend: MemoryBackend, error: Exception, logged: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def break_store_after_response(_: float) -> None:
-        backend.broken.store = error
+        backend.port_errors.store = error
 
     assert open_inboxes(backend, ("u1", PAGE), pause=break_store_after_response) == [200]
     assert audit_counts(backend) == (0, 0)
@@ -177,7 +177,7 @@ async def audited_openings(openings: int, pause: Pause) -> list[int]:
 async def recorded_activity(*batches: Sequence[tuple[int, int]], outages: int = 0) -> list[tuple[int, list[Member]]]:
     """Return what was recorded for openings at these minutes, with Redis down for the first `outages` batches."""
     broken = PortErrors()
-    activity = BreakableActivity(broken=broken)
+    activity = BreakableActivity(errors=broken)
     noting = ActivityRecorder(activity=activity, metrics=Metrics(), pause=no_pause)
     for number, batch in enumerate(batches):
         broken.cache = CacheUnavailable() if number < outages else None

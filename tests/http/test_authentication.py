@@ -19,15 +19,15 @@ from notifier.domain.ids import UserId
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
-from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, Edge
+from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, ApiClient
 
 NOW = int(START.timestamp())
 GOOD = {"sub": "u1", "aud": "notifier", "iat": NOW, "exp": NOW + 900}
 INBOX = "/v1/inbox"
 
 
-def test_token_grants_access_to_own_inbox(edge: Edge) -> None:
-    assert inbox_status(edge, jwt.encode(GOOD, SECRET)) == 200
+def test_token_grants_access_to_own_inbox(api_client: ApiClient) -> None:
+    assert inbox_status(api_client, jwt.encode(GOOD, SECRET)) == 200
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,19 @@ def test_token_grants_access_to_own_inbox(edge: Edge) -> None:
     ],
     ids=lambda changes: str(changes)[:40],
 )
-def test_token_with_a_bad_claim_is_refused(edge: Edge, changes: dict[str, Any]) -> None:
+def test_token_with_a_bad_claim_is_refused(api_client: ApiClient, changes: dict[str, Any]) -> None:
     claims = {key: value for key, value in (GOOD | changes).items() if value is not None}
-    response = get_inbox(edge, f"Bearer {forge(claims)}")
+    response = get_inbox(api_client, f"Bearer {forge(claims)}")
     assert_problem(response, 401, "bad_token")
     assert response.headers["www-authenticate"].startswith("Bearer")
 
 
 @pytest.mark.parametrize("changes", [{"exp": NOW - 29}, {"iat": NOW + 30}])
-def test_clock_difference_of_half_a_minute_is_tolerated(edge: Edge, changes: dict[str, int]) -> None:
-    assert inbox_status(edge, forge(GOOD | changes)) == 200
+def test_clock_difference_of_half_a_minute_is_tolerated(api_client: ApiClient, changes: dict[str, int]) -> None:
+    assert inbox_status(api_client, forge(GOOD | changes)) == 200
 
 
-def test_forged_token_is_refused(edge: Edge) -> None:
+def test_forged_token_is_refused(api_client: ApiClient) -> None:
     good = forge(GOOD)
     tampered = forge(GOOD | {"sub": "u2"})
     for token in (
@@ -77,48 +77,48 @@ def test_forged_token_is_refused(edge: Edge) -> None:
         "a.b.c",
         "x",
     ):
-        assert_problem(get_inbox(edge, f"Bearer {token}"), 401, "bad_token")
+        assert_problem(get_inbox(api_client, f"Bearer {token}"), 401, "bad_token")
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic dTE6dTE=", "Bearer \xfc\xfc"])
-def test_request_without_a_token_is_refused(edge: Edge, header: str | None) -> None:
-    assert_problem(get_inbox(edge, header), 401, "bad_token")
+def test_request_without_a_token_is_refused(api_client: ApiClient, header: str | None) -> None:
+    assert_problem(get_inbox(api_client, header), 401, "bad_token")
 
 
-def test_token_expires_after_a_quarter_of_an_hour(edge: Edge) -> None:
-    token = edge.backend.token("u1")
-    edge.backend.clock.advance(timedelta(minutes=15, seconds=29))
-    assert inbox_status(edge, token) == 200
-    edge.backend.clock.advance(timedelta(seconds=1))
-    assert inbox_status(edge, token) == 401
+def test_token_expires_after_a_quarter_of_an_hour(api_client: ApiClient) -> None:
+    token = api_client.backend.token("u1")
+    api_client.backend.clock.advance(timedelta(minutes=15, seconds=29))
+    assert inbox_status(api_client, token) == 200
+    api_client.backend.clock.advance(timedelta(seconds=1))
+    assert inbox_status(api_client, token) == 401
 
 
-def test_service_key_opens_no_inbox_and_user_token_sends_no_event(edge: Edge) -> None:
-    assert_problem(get_inbox(edge, f"Bearer {SERVICE_KEY}"), 403, "forbidden")
+def test_service_key_opens_no_inbox_and_user_token_sends_no_event(api_client: ApiClient) -> None:
+    assert_problem(get_inbox(api_client, f"Bearer {SERVICE_KEY}"), 403, "forbidden")
     for response in (
-        edge.client.post("/v1/events", json=event(), headers=edge.bearer("u1")),
-        edge.client.get("/v1/events/1", headers=edge.bearer("u1")),
+        api_client.http.post("/v1/events", json=event(), headers=api_client.bearer("u1")),
+        api_client.http.get("/v1/events/1", headers=api_client.bearer("u1")),
     ):
         assert_problem(response, 403, "forbidden")
 
 
 @pytest.mark.parametrize("key", [SERVICE_KEY[:-1], SERVICE_KEY + "x", SERVICE_KEY.upper()])
-def test_wrong_service_key_is_refused(edge: Edge, key: str) -> None:
-    response = edge.client.post("/v1/events", json=event(), headers={"Authorization": f"Bearer {key}"})
+def test_wrong_service_key_is_refused(api_client: ApiClient, key: str) -> None:
+    response = api_client.http.post("/v1/events", json=event(), headers={"Authorization": f"Bearer {key}"})
     assert_problem(response, 401, "bad_token")
 
 
-def test_unauthenticated_request_is_refused_before_its_body_is_parsed(edge: Edge) -> None:
+def test_unauthenticated_request_is_refused_before_its_body_is_parsed(api_client: ApiClient) -> None:
     for method, path in (("POST", "/v1/events"), ("PUT", "/v1/inbox/seen"), ("PUT", "/v1/inbox/marks")):
-        response = edge.client.request(method, path, content=b"{" * 5_000_000)
+        response = api_client.http.request(method, path, content=b"{" * 5_000_000)
         assert_problem(response, 401, "bad_token")
 
 
-def test_secrets_are_in_no_refusal_and_no_repr(edge: Edge) -> None:
+def test_secrets_are_in_no_refusal_and_no_repr(api_client: ApiClient) -> None:
     token = forge(GOOD | {"exp": NOW - 60})
-    for response in (get_inbox(edge, f"Bearer {token}"), get_inbox(edge, f"Bearer {SERVICE_KEY}")):
+    for response in (get_inbox(api_client, f"Bearer {token}"), get_inbox(api_client, f"Bearer {SERVICE_KEY}")):
         assert not any(secret in response.text for secret in (SECRET, SERVICE_KEY, token))
-    assert repr(edge.backend.keys) == "InstallationKeys()"
+    assert repr(api_client.backend.keys) == "InstallationKeys()"
 
 
 def test_keys_are_created_once_and_readable_only_by_the_owner(tmp_path: Path) -> None:
@@ -150,16 +150,16 @@ def test_short_secret_is_refused() -> None:
         installation_keys(Settings(secret="short"))
 
 
-def test_issued_token_is_valid_for_its_user(edge: Edge) -> None:
+def test_issued_token_is_valid_for_its_user(api_client: ApiClient) -> None:
     keys = InstallationKeys(secret=SECRET, service_key=SERVICE_KEY)
-    assert inbox_status(edge, issue_token(keys, UserId("u1"), START)) == 200
-    assert inbox_status(edge, issue_token(keys, UserId("nobody"), START)) == 404
+    assert inbox_status(api_client, issue_token(keys, UserId("u1"), START)) == 200
+    assert inbox_status(api_client, issue_token(keys, UserId("nobody"), START)) == 404
 
 
-def test_token_is_verified_once_despite_extra_spaces(edge: Edge) -> None:
+def test_token_is_verified_once_despite_extra_spaces(api_client: ApiClient) -> None:
     token = jwt.encode(GOOD, SECRET)
-    assert [get_inbox(edge, f"Bearer{' ' * spaces}{token}").status_code for spaces in (1, 2, 9)] == [200] * 3
-    hits = edge.backend.metrics.registry.get_sample_value(
+    assert [get_inbox(api_client, f"Bearer{' ' * spaces}{token}").status_code for spaces in (1, 2, 9)] == [200] * 3
+    hits = api_client.backend.metrics.registry.get_sample_value(
         "notifier_inbox_cache_total", {"tier": "tokens", "result": "hit"}
     )
     assert hits == 2
@@ -170,10 +170,10 @@ def forge(claims: dict[str, Any], *, key: str = SECRET, algorithm: str = "HS256"
     return jwt.api_jws.encode(json.dumps(claims).encode(), key, algorithm=algorithm)
 
 
-def get_inbox(edge: Edge, authorization: str | None) -> httpx.Response:
+def get_inbox(api_client: ApiClient, authorization: str | None) -> httpx.Response:
     headers = {} if authorization is None else {b"Authorization": authorization.encode("latin-1")}
-    return edge.client.get(INBOX, headers=headers)
+    return api_client.http.get(INBOX, headers=headers)
 
 
-def inbox_status(edge: Edge, token: str) -> int:
-    return get_inbox(edge, f"Bearer {token}").status_code
+def inbox_status(api_client: ApiClient, token: str) -> int:
+    return get_inbox(api_client, f"Bearer {token}").status_code

@@ -18,8 +18,8 @@ from notifier.domain.ids import UserId
 from tests.http.client_from_address import client_from
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
-from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, Edge, MemoryBackend
-from tests.support.token_issuer import GOOD, FakeIssuer, ed, pem, rsa, signed_with_public_key
+from tests.support.in_memory_http_api import SECRET, SERVICE_KEY, ApiClient, MemoryBackend
+from tests.support.token_issuer import VALID_CLAIMS, FakeIssuer, ed, pem, rsa, signed_with_public_key
 
 Route = tuple[str, str]
 OPEN, USER, SERVICE, LOCAL, VISITOR = "open", "user", "service", "local address", "visitor"
@@ -78,18 +78,18 @@ def routes(app: Litestar) -> set[Route]:
     return paths
 
 
-def callers(edge: Edge) -> Mapping[str, str | None]:
+def callers(api_client: ApiClient) -> Mapping[str, str | None]:
     """Map each kind of caller to its token; only the first two are valid."""
-    now = edge.backend.clock.now()
+    now = api_client.backend.clock.now()
     claims = {"sub": "u1", "aud": "notifier", "iat": int(now.timestamp()), "exp": int(now.timestamp()) + 900}
     other_keys = InstallationKeys(
         secret="another backend's secret, as long as ours", service_key="another backend's key"
     )
     return {
-        USER: edge.backend.token("u1"),
+        USER: api_client.backend.token("u1"),
         SERVICE: SERVICE_KEY,
         "no token": None,
-        "expired": issue_token(edge.backend.keys, UserId("u1"), now - timedelta(hours=1)),
+        "expired": issue_token(api_client.backend.keys, UserId("u1"), now - timedelta(hours=1)),
         "of another system": issue_token(other_keys, UserId("u1"), now),
         "another system's service": other_keys.service_key,
         "unsigned": jwt.encode(claims, "", algorithm="none"),
@@ -110,15 +110,15 @@ def issuer() -> FakeIssuer:
 
 
 @pytest.fixture
-def issuer_edge(issuer: FakeIssuer) -> Iterator[Edge]:
-    """Return the edge of a system whose user tokens come from an issuer."""
+def issuer_client(issuer: FakeIssuer) -> Iterator[ApiClient]:
+    """Return a client of a system whose user tokens come from an issuer."""
     backend = MemoryBackend()
     with TestClient(backend.app(authenticator=issuer.authenticator(backend)), raise_server_exceptions=False) as client:
-        yield Edge(backend, client)
+        yield ApiClient(backend, client)
 
 
-def issued_callers(edge: Edge, issuer: FakeIssuer) -> Mapping[str, str | None]:
-    now = int(edge.backend.clock.now().timestamp())
+def issued_callers(api_client: ApiClient, issuer: FakeIssuer) -> Mapping[str, str | None]:
+    now = int(api_client.backend.clock.now().timestamp())
     return {
         USER: issuer.sign("a"),
         SERVICE: SERVICE_KEY,
@@ -127,12 +127,12 @@ def issued_callers(edge: Edge, issuer: FakeIssuer) -> Mapping[str, str | None]:
         "not yet valid": issuer.sign(nbf=now + 31),
         "forged": issuer.sign("a", key=ed(1)),
         "signed with another key of the issuer": issuer.sign("b", key=ed()),
-        "unsigned": jwt.encode(GOOD, "", algorithm="none", headers={"kid": "a"}),
+        "unsigned": jwt.encode(VALID_CLAIMS, "", algorithm="none", headers={"kid": "a"}),
         "signed with the public key": signed_with_public_key(pem(rsa()), "b"),
         "for another audience": issuer.sign(aud="tweets"),
         "of another issuer": issuer.sign(iss="https://evil.example"),
         "signed with an unknown key": issuer.sign("c", key=ed()),
-        "issued by this system": edge.backend.token("u1"),
+        "issued by this system": api_client.backend.token("u1"),
         "without a subject": issuer.sign(sub=""),
     }
 
@@ -144,15 +144,15 @@ ISSUED_CALLERS = (
 )
 
 
-def status(edge: Edge, route: Route, token: str | None) -> int:
+def status(api_client: ApiClient, route: Route, token: str | None) -> int:
     method, path = route
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     url_path = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
-    return edge.client.request(method, url_path, headers=headers, content=b"").status_code
+    return api_client.http.request(method, url_path, headers=headers, content=b"").status_code
 
 
-def test_every_route_is_in_the_matrix(edge: Edge) -> None:
-    assert routes(edge.client.app) == set(MATRIX)
+def test_every_route_is_in_the_matrix(api_client: ApiClient) -> None:
+    assert routes(api_client.http.app) == set(MATRIX)
 
 
 def test_every_demo_route_is_in_the_matrix() -> None:
@@ -161,17 +161,17 @@ def test_every_demo_route_is_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("route", MATRIX, ids=" ".join)
-def test_authz_matrix(edge: Edge, route: Route, caller: str) -> None:
-    edge.post(event())
-    assert_access(edge, route, caller, callers(edge)[caller])
+def test_authz_matrix(api_client: ApiClient, route: Route, caller: str) -> None:
+    api_client.post(event())
+    assert_access(api_client, route, caller, callers(api_client)[caller])
 
 
 @pytest.mark.parametrize("caller", ISSUED_CALLERS)
-def test_issuer_token_opens_only_allowed_routes(issuer_edge: Edge, issuer: FakeIssuer, caller: str) -> None:
-    issuer_edge.post(event())
-    token = issued_callers(issuer_edge, issuer)[caller]
+def test_issuer_token_opens_only_allowed_routes(issuer_client: ApiClient, issuer: FakeIssuer, caller: str) -> None:
+    issuer_client.post(event())
+    token = issued_callers(issuer_client, issuer)[caller]
     for route in MATRIX:
-        assert_access(issuer_edge, route, caller, token)
+        assert_access(issuer_client, route, caller, token)
 
 
 @pytest.mark.parametrize("scopes", [[scope] for scope in Scope] + [[a, b] for a, b in combinations(Scope, 2)], ids=str)
@@ -182,14 +182,14 @@ def test_service_key_opens_only_routes_of_its_scopes(tmp_path: Path, scopes: lis
     with book.edit() as keys:
         keys.append(stored)
     with TestClient(backend.app(), raise_server_exceptions=False) as client:
-        edge = Edge(backend, client)
-        edge.post(event())
+        api_client = ApiClient(backend, client)
+        api_client.post(event())
         for route, allowed_caller in MATRIX.items():
             if allowed_caller == OPEN or not SCOPES.get(route, set()).isdisjoint(scopes):
-                assert route in STREAMS or status(edge, route, key) not in (401, 403), route
+                assert route in STREAMS or status(api_client, route, key) not in (401, 403), route
             else:
-                assert status(edge, route, key) == 403, route
-            assert status(edge, route, key + "x") == status(edge, route, None), route
+                assert status(api_client, route, key) == 403, route
+            assert status(api_client, route, key + "x") == status(api_client, route, None), route
 
 
 @pytest.mark.parametrize("authorization", [None, "User u1", "user nova", "User"])
@@ -207,11 +207,11 @@ def test_every_route_for_services_has_a_scope() -> None:
     assert SCOPES.keys() == {route for route, allowed_caller in MATRIX.items() if allowed_caller in (SERVICE, LOCAL)}
 
 
-def assert_access(edge: Edge, route: Route, caller: str, token: str | None) -> None:
+def assert_access(api_client: ApiClient, route: Route, caller: str, token: str | None) -> None:
     allowed_caller = MATRIX[route]
     if allowed_caller == caller and route in STREAMS:
         return
-    status_code = status(edge, route, token)
+    status_code = status(api_client, route, token)
     if allowed_caller in (OPEN, caller):
         assert status_code not in (401, 403), route
     elif allowed_caller == LOCAL:  # the test client has no address, so it does not count as local
@@ -220,16 +220,16 @@ def assert_access(edge: Edge, route: Route, caller: str, token: str | None) -> N
         assert status_code == (403 if caller in (USER, SERVICE) else 401), route
 
 
-def test_cursors_tokens_and_ids_of_one_user_are_rejected_for_another(edge: Edge) -> None:
+def test_cursors_tokens_and_ids_of_one_user_are_rejected_for_another(api_client: ApiClient) -> None:
     for _ in range(2):
-        edge.mention()
-        edge.backend.clock.advance(timedelta(minutes=2))
-    edge.backend.deliver()
-    own_page = edge.inbox("u1", limit=1).json()
-    assert_problem(edge.inbox("u2", cursor=own_page["next"]), 400, "bad_cursor")
-    assert_problem(edge.put("/v1/inbox/seen", "u2", {"token": own_page["seen"]}), 400, "bad_seen")
-    before = [edge.unread("u1"), edge.inbox("u1").json()["items"]]
+        api_client.mention()
+        api_client.backend.clock.advance(timedelta(minutes=2))
+    api_client.backend.deliver()
+    own_page = api_client.inbox("u1", limit=1).json()
+    assert_problem(api_client.inbox("u2", cursor=own_page["next"]), 400, "bad_cursor")
+    assert_problem(api_client.put("/v1/inbox/seen", "u2", {"token": own_page["seen"]}), 400, "bad_seen")
+    before = [api_client.unread("u1"), api_client.inbox("u1").json()["items"]]
     body = {"bursts": [own_page["items"][0]["burst"]], "mark": "hidden"}
-    assert_problem(edge.put("/v1/inbox/marks", "u2", body), 400, "bad_mark")
-    assert [edge.unread("u1"), edge.inbox("u1").json()["items"]] == before
-    assert len(edge.inbox("u2").json()["items"]) == 2
+    assert_problem(api_client.put("/v1/inbox/marks", "u2", body), 400, "bad_mark")
+    assert [api_client.unread("u1"), api_client.inbox("u1").json()["items"]] == before
+    assert len(api_client.inbox("u2").json()["items"]) == 2

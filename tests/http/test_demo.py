@@ -13,7 +13,7 @@ from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.demo_client import COLLAPSE, HERE, demo_visitor
 from tests.http.error_response_checks import assert_problem
-from tests.support.in_memory_http_api import Edge
+from tests.support.in_memory_http_api import ApiClient
 
 ACTIONS = [("POST", "/demo/storm"), ("POST", "/demo/pause"), ("DELETE", "/demo/pause"), ("POST", "/demo/kill")]
 ACTIONS += [("POST", "/demo/empty"), ("GET", "/demo/people"), ("GET", "/demo/phones"), ("GET", "/v1/system")]
@@ -23,8 +23,8 @@ for_each_action = pytest.mark.parametrize(("method", "path"), ACTIONS)
 
 
 @pytest.mark.parametrize(("method", "path"), [*ACTIONS[:-1], ("GET", "/")])
-def test_demo_routes_are_missing_outside_a_demo(edge: Edge, method: str, path: str) -> None:
-    assert_problem(edge.client.request(method, path, headers=edge.service), 404, "not_found")
+def test_demo_routes_are_missing_outside_a_demo(api_client: ApiClient, method: str, path: str) -> None:
+    assert_problem(api_client.http.request(method, path, headers=api_client.service), 404, "not_found")
 
 
 def test_demo_page_contains_the_token_and_a_strict_policy(tmp_path: Path) -> None:
@@ -117,23 +117,23 @@ def test_storm_sends_its_mentions_through_the_gateway(tmp_path: Path) -> None:
 
 def test_storm_into_an_open_burst_says_that_it_joins(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
-        Edge(visitor.backend, visitor.client).mention()
+        ApiClient(visitor.backend, visitor.client).mention()
         assert "join the open burst, and no follower is notified again" in visitor.post("/demo/storm").json()["message"]
 
 
 def test_demo_budget_is_spent_and_refills(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
-        edge, clock = Edge(visitor.backend, visitor.client), visitor.backend.clock
+        api_client, clock = ApiClient(visitor.backend, visitor.client), visitor.backend.clock
         nova = Subject(Kind.MENTION, UserId("nova"))
         visitor.backend.sets.put_follower_counts({nova: FollowerCounts(total=2_000_000, by_shard=(3,))})
         for _ in range(8):
-            edge.mention()
+            api_client.mention()
             clock.advance(COLLAPSE)
         says = visitor.post("/demo/storm").json()["message"]
         assert "6 fan-outs in a row were spent, and the next one is available in 20 s" in says
         before = visitor.backend.ports.heads.load([nova])[nova].seq
         for _ in range(3 * 10):
-            edge.mention()
+            api_client.mention()
             clock.advance(COLLAPSE)
         assert visitor.backend.ports.heads.load([nova])[nova].seq == before + 10
 

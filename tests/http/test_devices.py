@@ -23,7 +23,7 @@ from notifier.wiring.indexing import build_device_registry
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.api_threads import InlineThreads
-from tests.support.in_memory_http_api import Edge, MemoryBackend
+from tests.support.in_memory_http_api import ApiClient, MemoryBackend
 
 T = TypeVar("T")
 
@@ -42,45 +42,45 @@ BROWSER = {
 }
 
 
-def register(edge: Edge, body: object, user: str = "u1", method: str = "PUT") -> httpx.Response:
-    return edge.client.request(method, "/v1/devices", json=body, headers=edge.bearer(user))
+def register(api_client: ApiClient, body: object, user: str = "u1", method: str = "PUT") -> httpx.Response:
+    return api_client.http.request(method, "/v1/devices", json=body, headers=api_client.bearer(user))
 
 
-def registered(edge: Edge, body: object, user: str = "u1") -> dict[str, Any]:
-    response = register(edge, body, user)
+def registered(api_client: ApiClient, body: object, user: str = "u1") -> dict[str, Any]:
+    response = register(api_client, body, user)
     assert (response.status_code, response.headers["Cache-Control"]) == (200, "private, no-store"), response.text
     device: dict[str, Any] = response.json()
     return device
 
 
-def devices(edge: Edge, user: str = "u1") -> list[dict[str, Any]]:
-    response = edge.client.get("/v1/devices", headers=edge.bearer(user))
+def devices(api_client: ApiClient, user: str = "u1") -> list[dict[str, Any]]:
+    response = api_client.http.get("/v1/devices", headers=api_client.bearer(user))
     assert (response.status_code, response.headers["Cache-Control"]) == (200, "private, no-store")
     body: list[dict[str, Any]] = response.json()["devices"]
     return body
 
 
-def unregister(edge: Edge, id: str, user: str = "u1") -> httpx.Response:
-    return edge.client.delete(f"/v1/devices/{id}", headers=edge.bearer(user))
+def unregister(api_client: ApiClient, id: str, user: str = "u1") -> httpx.Response:
+    return api_client.http.delete(f"/v1/devices/{id}", headers=api_client.bearer(user))
 
 
-def push_members(edge: Edge) -> list[int]:
+def push_members(api_client: ApiClient) -> list[int]:
     """Return the members in the bitmap that fan-out reads."""
-    edge.backend.sequence()
+    api_client.backend.sequence()
     return [
         int(member)
-        for bits in edge.backend.sets.read(SetKind.WITH_DEVICE, None, [0]).values()
+        for bits in api_client.backend.sets.read(SetKind.WITH_DEVICE, None, [0]).values()
         for member in members(bits, 0)
     ]
 
 
-def test_device_list_is_empty_at_first(edge: Edge) -> None:
-    assert (devices(edge), push_members(edge)) == ([], [])
+def test_device_list_is_empty_at_first(api_client: ApiClient) -> None:
+    assert (devices(api_client), push_members(api_client)) == ([], [])
 
 
-def test_each_platform_is_registered_and_listed_by_last_four(edge: Edge) -> None:
+def test_each_platform_is_registered_and_listed_by_last_four(api_client: ApiClient) -> None:
     language = {"locale": "pt_BR", "time_zone": "America/Sao_Paulo"}
-    expected = [registered(edge, body | language) for body in (APPLE, TOKEN, FID, BROWSER)]
+    expected = [registered(api_client, body | language) for body in (APPLE, TOKEN, FID, BROWSER)]
     assert [(device["platform"], device["app"], device["last_four"]) for device in expected] == [
         ("apns", "com.example.app", "12cd"),
         ("fcm", None, "wxyz"),
@@ -90,94 +90,102 @@ def test_each_platform_is_registered_and_listed_by_last_four(edge: Edge) -> None
     assert {(device["locale"], device["time_zone"], device["registered_at"]) for device in expected} == {
         ("pt-BR", "America/Sao_Paulo", "2026-01-05T12:00:00Z")
     }
-    assert sorted(devices(edge), key=lambda item: str(item["id"])) == sorted(
+    assert sorted(devices(api_client), key=lambda item: str(item["id"])) == sorted(
         expected, key=lambda device: str(device["id"])
     )
-    assert push_members(edge) == [1]
+    assert push_members(api_client) == [1]
 
 
-def test_responses_contain_no_device_address(edge: Edge) -> None:
-    responses = [register(edge, body) for body in (APPLE, TOKEN, FID, BROWSER)]
-    responses.append(edge.client.get("/v1/devices", headers=edge.bearer("u1")))
+def test_responses_contain_no_device_address(api_client: ApiClient) -> None:
+    responses = [register(api_client, body) for body in (APPLE, TOKEN, FID, BROWSER)]
+    responses.append(api_client.http.get("/v1/devices", headers=api_client.bearer("u1")))
     for response in responses:
         assert not any(part in response.text for part in ("abababab", "tttttttt", "dIsVQ2QV", "/send/", *KEYS.values()))
 
 
-def test_repeated_registration_is_the_same_device(edge: Edge) -> None:
-    first = registered(edge, APPLE)
-    edge.backend.clock.advance(timedelta(days=1))
-    renewed = register(edge, APPLE | {"token": APPLE["token"].lower()}, method="POST").json()
+def test_repeated_registration_is_the_same_device(api_client: ApiClient) -> None:
+    first = registered(api_client, APPLE)
+    api_client.backend.clock.advance(timedelta(days=1))
+    renewed = register(api_client, APPLE | {"token": APPLE["token"].lower()}, method="POST").json()
     assert renewed == {**first, "registered_at": "2026-01-06T12:00:00Z"}
-    assert devices(edge) == [renewed]
+    assert devices(api_client) == [renewed]
 
 
-def test_device_moves_to_the_user_who_registers_it_last(edge: Edge) -> None:
-    device = registered(edge, APPLE)
-    edge.backend.clock.advance(timedelta(seconds=1))
-    assert registered(edge, APPLE, "u2")["id"] == device["id"]
-    assert (devices(edge), len(devices(edge, "u2")), push_members(edge)) == ([], 1, [2])
-    assert unregister(edge, device["id"], "u1").status_code == 204
-    assert (len(devices(edge, "u2")), push_members(edge)) == (1, [2])
+def test_device_moves_to_the_user_who_registers_it_last(api_client: ApiClient) -> None:
+    device = registered(api_client, APPLE)
+    api_client.backend.clock.advance(timedelta(seconds=1))
+    assert registered(api_client, APPLE, "u2")["id"] == device["id"]
+    assert (devices(api_client), len(devices(api_client, "u2")), push_members(api_client)) == ([], 1, [2])
+    assert unregister(api_client, device["id"], "u1").status_code == 204
+    assert (len(devices(api_client, "u2")), push_members(api_client)) == (1, [2])
 
 
-def test_unregistering_is_idempotent(edge: Edge) -> None:
-    device = registered(edge, APPLE)
+def test_unregistering_is_idempotent(api_client: ApiClient) -> None:
+    device = registered(api_client, APPLE)
     for _ in range(2):
-        response = unregister(edge, device["id"])
-        assert (response.status_code, response.content, devices(edge), push_members(edge)) == (204, b"", [], [])
-    assert registered(edge, APPLE)["id"] == device["id"]
-    assert push_members(edge) == [1]
+        response = unregister(api_client, device["id"])
+        assert (response.status_code, response.content, devices(api_client), push_members(api_client)) == (
+            204,
+            b"",
+            [],
+            [],
+        )
+    assert registered(api_client, APPLE)["id"] == device["id"]
+    assert push_members(api_client) == [1]
 
 
-def test_unknown_user_gets_a_member_number_on_registration(edge: Edge) -> None:
-    assert_problem(edge.client.get("/v1/devices", headers=edge.bearer("newcomer")), 404, "not_found")
-    device = registered(edge, APPLE, "newcomer")
-    assert devices(edge, "newcomer") == [device]
-    assert edge.inbox("newcomer").json()["items"] == []
-    assert_problem(register(edge, TOKEN, "gone"), 404, "not_found")
+def test_unknown_user_gets_a_member_number_on_registration(api_client: ApiClient) -> None:
+    assert_problem(api_client.http.get("/v1/devices", headers=api_client.bearer("newcomer")), 404, "not_found")
+    device = registered(api_client, APPLE, "newcomer")
+    assert devices(api_client, "newcomer") == [device]
+    assert api_client.inbox("newcomer").json()["items"] == []
+    assert_problem(register(api_client, TOKEN, "gone"), 404, "not_found")
 
 
 @pytest.mark.parametrize("id", ["1", "0" * 31, "0" * 33, "G" * 32, "%00" * 11])
-def test_invalid_device_id_is_not_found(edge: Edge, id: str) -> None:
-    assert_problem(unregister(edge, id), 404, "not_found")
+def test_invalid_device_id_is_not_found(api_client: ApiClient, id: str) -> None:
+    assert_problem(unregister(api_client, id), 404, "not_found")
 
 
-def test_fid_replaces_the_token_it_names(edge: Edge) -> None:
-    registered(edge, TOKEN)
-    registered(edge, FID)
-    assert len(devices(edge)) == 2
-    registered(edge, FID | {"replaces": TOKEN["token"]})
-    assert [device["last_four"] for device in devices(edge)] == ["eAMh"]
+def test_fid_replaces_the_token_it_names(api_client: ApiClient) -> None:
+    registered(api_client, TOKEN)
+    registered(api_client, FID)
+    assert len(devices(api_client)) == 2
+    registered(api_client, FID | {"replaces": TOKEN["token"]})
+    assert [device["last_four"] for device in devices(api_client)] == ["eAMh"]
 
 
-def test_device_beyond_the_limit_replaces_the_oldest(edge: Edge) -> None:
+def test_device_beyond_the_limit_replaces_the_oldest(api_client: ApiClient) -> None:
     for n in range(MAX_DEVICES + 1):
-        registered(edge, TOKEN | {"token": f"{n:040}"})
-        edge.backend.clock.advance(timedelta(seconds=1))
-    assert [device["last_four"] for device in devices(edge)] == [f"{n:04}" for n in range(MAX_DEVICES, 0, -1)]
+        registered(api_client, TOKEN | {"token": f"{n:040}"})
+        api_client.backend.clock.advance(timedelta(seconds=1))
+    assert [device["last_four"] for device in devices(api_client)] == [f"{n:04}" for n in range(MAX_DEVICES, 0, -1)]
 
 
-def test_deleted_account_has_no_devices(edge: Edge) -> None:
-    registered(edge, APPLE)
-    registered(edge, TOKEN, "u2")
-    assert push_members(edge) == [1, 2]
+def test_deleted_account_has_no_devices(api_client: ApiClient) -> None:
+    registered(api_client, APPLE)
+    registered(api_client, TOKEN, "u2")
+    assert push_members(api_client) == [1, 2]
     deletion = event(id="d", more={"type": CHANGED_TYPE}) | {"data": {"user": "u1", "sequence": 1, "deleted": True}}
-    assert edge.post(deletion).status_code == 202
-    edge.backend.sequence()
-    assert (push_members(edge), list(edge.backend.ports.devices.by_member([Member(1), Member(2)]))) == ([2], [2])
-    assert_problem(register(edge, APPLE), 404, "not_found")
+    assert api_client.post(deletion).status_code == 202
+    api_client.backend.sequence()
+    assert (push_members(api_client), list(api_client.backend.ports.devices.by_member([Member(1), Member(2)]))) == (
+        [2],
+        [2],
+    )
+    assert_problem(register(api_client, APPLE), 404, "not_found")
 
 
-def test_erased_account_keeps_only_devices_registered_later(edge: Edge) -> None:
-    registered(edge, APPLE)
-    registered(edge, TOKEN)
-    edge.backend.clock.advance(timedelta(seconds=1))
-    deletion = event(id="e", more={"type": ERASED_TYPE}, at=edge.backend.clock.now()) | {"data": {"user": "u1"}}
-    assert edge.post(deletion).status_code == 202
-    edge.backend.clock.advance(timedelta(seconds=1))
-    registered(edge, FID)
-    edge.backend.sequence()
-    assert ([device["last_four"] for device in devices(edge)], push_members(edge)) == (["eAMh"], [1])
+def test_erased_account_keeps_only_devices_registered_later(api_client: ApiClient) -> None:
+    registered(api_client, APPLE)
+    registered(api_client, TOKEN)
+    api_client.backend.clock.advance(timedelta(seconds=1))
+    deletion = event(id="e", more={"type": ERASED_TYPE}, at=api_client.backend.clock.now()) | {"data": {"user": "u1"}}
+    assert api_client.post(deletion).status_code == 202
+    api_client.backend.clock.advance(timedelta(seconds=1))
+    registered(api_client, FID)
+    api_client.backend.sequence()
+    assert ([device["last_four"] for device in devices(api_client)], push_members(api_client)) == (["eAMh"], [1])
 
 
 @pytest.mark.parametrize(
@@ -230,48 +238,50 @@ def test_erased_account_keeps_only_devices_registered_later(edge: Edge) -> None:
         ),
     ],
 )
-def test_invalid_device_is_refused_with_the_reason(edge: Edge, body: object, reason: str) -> None:
-    refusal = assert_problem(register(edge, body), 400, "bad_device")
+def test_invalid_device_is_refused_with_the_reason(api_client: ApiClient, body: object, reason: str) -> None:
+    refusal = assert_problem(register(api_client, body), 400, "bad_device")
     assert reason in refusal["detail"]
-    assert devices(edge) == []
+    assert devices(api_client) == []
 
 
 @pytest.mark.parametrize(
     "body", [{}, [], "apns", 7, {"platform": 7}, TOKEN | {"token": 7}, BROWSER | {"subscription": {"keys": KEYS}}]
 )
-def test_malformed_registration_is_refused(edge: Edge, body: object) -> None:
-    assert_problem(register(edge, body), 400, "refused")
-    assert devices(edge) == []
+def test_malformed_registration_is_refused(api_client: ApiClient, body: object) -> None:
+    assert_problem(register(api_client, body), 400, "refused")
+    assert devices(api_client) == []
 
 
-def test_too_large_or_wrongly_typed_body_is_refused(edge: Edge) -> None:
-    assert_problem(register(edge, TOKEN | {"more": "x" * 9_000}), 413, "too_large")
-    plain = edge.client.put("/v1/devices", content=b"{}", headers=edge.bearer("u1") | {"Content-Type": "text/plain"})
+def test_too_large_or_wrongly_typed_body_is_refused(api_client: ApiClient) -> None:
+    assert_problem(register(api_client, TOKEN | {"more": "x" * 9_000}), 413, "too_large")
+    plain = api_client.http.put(
+        "/v1/devices", content=b"{}", headers=api_client.bearer("u1") | {"Content-Type": "text/plain"}
+    )
     assert_problem(plain, 415, "wrong_content_type")
 
 
-def test_log_outage_registers_nothing(edge: Edge) -> None:
-    edge.backend.broken.log = LogUnavailable()
-    assert_problem(register(edge, APPLE), 503, "log_unavailable")
-    assert devices(edge) == []
+def test_log_outage_registers_nothing(api_client: ApiClient) -> None:
+    api_client.backend.port_errors.log = LogUnavailable()
+    assert_problem(register(api_client, APPLE), 503, "log_unavailable")
+    assert devices(api_client) == []
 
 
 def test_registration_is_unconfirmed_in_a_store_outage_and_indexed_later(
-    edge: Edge, monkeypatch: pytest.MonkeyPatch
+    api_client: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A confirmation promises that no other user gets alerts on the device, so the store must have the change."""
 
     def fail(_: Sequence[DeviceUpdate]) -> None:
         raise StoreUnavailable
 
-    registered(edge, APPLE, "u2")
-    edge.backend.clock.advance(timedelta(seconds=1))
+    registered(api_client, APPLE, "u2")
+    api_client.backend.clock.advance(timedelta(seconds=1))
     with monkeypatch.context() as broken:
-        broken.setattr(type(edge.backend.ports.devices), "write", lambda _, records: fail(records))
-        assert_problem(register(edge, APPLE), 503, "store_unavailable")
-    assert (len(devices(edge)), len(devices(edge, "u2"))) == (0, 1)
-    assert push_members(edge) == [1]
-    assert (len(devices(edge)), len(devices(edge, "u2"))) == (1, 0)
+        broken.setattr(type(api_client.backend.ports.devices), "write", lambda _, records: fail(records))
+        assert_problem(register(api_client, APPLE), 503, "store_unavailable")
+    assert (len(devices(api_client)), len(devices(api_client, "u2"))) == (0, 1)
+    assert push_members(api_client) == [1]
+    assert (len(devices(api_client)), len(devices(api_client, "u2"))) == (1, 0)
 
 
 def test_device_request_fails_when_all_slots_are_taken() -> None:

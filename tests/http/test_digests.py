@@ -15,7 +15,7 @@ from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import LiveBackend, event_types, run_live
 from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
-from tests.support.in_memory_http_api import Edge
+from tests.support.in_memory_http_api import ApiClient
 
 U1 = UserId("u1")
 NOVA = "mention:nova"
@@ -23,45 +23,45 @@ DUE = START.replace(hour=18)
 SECOND = timedelta(seconds=1)
 
 
-def prefer(edge: Edge, body: object, path: str = f"/{NOVA}") -> httpx.Response:
-    response = edge.client.patch(f"/v1/preferences{path}", json=body, headers=edge.bearer("u1"))
+def prefer(api_client: ApiClient, body: object, path: str = f"/{NOVA}") -> httpx.Response:
+    response = api_client.http.patch(f"/v1/preferences{path}", json=body, headers=api_client.bearer("u1"))
     assert response.status_code == 200, response.text
     return response
 
 
-def advance_to(edge: Edge, time: datetime) -> None:
-    edge.backend.clock.advance(time - edge.backend.clock.now())
+def advance_to(api_client: ApiClient, time: datetime) -> None:
+    api_client.backend.clock.advance(time - api_client.backend.clock.now())
 
 
-def items(edge: Edge, user: str = "u1") -> list[dict[str, Any]]:
+def items(api_client: ApiClient, user: str = "u1") -> list[dict[str, Any]]:
     """Return the list, and check that the badge agrees."""
-    listed: list[dict[str, Any]] = edge.inbox(user).json()["items"]
-    assert edge.unread(user) == {"count": sum(item["unread"] for item in listed), "more": False}
+    listed: list[dict[str, Any]] = api_client.inbox(user).json()["items"]
+    assert api_client.unread(user) == {"count": sum(item["unread"] for item in listed), "more": False}
     return listed
 
 
-def due_digest(edge: Edge, *authors: str) -> dict[str, Any]:
+def due_digest(api_client: ApiClient, *authors: str) -> dict[str, Any]:
     """Return u1's first digest, at the time it is due."""
-    prefer(edge, {"volume": "digest"})
+    prefer(api_client, {"volume": "digest"})
     for author in authors or ("ada",):
-        edge.mention(author)
-        edge.backend.clock.advance(timedelta(minutes=2))
-    advance_to(edge, DUE)
-    [item] = items(edge)
+        api_client.mention(author)
+        api_client.backend.clock.advance(timedelta(minutes=2))
+    advance_to(api_client, DUE)
+    [item] = items(api_client)
     return item
 
 
-def test_digest_is_one_item_at_the_user_s_hour(edge: Edge) -> None:
-    prefer(edge, {"volume": "digest"})
-    edge.mention("ada")
-    edge.mention("bob")
-    advance_to(edge, START + timedelta(minutes=2))
-    edge.mention("ada")
-    assert (items(edge), len(items(edge, "u2"))) == ([], 2)
-    advance_to(edge, DUE - SECOND)
-    assert items(edge) == []
-    advance_to(edge, DUE)
-    [item] = items(edge)
+def test_digest_is_one_item_at_the_user_s_hour(api_client: ApiClient) -> None:
+    prefer(api_client, {"volume": "digest"})
+    api_client.mention("ada")
+    api_client.mention("bob")
+    advance_to(api_client, START + timedelta(minutes=2))
+    api_client.mention("ada")
+    assert (items(api_client), len(items(api_client, "u2"))) == ([], 2)
+    advance_to(api_client, DUE - SECOND)
+    assert items(api_client) == []
+    advance_to(api_client, DUE)
+    [item] = items(api_client)
     name = item.pop("burst")
     inside = item["digest"].pop("bursts")
     assert item == {
@@ -78,86 +78,86 @@ def test_digest_is_one_item_at_the_user_s_hour(edge: Edge) -> None:
     }
     assert [burst["text"] for burst in inside] == ["ada mentioned @nova", "ada and bob, 2 mentions of @nova"]
     assert {*inside[0]} == {"subject", "opened_at", "count", "names", "more", "text", "tweet"}
-    edge.backend.clock.advance(timedelta(days=2))
-    assert [item["burst"] for item in items(edge)] == [name]
+    api_client.backend.clock.advance(timedelta(days=2))
+    assert [item["burst"] for item in items(api_client)] == [name]
 
 
-def test_account_wide_digest_uses_its_hour_and_time_zone(edge: Edge) -> None:
+def test_account_wide_digest_uses_its_hour_and_time_zone(api_client: ApiClient) -> None:
     changes = {"volume": "digest", "time_zone": "Asia/Kathmandu", "digest_hour": 20}
-    response = prefer(edge, changes, "")
+    response = prefer(api_client, changes, "")
     assert {name: response.json()[name] for name in changes} == changes
-    edge.mention("ada")
-    edge.mention("ada", "u1")
-    advance_to(edge, DUE.replace(hour=14, minute=15))
-    digest, own_item = items(edge)
+    api_client.mention("ada")
+    api_client.mention("ada", "u1")
+    advance_to(api_client, DUE.replace(hour=14, minute=15))
+    digest, own_item = items(api_client)
     assert (digest["opened_at"], digest["digest"]["date"]) == ("2026-01-05T14:15:00Z", "2026-01-05")
     assert (own_item["subject"], own_item["digest"]) == ("self:u1", None)
 
 
-def test_burst_is_never_both_listed_and_in_a_digest(edge: Edge) -> None:
-    edge.mention("ada")
-    assert [item["subject"] for item in items(edge)] == [NOVA]
-    edge.backend.clock.advance(timedelta(minutes=2))
-    item = due_digest(edge, "bob")
+def test_burst_is_never_both_listed_and_in_a_digest(api_client: ApiClient) -> None:
+    api_client.mention("ada")
+    assert [item["subject"] for item in items(api_client)] == [NOVA]
+    api_client.backend.clock.advance(timedelta(minutes=2))
+    item = due_digest(api_client, "bob")
     assert [burst["names"] for burst in item["digest"]["bursts"]] == [["bob"]]
-    prefer(edge, {"volume": "all"})
-    assert items(edge) == []
-    edge.backend.clock.advance(timedelta(minutes=2))
-    edge.mention("ada")
-    assert [item["subject"] for item in items(edge)] == [NOVA]
-    edge.backend.clock.advance(SECOND)
-    prefer(edge, {"volume": "digest"})
-    advance_to(edge, DUE + timedelta(days=1))
-    assert items(edge) == []
+    prefer(api_client, {"volume": "all"})
+    assert items(api_client) == []
+    api_client.backend.clock.advance(timedelta(minutes=2))
+    api_client.mention("ada")
+    assert [item["subject"] for item in items(api_client)] == [NOVA]
+    api_client.backend.clock.advance(SECOND)
+    prefer(api_client, {"volume": "digest"})
+    advance_to(api_client, DUE + timedelta(days=1))
+    assert items(api_client) == []
 
 
-def test_digest_can_be_marked_seen_and_hidden(edge: Edge) -> None:
-    name = due_digest(edge)["burst"]
-    advance_to(edge, DUE + timedelta(hours=1))
+def test_digest_can_be_marked_seen_and_hidden(api_client: ApiClient) -> None:
+    name = due_digest(api_client)["burst"]
+    advance_to(api_client, DUE + timedelta(hours=1))
     for mark, listed in (("read", [False]), ("unread", [True]), ("hidden", []), ("none", [True])):
-        assert edge.put("/v1/inbox/marks", "u1", {"bursts": [name], "mark": mark}).status_code == 204
-        assert [item["unread"] for item in items(edge)] == listed
-    assert edge.put("/v1/inbox/seen", "u1", {"token": edge.inbox("u1").json()["seen"]}).status_code == 204
-    assert [item["unread"] for item in items(edge)] == [False]
+        assert api_client.put("/v1/inbox/marks", "u1", {"bursts": [name], "mark": mark}).status_code == 204
+        assert [item["unread"] for item in items(api_client)] == listed
+    assert api_client.put("/v1/inbox/seen", "u1", {"token": api_client.inbox("u1").json()["seen"]}).status_code == 204
+    assert [item["unread"] for item in items(api_client)] == [False]
 
 
-def test_digest_id_of_another_user_is_rejected(edge: Edge) -> None:
-    name = due_digest(edge)["burst"]
-    assert_problem(edge.put("/v1/inbox/marks", "u2", {"bursts": [name], "mark": "read"}), 400, "bad_mark")
+def test_digest_id_of_another_user_is_rejected(api_client: ApiClient) -> None:
+    name = due_digest(api_client)["burst"]
+    assert_problem(api_client.put("/v1/inbox/marks", "u2", {"bursts": [name], "mark": "read"}), 400, "bad_mark")
 
 
-def test_mark_of_a_vanished_digest_is_not_found(edge: Edge) -> None:
-    name = due_digest(edge)["burst"]
-    prefer(edge, {"muted_until": "forever"})
-    assert_problem(edge.put("/v1/inbox/marks", "u1", {"bursts": [name], "mark": "read"}), 404, "not_found")
+def test_mark_of_a_vanished_digest_is_not_found(api_client: ApiClient) -> None:
+    name = due_digest(api_client)["burst"]
+    prefer(api_client, {"muted_until": "forever"})
+    assert_problem(api_client.put("/v1/inbox/marks", "u1", {"bursts": [name], "mark": "read"}), 404, "not_found")
 
 
-def test_pagination_includes_digests(edge: Edge) -> None:
-    prefer(edge, {"volume": "digest"})
+def test_pagination_includes_digests(api_client: ApiClient) -> None:
+    prefer(api_client, {"volume": "digest"})
     for day in range(3):
-        edge.mention("ada")
-        advance_to(edge, DUE + timedelta(days=day, minutes=1))
-        edge.mention("ada", "u1")
-        edge.backend.clock.advance(timedelta(minutes=10))
-    subjects, page = list[str](), edge.inbox("u1", limit=1).json()
+        api_client.mention("ada")
+        advance_to(api_client, DUE + timedelta(days=day, minutes=1))
+        api_client.mention("ada", "u1")
+        api_client.backend.clock.advance(timedelta(minutes=10))
+    subjects, page = list[str](), api_client.inbox("u1", limit=1).json()
     while page["next"]:
         subjects += [item["subject"] for item in page["items"]]
-        page = edge.inbox("u1", limit=1, cursor=page["next"]).json()
+        page = api_client.inbox("u1", limit=1, cursor=page["next"]).json()
     assert subjects + [item["subject"] for item in page["items"]] == ["self:u1", "digest:u1"] * 3
-    tagged = edge.inbox("u1")
-    assert edge.inbox("u1", {"If-None-Match": tagged.headers["ETag"]}).status_code == 304
+    tagged = api_client.inbox("u1")
+    assert api_client.inbox("u1", {"If-None-Match": tagged.headers["ETag"]}).status_code == 304
 
 
 @pytest.mark.parametrize("kind", ["digest:u1", "self:u1"])
-def test_digest_and_own_subject_take_no_preference(edge: Edge, kind: str) -> None:
-    response = edge.client.patch(f"/v1/preferences/{kind}", json={"volume": "off"}, headers=edge.bearer("u1"))
+def test_digest_and_own_subject_take_no_preference(api_client: ApiClient, kind: str) -> None:
+    response = api_client.http.patch(f"/v1/preferences/{kind}", json={"volume": "off"}, headers=api_client.bearer("u1"))
     assert_problem(response, 400, "bad_preference")
 
 
 def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
     async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        live.backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
@@ -183,7 +183,7 @@ def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
 def test_empty_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        live.backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         clock.advance(DUE - clock.now() + 2 * SECOND)
@@ -200,7 +200,7 @@ def test_empty_digest_sends_nothing_to_streams() -> None:
 def test_resume_after_a_digest_fell_due_is_a_reset() -> None:
     async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        live.backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         clock.advance(DUE - clock.now() - timedelta(minutes=1))
         await (await live.listen("u1")).disconnect()
         await live.settle()
@@ -239,7 +239,7 @@ def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
 def test_retraction_inside_a_digest_resets_open_streams() -> None:
     async def scenario(live: LiveBackend) -> None:
         backend = live.backend
-        backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         for author in ("ada", "bob"):
@@ -269,7 +269,7 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
 def test_change_inside_a_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveBackend) -> None:
         backend = live.backend
-        backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         backend.clock.advance(DUE - backend.clock.now() - SECOND)

@@ -17,7 +17,7 @@ from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
 from notifier.domain.ids import UserId
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.wiring.intake import build_gateway
-from tests.support.fakes.api_threads import HeldThreads
+from tests.support.fakes.api_threads import GatedThreads
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
 
@@ -133,7 +133,7 @@ def test_malformed_event_is_refused_while_the_log_hangs() -> None:
     """In a batch with valid events it would get their error, which invites a retry."""
 
     async def run() -> None:
-        threads = HeldThreads()
+        threads = GatedThreads()
         intake = EventIntake(gateway=build_gateway(Stage().system()), threads=threads)
         held = await send_events(intake.batcher, 3)
         async with asyncio.timeout(5):

@@ -18,7 +18,7 @@ from tests.http.client_from_address import client_from
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
-from tests.support.in_memory_http_api import Edge
+from tests.support.in_memory_http_api import ApiClient
 
 ROUTES = {
     ("/v1/events", "post"),
@@ -46,13 +46,16 @@ ROUTES = {
 }
 
 
-def test_health_is_up_whatever_is_broken(edge: Edge) -> None:
-    edge.backend.broken.store, edge.backend.broken.cache = StoreUnavailable(), CacheUnavailable()
-    assert (edge.client.get("/healthz").status_code, edge.client.get("/healthz").json()) == (200, {"status": "up"})
+def test_health_is_up_whatever_is_broken(api_client: ApiClient) -> None:
+    api_client.backend.port_errors.store, api_client.backend.port_errors.cache = StoreUnavailable(), CacheUnavailable()
+    assert (api_client.http.get("/healthz").status_code, api_client.http.get("/healthz").json()) == (
+        200,
+        {"status": "up"},
+    )
 
 
-def test_api_is_ready_when_the_store_answers(edge: Edge) -> None:
-    assert edge.client.get("/readyz").json() == {
+def test_api_is_ready_when_the_store_answers(api_client: ApiClient) -> None:
+    assert api_client.http.get("/readyz").json() == {
         "status": "ready",
         "store": "ok",
         "cache": "ok",
@@ -61,98 +64,98 @@ def test_api_is_ready_when_the_store_answers(edge: Edge) -> None:
     }
 
 
-def test_stopped_lane_is_named_and_the_api_stays_ready(edge: Edge) -> None:
+def test_stopped_lane_is_named_and_the_api_stays_ready(api_client: ApiClient) -> None:
     stop = LaneStop(at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/7", cause="no")
-    edge.backend.ports.lane_tallies.compare_and_set(DeadLetterTally(lane="mentions", version=1, stop=stop))
-    response = edge.client.get("/readyz")
+    api_client.backend.ports.lane_tallies.compare_and_set(DeadLetterTally(lane="mentions", version=1, stop=stop))
+    response = api_client.http.get("/readyz")
     assert (response.status_code, response.json()["status"]) == (200, "ready")
     assert response.json()["stopped_lanes"] == ["mentions"]
 
 
-def test_readiness_reports_a_cache_outage(edge: Edge) -> None:
-    edge.backend.broken.cache = CacheUnavailable()
-    response = edge.client.get("/readyz")
+def test_readiness_reports_a_cache_outage(api_client: ApiClient) -> None:
+    api_client.backend.port_errors.cache = CacheUnavailable()
+    response = api_client.http.get("/readyz")
     assert (response.status_code, response.json()["cache"]) == (200, "unavailable")
 
 
-def test_readiness_reports_how_current_activity_is(edge: Edge) -> None:
-    edge.backend.active_hours.record_roll_up(edge.backend.clock.now(), timedelta(days=1))
-    assert edge.client.get("/readyz").json()["activity"] == "ok"
-    edge.backend.clock.advance(timedelta(minutes=4))
-    assert edge.client.get("/readyz").json()["activity"] == "snapshot"
+def test_readiness_reports_how_current_activity_is(api_client: ApiClient) -> None:
+    api_client.backend.active_hours.record_roll_up(api_client.backend.clock.now(), timedelta(days=1))
+    assert api_client.http.get("/readyz").json()["activity"] == "ok"
+    api_client.backend.clock.advance(timedelta(minutes=4))
+    assert api_client.http.get("/readyz").json()["activity"] == "snapshot"
 
 
-def test_readiness_reports_activity_off_without_roll_ups(edge: Edge) -> None:
-    system = replace(edge.backend.system, settings=Settings(roll_up_every=timedelta(0)))
+def test_readiness_reports_activity_off_without_roll_ups(api_client: ApiClient) -> None:
+    system = replace(api_client.backend.system, settings=Settings(roll_up_every=timedelta(0)))
     assert readiness(system).activity == "off"
 
 
-def test_api_is_not_ready_without_the_store(edge: Edge) -> None:
-    edge.backend.broken.store = StoreUnavailable()
-    assert_problem(edge.client.get("/readyz"), 503, "store_unavailable")
+def test_api_is_not_ready_without_the_store(api_client: ApiClient) -> None:
+    api_client.backend.port_errors.store = StoreUnavailable()
+    assert_problem(api_client.http.get("/readyz"), 503, "store_unavailable")
 
 
-def test_metrics_are_open_to_local_callers(edge: Edge) -> None:
-    edge.post(event())
-    with client_from(edge.backend, "127.0.0.1") as local_client:
+def test_metrics_are_open_to_local_callers(api_client: ApiClient) -> None:
+    api_client.post(event())
+    with client_from(api_client.backend, "127.0.0.1") as local_client:
         response = local_client.get("/metrics")
     assert 'notifier_events_total{status="accepted"} 1.0' in response.text
     assert response.headers.get_list("content-type") == [CONTENT_TYPE_LATEST]
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "::2", "a-name"])
-def test_metrics_need_the_service_key_from_other_addresses(edge: Edge, address: str) -> None:
-    with client_from(edge.backend, address) as remote_client:
+def test_metrics_need_the_service_key_from_other_addresses(api_client: ApiClient, address: str) -> None:
+    with client_from(api_client.backend, address) as remote_client:
         assert_problem(remote_client.get("/metrics"), 401, "bad_token")
-        assert remote_client.get("/metrics", headers=edge.service).status_code == 200
+        assert remote_client.get("/metrics", headers=api_client.service).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "10.0.0.7"])
-def test_metrics_need_the_service_key_for_foreign_host_names(edge: Edge, host: str) -> None:
-    with client_from(edge.backend, "127.0.0.1", host) as local_client:
+def test_metrics_need_the_service_key_for_foreign_host_names(api_client: ApiClient, host: str) -> None:
+    with client_from(api_client.backend, "127.0.0.1", host) as local_client:
         assert_problem(local_client.get("/metrics"), 401, "bad_token")
-        assert local_client.get("/metrics", headers=edge.service).status_code == 200
-    with client_from(edge.backend, "127.0.0.1", "127.0.0.1:9090") as local_client:
+        assert local_client.get("/metrics", headers=api_client.service).status_code == 200
+    with client_from(api_client.backend, "127.0.0.1", "127.0.0.1:9090") as local_client:
         assert local_client.get("/metrics").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/openapi.json", "/v1/inbox", "/v1/system", "/nowhere", "/metrics"])
-def test_security_headers_are_on_every_response(edge: Edge, path: str) -> None:
-    for headers in ({}, edge.service, edge.bearer("u1")):
-        headers_ = edge.client.get(path, headers=headers).headers
+def test_security_headers_are_on_every_response(api_client: ApiClient, path: str) -> None:
+    for headers in ({}, api_client.service, api_client.bearer("u1")):
+        headers_ = api_client.http.get(path, headers=headers).headers
         assert headers_.get_list("x-content-type-options") == ["nosniff"]
         assert headers_.get_list("content-security-policy") == ["default-src 'none'; frame-ancestors 'none'"]
         assert headers_.get_list("referrer-policy") == ["no-referrer"]
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/inbox/x", "/schema", "/openapi", "/%ff", "/v1//x"])
-def test_unknown_route_is_a_problem(edge: Edge, path: str) -> None:
-    assert_problem(edge.client.get(path), 404, "not_found")
+def test_unknown_route_is_a_problem(api_client: ApiClient, path: str) -> None:
+    assert_problem(api_client.http.get(path), 404, "not_found")
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("DELETE", "/v1/events"), ("GET", "/v1/events"), ("POST", "/v1/inbox"), ("PATCH", "/healthz")]
 )
-def test_wrong_method_is_a_problem_that_lists_the_allowed_ones(edge: Edge, method: str, path: str) -> None:
-    response = edge.client.request(method, path)
+def test_wrong_method_is_a_problem_that_lists_the_allowed_ones(api_client: ApiClient, method: str, path: str) -> None:
+    response = api_client.http.request(method, path)
     assert_problem(response, 405, "method_not_allowed")
     assert response.headers["allow"]
 
 
-def test_openapi_describes_every_known_route(edge: Edge) -> None:
-    document = edge.client.get("/openapi.json").json()
+def test_openapi_describes_every_known_route(api_client: ApiClient) -> None:
+    document = api_client.http.get("/openapi.json").json()
     described = {(path, method) for path, methods in document["paths"].items() for method in methods}
     assert described == ROUTES
 
 
-def test_served_routes_are_the_known_ones(edge: Edge) -> None:
-    app = edge.backend.app()
+def test_served_routes_are_the_known_ones(api_client: ApiClient) -> None:
+    app = api_client.backend.app()
     served = {(route.path, method.lower()) for route in app.routes for method in route.methods if method != "OPTIONS"}
     assert {(re.sub(r":\w+}", "}", path), method) for path, method in served} == ROUTES
 
 
-def test_openapi_document_is_complete(edge: Edge) -> None:
-    document = edge.client.get("/openapi.json").json()
+def test_openapi_document_is_complete(api_client: ApiClient) -> None:
+    document = api_client.http.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")
     schemas = document["components"]["schemas"]
     assert {reference.removeprefix("#/components/schemas/") for reference in references(document)} <= schemas.keys()
@@ -163,8 +166,8 @@ def test_openapi_document_is_complete(edge: Edge) -> None:
             assert all(parameter["in"] in ("query", "path", "header") for parameter in operation.get("parameters", ()))
 
 
-def test_openapi_describes_every_refusal_as_a_problem(edge: Edge) -> None:
-    document = edge.client.get("/openapi.json").json()
+def test_openapi_describes_every_refusal_as_a_problem(api_client: ApiClient) -> None:
+    document = api_client.http.get("/openapi.json").json()
     for methods in document["paths"].values():
         for operation in methods.values():
             for code, response in operation["responses"].items():
@@ -172,8 +175,8 @@ def test_openapi_describes_every_refusal_as_a_problem(edge: Edge) -> None:
                     assert list(response["content"]) == ["application/problem+json"]
 
 
-def test_openapi_describes_three_content_types_of_events(edge: Edge) -> None:
-    document = edge.client.get("/openapi.json").json()
+def test_openapi_describes_three_content_types_of_events(api_client: ApiClient) -> None:
+    document = api_client.http.get("/openapi.json").json()
     assert document["paths"]["/v1/events"]["post"]["requestBody"]["content"].keys() == {
         "application/cloudevents+json",
         "application/json",

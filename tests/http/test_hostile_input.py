@@ -9,7 +9,7 @@ import pytest
 
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
-from tests.support.in_memory_http_api import Edge
+from tests.support.in_memory_http_api import ApiClient
 
 MARKS = "/v1/inbox/marks"
 BATCH = "application/cloudevents-batch+json"
@@ -21,85 +21,90 @@ def event_json(suffix: bytes = b"", **fields: Any) -> bytes:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "GZIP", "br", "deflate, gzip"])
-def test_compressed_body_is_refused_as_unsupported_type(edge: Edge, encoding: str) -> None:
+def test_compressed_body_is_refused_as_unsupported_type(api_client: ApiClient, encoding: str) -> None:
     packed = {"Content-Type": "application/json", "Content-Encoding": encoding}
     body = gzip.compress(event_json())
-    response = edge.client.post("/v1/events", content=body, headers={**edge.service, **packed})
+    response = api_client.http.post("/v1/events", content=body, headers={**api_client.service, **packed})
     assert_problem(response, 415, "wrong_content_type")
-    response = edge.client.put(MARKS, content=body, headers={**edge.bearer("u1"), **packed})
+    response = api_client.http.put(MARKS, content=body, headers={**api_client.bearer("u1"), **packed})
     assert_problem(response, 415, "wrong_content_type")
 
 
-def test_identity_encoding_is_accepted(edge: Edge) -> None:
+def test_identity_encoding_is_accepted(api_client: ApiClient) -> None:
     plain = {"Content-Type": "application/json", "Content-Encoding": "identity"}
-    assert edge.client.post("/v1/events", content=event_json(), headers={**edge.service, **plain}).status_code == 202
+    assert (
+        api_client.http.post("/v1/events", content=event_json(), headers={**api_client.service, **plain}).status_code
+        == 202
+    )
 
 
 @pytest.mark.parametrize("path", ["/v1/inbox/seen", MARKS])
-def test_long_body_without_a_length_is_refused(edge: Edge, path: str) -> None:
+def test_long_body_without_a_length_is_refused(api_client: ApiClient, path: str) -> None:
     def chunks() -> Iterator[bytes]:
         yield b'{"token": "'
         for _ in range(20):
             yield b"x" * 8_192
         yield b'"}'
 
-    headers = {**edge.bearer("u1"), "Content-Type": "application/json"}
-    assert_problem(edge.client.put(path, content=chunks(), headers=headers), 413, "too_large")
+    headers = {**api_client.bearer("u1"), "Content-Type": "application/json"}
+    assert_problem(api_client.http.put(path, content=chunks(), headers=headers), 413, "too_large")
 
 
 @pytest.mark.parametrize("character", ["\\ud800", "\\udfff", "\\u0000", "\\u001b", "\\u0085", "\x00"])
 @pytest.mark.parametrize("field", ["id", "source", "tweet", "author", "nova"])
-def test_surrogate_or_control_character_in_a_name_is_refused(edge: Edge, field: str, character: str) -> None:
+def test_surrogate_or_control_character_in_a_name_is_refused(api_client: ApiClient, field: str, character: str) -> None:
     names = {"id": "1", "source": "//tweets", "tweet": "t1", "author": "ada", "nova": "nova"}
     body = event_json().replace(f'"{names[field]}"'.encode(), f'"{names[field]}{character}"'.encode())
     assert body != event_json()
-    assert_problem(edge.post(body), 400, "bad_event")
+    assert_problem(api_client.post(body), 400, "bad_event")
 
 
-def test_control_characters_are_removed_from_text(edge: Edge) -> None:
-    assert edge.post(event(text="a\x00\x1b[31m b\nc")).status_code == 202
-    edge.backend.sequence()
-    [burst, _] = sorted(edge.backend.bursts.by_key.values(), key=lambda burst: str(burst.key))
+def test_control_characters_are_removed_from_text(api_client: ApiClient) -> None:
+    assert api_client.post(event(text="a\x00\x1b[31m b\nc")).status_code == 202
+    api_client.backend.sequence()
+    [burst, _] = sorted(api_client.backend.bursts.by_key.values(), key=lambda burst: str(burst.key))
     assert burst.text == "a[31m b\nc"
 
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "1e999999", "-1E+400", "0." + "0" * 5_000 + "1"])
-def test_huge_number_is_ignored_in_unknown_fields_and_refused_in_known_ones(edge: Edge, number: str) -> None:
-    assert edge.post(event_json(b', "x": ' + number.encode())).status_code == 202
+def test_huge_number_is_ignored_in_unknown_fields_and_refused_in_known_ones(api_client: ApiClient, number: str) -> None:
+    assert api_client.post(event_json(b', "x": ' + number.encode())).status_code == 202
     time = json.dumps(event()["time"]).encode()
-    assert_problem(edge.post(event_json(id="2").replace(time, number.encode())), 400, "bad_event")
+    assert_problem(api_client.post(event_json(id="2").replace(time, number.encode())), 400, "bad_event")
 
 
 @pytest.mark.parametrize("kind", ["application/json", BATCH])
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"x":', b"}")])
-def test_deep_nesting_in_an_unknown_field_is_refused(edge: Edge, kind: str, opening: bytes, closing: bytes) -> None:
+def test_deep_nesting_in_an_unknown_field_is_refused(
+    api_client: ApiClient, kind: str, opening: bytes, closing: bytes
+) -> None:
     body = event_json(b', "x": ' + opening * 9_000 + b"1" + closing * 9_000)
-    assert_problem(edge.post(b"[" + body + b"]" if kind == BATCH else body, kind), 400, "bad_event")
+    assert_problem(api_client.post(b"[" + body + b"]" if kind == BATCH else body, kind), 400, "bad_event")
 
 
 @pytest.mark.parametrize(
     "time",
     ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "0000-00-00T00:00:00Z", "2026-01-05T24:00:00Z", "1", ""],
 )
-def test_time_out_of_range_is_refused(edge: Edge, time: str) -> None:
-    assert_problem(edge.post(event(more={"time": time})), 400, "bad_event")
+def test_time_out_of_range_is_refused(api_client: ApiClient, time: str) -> None:
+    assert_problem(api_client.post(event(more={"time": time})), 400, "bad_event")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-32"])
-def test_encoding_other_than_utf_8_is_refused(edge: Edge, encoding: str) -> None:
-    assert_problem(edge.post(event_json().decode().encode(encoding)), 400, "bad_event")
+def test_encoding_other_than_utf_8_is_refused(api_client: ApiClient, encoding: str) -> None:
+    assert_problem(api_client.post(event_json().decode().encode(encoding)), 400, "bad_event")
 
 
-def test_repeated_id_in_a_batch_is_one_mention(edge: Edge) -> None:
-    results = edge.batch(event("1"), event("1"), event("1", text="other"), event("1")).json()["results"]
+def test_repeated_id_in_a_batch_is_one_mention(api_client: ApiClient) -> None:
+    results = api_client.batch(event("1"), event("1"), event("1", text="other"), event("1")).json()["results"]
     assert [result["status"] for result in results] == ["accepted", "duplicate", "refused", "duplicate"]
     assert results[2]["problem"]["code"] == "event_conflict"
-    edge.backend.sequence()
-    assert {burst.count for burst in edge.backend.bursts.by_key.values()} == {1}
+    api_client.backend.sequence()
+    assert {burst.count for burst in api_client.backend.bursts.by_key.values()} == {1}
 
 
-def test_too_large_event_in_a_batch_is_refused_alone(edge: Edge) -> None:
-    results = edge.batch(event("1", text="x" * 70_000), event("2")).json()["results"]
+def test_too_large_event_in_a_batch_is_refused_alone(api_client: ApiClient) -> None:
+    results = api_client.batch(event("1", text="x" * 70_000), event("2")).json()["results"]
     assert [(result["status"], result.get("problem", {}).get("code")) for result in results] == [
         ("refused", "too_large"),
         ("accepted", None),
@@ -107,8 +112,8 @@ def test_too_large_event_in_a_batch_is_refused_alone(edge: Edge) -> None:
 
 
 @pytest.mark.parametrize("id", ["%00", "%ED%A0%80", "%ff", "x" * 3_000])
-def test_impossible_event_id_is_not_found(edge: Edge, id: str) -> None:
-    assert_problem(edge.fate(id), 404, "not_found")
+def test_impossible_event_id_is_not_found(api_client: ApiClient, id: str) -> None:
+    assert_problem(api_client.get_event(id), 404, "not_found")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +124,7 @@ def test_impossible_event_id_is_not_found(edge: Edge, id: str) -> None:
         ("mention:nova#-1", "bad_mark"),
     ],
 )
-def test_mark_of_an_impossible_burst_id_is_refused(edge: Edge, burst: str, code: str) -> None:
-    headers = {**edge.bearer("u1"), "Content-Type": "application/json"}
+def test_mark_of_an_impossible_burst_id_is_refused(api_client: ApiClient, burst: str, code: str) -> None:
+    headers = {**api_client.bearer("u1"), "Content-Type": "application/json"}
     body = f'{{"bursts": ["{burst}"], "mark": "read"}}'.encode()
-    assert_problem(edge.client.put(MARKS, content=body, headers=headers), 400, code)
+    assert_problem(api_client.http.put(MARKS, content=body, headers=headers), 400, code)

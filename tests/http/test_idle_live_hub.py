@@ -22,7 +22,7 @@ async def go_to_rest(live: LiveBackend) -> None:
 
 def tasks_and_listeners(live: LiveBackend) -> tuple[int, int]:
     """Return the numbers of the hub's tasks and of its listeners on the bus."""
-    return len(live.hub.background_tasks.tasks), len(live.backend.bus.lines)
+    return len(live.hub.background_tasks.tasks), len(live.backend.bus.listeners)
 
 
 def test_hub_without_clients_stops_its_tasks() -> None:

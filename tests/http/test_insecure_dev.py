@@ -12,7 +12,7 @@ from tests.http.client_from_address import client_from
 from tests.http.error_response_checks import assert_problem
 from tests.http.test_authorization import MATRIX, OPEN, SERVICE, STREAMS, USER
 from tests.support.example_event import event
-from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend
+from tests.support.in_memory_http_api import SERVICE_KEY, ApiClient, MemoryBackend
 
 INSECURE = Settings(insecure_dev=True)
 USER_U1: Mapping[str, str] = {"Authorization": "User u1"}
@@ -27,10 +27,10 @@ REMOTE_CALLERS: list[tuple[str, str, Mapping[str, str]]] = [
 
 
 @pytest.fixture
-def local_edge() -> Iterator[Edge]:
+def local_client() -> Iterator[ApiClient]:
     backend = MemoryBackend(INSECURE)
     with client_from(backend, "127.0.0.1") as client:
-        yield Edge(backend, client)
+        yield ApiClient(backend, client)
 
 
 def status(client: TestClient[Any], method: str, path: str, headers: Mapping[str, str]) -> int:
@@ -38,27 +38,27 @@ def status(client: TestClient[Any], method: str, path: str, headers: Mapping[str
     return client.request(method, url_path, headers=headers).status_code
 
 
-def test_service_needs_no_key_and_user_only_a_name(local_edge: Edge) -> None:
+def test_service_needs_no_key_and_user_only_a_name(local_client: ApiClient) -> None:
     kind = {"Content-Type": "application/cloudevents+json"}
-    assert local_edge.client.post("/v1/events", json=event(), headers=kind).status_code == 202
-    local_edge.backend.sequence()
-    assert local_edge.client.get("/v1/events/1").json()["id"] == "1"
-    page = local_edge.client.get("/v1/inbox", headers=USER_U1)
+    assert local_client.http.post("/v1/events", json=event(), headers=kind).status_code == 202
+    local_client.backend.sequence()
+    assert local_client.http.get("/v1/events/1").json()["id"] == "1"
+    page = local_client.http.get("/v1/inbox", headers=USER_U1)
     assert len(page.json()["items"]) == 1
     assert (
-        local_edge.client.put("/v1/inbox/seen", json={"token": page.json()["seen"]}, headers=USER_U1).status_code == 204
+        local_client.http.put("/v1/inbox/seen", json={"token": page.json()["seen"]}, headers=USER_U1).status_code == 204
     )
     volume = {"volume": "off"}
     assert (
-        local_edge.client.patch("/v1/preferences/mention:nova", json=volume, headers=USER_U1).json()["volume"] == "off"
+        local_client.http.patch("/v1/preferences/mention:nova", json=volume, headers=USER_U1).json()["volume"] == "off"
     )
 
 
-def test_routes_still_separate_users_and_services(local_edge: Edge) -> None:
+def test_routes_still_separate_users_and_services(local_client: ApiClient) -> None:
     for (method, path), allowed_caller in MATRIX.items():
         if (method, path) in STREAMS:
             continue
-        anonymous_status, user_status = (status(local_edge.client, method, path, headers) for headers in ({}, USER_U1))
+        anonymous_status, user_status = (status(local_client.http, method, path, headers) for headers in ({}, USER_U1))
         assert (anonymous_status == 401) is (allowed_caller == USER), path
         assert (user_status == 403) is (allowed_caller == SERVICE), path
 
@@ -74,26 +74,26 @@ def test_remote_caller_is_refused(address: str, host: str, headers: Mapping[str,
                 assert status(client, method, path, headers) == 200, path
 
 
-def test_keys_and_tokens_are_still_checked(local_edge: Edge) -> None:
-    assert local_edge.inbox("u1").status_code == 200
-    assert local_edge.post(event()).status_code == 202
+def test_keys_and_tokens_are_still_checked(local_client: ApiClient) -> None:
+    assert local_client.inbox("u1").status_code == 200
+    assert local_client.post(event()).status_code == 202
     for wrong in ("Bearer x", "Bearer", "Basic dTE6dTE="):
         for method, path in (("GET", "/v1/inbox"), ("GET", "/v1/system")):
-            assert status(local_edge.client, method, path, {"Authorization": wrong}) == 401
+            assert status(local_client.http, method, path, {"Authorization": wrong}) == 401
     key = {"Authorization": f"Bearer {SERVICE_KEY}"}
-    assert_problem(local_edge.client.get("/v1/inbox", headers=key), 403, "forbidden")
+    assert_problem(local_client.http.get("/v1/inbox", headers=key), 403, "forbidden")
 
 
 @pytest.mark.parametrize(
     ("authorization", "expected"), [("User", 401), ("User " + "x" * 257, 401), ("User nobody", 404)]
 )
-def test_user_name_must_be_valid(local_edge: Edge, authorization: str, expected: int) -> None:
-    assert local_edge.client.get("/v1/inbox", headers={"Authorization": authorization}).status_code == expected
+def test_user_name_must_be_valid(local_client: ApiClient, authorization: str, expected: int) -> None:
+    assert local_client.http.get("/v1/inbox", headers={"Authorization": authorization}).status_code == expected
 
 
-def test_readiness_reports_insecure_dev(local_edge: Edge, edge: Edge) -> None:
-    assert local_edge.client.get("/readyz").json()["insecure_dev"] is True
-    assert "insecure_dev" not in edge.client.get("/readyz").json()
+def test_readiness_reports_insecure_dev(local_client: ApiClient, api_client: ApiClient) -> None:
+    assert local_client.http.get("/readyz").json()["insecure_dev"] is True
+    assert "insecure_dev" not in api_client.http.get("/readyz").json()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "notifier.example"])

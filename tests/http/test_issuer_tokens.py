@@ -18,12 +18,12 @@ from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
 from tests.http.error_response_checks import assert_problem
-from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend
+from tests.support.in_memory_http_api import SERVICE_KEY, ApiClient, MemoryBackend
 from tests.support.token_issuer import (
     AUDIENCE,
-    GOOD,
     NAME,
     NOW,
+    VALID_CLAIMS,
     FakeIssuer,
     ed,
     forged,
@@ -37,17 +37,17 @@ from tests.support.token_issuer import (
 @dataclass(slots=True)
 class IssuerApi:
     issuer: FakeIssuer
-    edge: Edge
+    api_client: ApiClient
 
     def status(self, token: str, path: str = "/v1/inbox") -> int:
-        return self.edge.client.get(path, headers={"Authorization": f"Bearer {token}"}).status_code
+        return self.api_client.http.get(path, headers={"Authorization": f"Bearer {token}"}).status_code
 
     def advance(self, by: timedelta) -> None:
         """Advance the clock that `new_token` signs with."""
-        self.edge.backend.clock.advance(by)
+        self.api_client.backend.clock.advance(by)
 
     def new_token(self, kid: str = "a") -> str:
-        now = int(self.edge.backend.clock.now().timestamp())
+        now = int(self.api_client.backend.clock.now().timestamp())
         return self.issuer.sign(kid, iat=now, exp=now + 900)
 
 
@@ -55,7 +55,7 @@ class IssuerApi:
 def api() -> Iterator[IssuerApi]:
     issuer, backend = FakeIssuer(), MemoryBackend()
     with TestClient(backend.app(authenticator=issuer.authenticator(backend)), raise_server_exceptions=False) as client:
-        yield IssuerApi(issuer, Edge(backend, client))
+        yield IssuerApi(issuer, ApiClient(backend, client))
 
 
 @pytest.mark.parametrize("kid", ["a", "b"], ids=["EdDSA", "RS256"])
@@ -90,7 +90,7 @@ def test_issuer_token_grants_access_to_own_inbox(api: IssuerApi, kid: str) -> No
     ids=str,
 )
 def test_issuer_token_with_a_bad_claim_is_refused(api: IssuerApi, changes: dict[str, Any]) -> None:
-    response = api.edge.client.get("/v1/inbox", headers={"Authorization": f"Bearer {api.issuer.sign(**changes)}"})
+    response = api.api_client.http.get("/v1/inbox", headers={"Authorization": f"Bearer {api.issuer.sign(**changes)}"})
     assert_problem(response, 401, "bad_token")
 
 
@@ -110,15 +110,15 @@ def test_forged_token_is_refused(api: IssuerApi) -> None:
         api.issuer.sign("b", key=rsa(1)),
         api.issuer.sign("a", key=rsa()),
         api.issuer.sign("b", key=ed()),
-        forged(GOOD, ed(1), {"kid": "a", "jwk": jwk(ed(1)), "jku": "https://evil.example/jwks"}),
-        forged(GOOD, ed(), {"kid": "a", "crit": ["x"]}),
-        jwt.encode(GOOD, "", algorithm="none", headers={"kid": "a"}),
-        jwt.encode(GOOD, rsa(), algorithm="RS512", headers={"kid": "b"}),
-        jwt.encode(GOOD, rsa(), algorithm="PS256", headers={"kid": "b"}),
+        forged(VALID_CLAIMS, ed(1), {"kid": "a", "jwk": jwk(ed(1)), "jku": "https://evil.example/jwks"}),
+        forged(VALID_CLAIMS, ed(), {"kid": "a", "crit": ["x"]}),
+        jwt.encode(VALID_CLAIMS, "", algorithm="none", headers={"kid": "a"}),
+        jwt.encode(VALID_CLAIMS, rsa(), algorithm="RS512", headers={"kid": "b"}),
+        jwt.encode(VALID_CLAIMS, rsa(), algorithm="PS256", headers={"kid": "b"}),
         signed_with_public_key(pem(rsa()), "b"),
         signed_with_public_key(pem(ed()), "a"),
         signed_with_public_key(ed().public_key().public_bytes_raw(), "a"),
-        issue_token(api.edge.backend.keys, UserId("u1"), api.edge.backend.clock.now()),
+        issue_token(api.api_client.backend.keys, UserId("u1"), api.api_client.backend.clock.now()),
         ".".join([good.split(".")[0], tampered.split(".")[1], good.split(".")[2]]),
         api.issuer.sign(None),
         "a.b.c",
@@ -129,20 +129,20 @@ def test_forged_token_is_refused(api: IssuerApi) -> None:
 
 def test_key_id_that_is_no_text_or_unknown_is_refused(api: IssuerApi) -> None:
     for kid in (7, ["a"], {"a": 1}, None, "", "a" * 100_000):
-        token = forged(GOOD, ed(), {"kid": "a"})
+        token = forged(VALID_CLAIMS, ed(), {"kid": "a"})
         header = urlsafe_b64encode(json.dumps({"alg": "EdDSA", "kid": kid}).encode()).decode().rstrip("=")
         assert api.status(".".join([header, *token.split(".")[1:]])) == 401
 
 
 def test_token_of_one_user_cannot_mark_items_of_another(api: IssuerApi) -> None:
-    api.edge.mention()
-    api.edge.backend.deliver()
+    api.api_client.mention()
+    api.api_client.backend.deliver()
     own_headers = {"Authorization": f"Bearer {api.issuer.sign(sub='u1')}"}
     other_headers = {"Authorization": f"Bearer {api.issuer.sign(sub='u2')}"}
-    [item] = api.edge.client.get("/v1/inbox", headers=own_headers).json()["items"]
+    [item] = api.api_client.http.get("/v1/inbox", headers=own_headers).json()["items"]
     marks = {"bursts": [item["burst"]], "mark": "hidden"}
-    assert_problem(api.edge.client.put("/v1/inbox/marks", headers=other_headers, json=marks), 400, "bad_mark")
-    assert api.edge.client.put("/v1/inbox/marks", headers=own_headers, json=marks).status_code == 204
+    assert_problem(api.api_client.http.put("/v1/inbox/marks", headers=other_headers, json=marks), 400, "bad_mark")
+    assert api.api_client.http.put("/v1/inbox/marks", headers=own_headers, json=marks).status_code == 204
 
 
 def test_user_token_reads_no_event_and_service_key_does(api: IssuerApi) -> None:
@@ -158,7 +158,7 @@ def test_key_rotation_adds_keys_at_once_and_removes_within_ten_minutes(api: Issu
     assert api.status(api.new_token("c")) == 200
     api.issuer.keys["a"] = ed()
     api.advance(MIN_FETCH_INTERVAL)
-    assert (api.status(api.new_token("a")), api.issuer.asked) == (200, 3)
+    assert (api.status(api.new_token("a")), api.issuer.fetch_count) == (200, 3)
     del api.issuer.keys["a"]
     api.advance(MAX_KEY_AGE + timedelta(seconds=1))
     stolen = api.issuer.sign(key=ed(), kid="a", exp=NOW + 90_000)
@@ -169,27 +169,27 @@ def test_unknown_key_ids_query_the_issuer_once_in_ten_seconds(api: IssuerApi) ->
     assert api.status(api.issuer.sign()) == 200
     api.advance(MIN_FETCH_INTERVAL)
     assert {api.status(api.issuer.sign(f"k{number}", key=ed())) for number in range(30)} == {401}
-    assert api.issuer.asked == 2
+    assert api.issuer.fetch_count == 2
 
 
 def test_malformed_token_does_not_query_the_issuer(api: IssuerApi) -> None:
     for token in ("x", "a.b.c", SERVICE_KEY + "x"):
         assert api.status(token, "/v1/events/1") == 401
-    assert api.issuer.asked == 0
+    assert api.issuer.fetch_count == 0
 
 
 def test_last_issuer_keys_are_valid_for_an_hour_of_an_outage(api: IssuerApi) -> None:
     assert api.status(api.new_token()) == 200
-    api.issuer.broken = "It is down."
+    api.issuer.error = "It is down."
     api.advance(MAX_KEY_AGE + timedelta(seconds=1))
     assert api.status(api.new_token()) == 200
     api.advance(OUTAGE_EXTENSION - timedelta(seconds=1))
     assert api.status(api.new_token()) == 200
     api.advance(timedelta(seconds=1))
-    response = api.edge.client.get("/v1/inbox", headers={"Authorization": f"Bearer {api.new_token()}"})
+    response = api.api_client.http.get("/v1/inbox", headers={"Authorization": f"Bearer {api.new_token()}"})
     assert "It is down." not in str(assert_problem(response, 503, "issuer_unavailable"))
     assert response.headers["retry-after"]
-    api.issuer.broken = ""
+    api.issuer.error = ""
     api.advance(MIN_FETCH_INTERVAL)
     assert api.status(api.new_token()) == 200
 
@@ -197,16 +197,16 @@ def test_last_issuer_keys_are_valid_for_an_hour_of_an_outage(api: IssuerApi) -> 
 def test_verified_token_is_refused_once_no_key_is_valid(api: IssuerApi) -> None:
     token = api.issuer.sign(exp=NOW + 90_000)
     assert [api.status(token) for _ in range(2)] == [200, 200]
-    api.issuer.broken = "It is down."
+    api.issuer.error = "It is down."
     api.advance(MAX_KEY_AGE + OUTAGE_EXTENSION + timedelta(seconds=1))
     for path in ("/v1/inbox", "/v1/inbox/unread"):
-        response = api.edge.client.get(path, headers={"Authorization": f"Bearer {token}"})
+        response = api.api_client.http.get(path, headers={"Authorization": f"Bearer {token}"})
         assert_problem(response, 503, "issuer_unavailable")
         assert response.headers["retry-after"]
 
 
 def test_issuer_outage_before_the_first_key_is_503(api: IssuerApi) -> None:
-    api.issuer.broken = "It is down."
+    api.issuer.error = "It is down."
     assert api.status(api.issuer.sign()) == 503
     assert api.status(api.issuer.sign(), "/v1/events/1") == 401
     assert api.status(SERVICE_KEY, "/v1/events/1") == 404
@@ -218,7 +218,7 @@ def test_issuer_key_from_a_file_excludes_our_own_tokens(tmp_path: Path, format_:
     (tmp_path / "key").write_bytes(pem(ed()) if format_ == "pem" else json.dumps(jwk(rsa())).encode())
     backend = MemoryBackend(Settings(issuer=Issuer(name=NAME, audience=AUDIENCE, key=str(tmp_path / "key"))))
     with TestClient(backend.app()) as client:
-        api = IssuerApi(FakeIssuer(), Edge(backend, client))
+        api = IssuerApi(FakeIssuer(), ApiClient(backend, client))
         without_kid = api.issuer.sign(None, key=api.issuer.keys[kid])
         assert [api.status(api.issuer.sign(kid)), api.status(without_kid)] == [200, 200]
         assert [api.status(api.issuer.sign(other_kid)), api.status(backend.token("u1"))] == [401, 401]

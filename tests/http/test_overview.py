@@ -14,20 +14,20 @@ from tests.http.demo_client import demo_visitor
 from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import ScriptedReader
 from tests.support.fakes.clock import START
-from tests.support.in_memory_http_api import Edge
+from tests.support.in_memory_http_api import ApiClient
 
 
-def test_overview_requires_the_service_key(edge: Edge) -> None:
-    assert_problem(edge.client.get("/v1/system"), 401, "bad_token")
-    assert_problem(edge.client.get("/v1/system", headers=edge.bearer("u1")), 403, "forbidden")
-    response = edge.client.get("/v1/system", headers=edge.service)
+def test_overview_requires_the_service_key(api_client: ApiClient) -> None:
+    assert_problem(api_client.http.get("/v1/system"), 401, "bad_token")
+    assert_problem(api_client.http.get("/v1/system", headers=api_client.bearer("u1")), 403, "forbidden")
+    response = api_client.http.get("/v1/system", headers=api_client.service)
     assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
 
 
-def test_burst_is_shown_with_its_tiers_and_counts(edge: Edge) -> None:
-    edge.mention()
-    edge.backend.deliver()
-    system = edge.client.get("/v1/system", headers=edge.service).json()
+def test_burst_is_shown_with_its_tiers_and_counts(api_client: ApiClient) -> None:
+    api_client.mention()
+    api_client.backend.deliver()
+    system = api_client.http.get("/v1/system", headers=api_client.service).json()
     running = system["running"]
     assert (running["burst"], running["count"], running["finished"]) == ("mention:nova#1", 1, True)
     assert running["tiers"]["p1"]["spans"] == [[0, 0, "done"]]
@@ -39,12 +39,12 @@ def test_burst_is_shown_with_its_tiers_and_counts(edge: Edge) -> None:
     assert system["redis"]["state"] == "rebuilding"
 
 
-def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
-    edge.mention()
-    edge.backend.deliver()
+def test_open_circuits_and_pool_backlogs_are_shown(api_client: ApiClient) -> None:
+    api_client.mention()
+    api_client.backend.deliver()
     circuit = OpenCircuit(until=START, reason="503 UNAVAILABLE")
-    edge.backend.ports.circuit_report.publish("fcm", circuit, timedelta(seconds=30))
-    system = edge.client.get("/v1/system", headers=edge.service).json()
+    api_client.backend.ports.circuit_report.publish("fcm", circuit, timedelta(seconds=30))
+    system = api_client.http.get("/v1/system", headers=api_client.service).json()
     assert system["open_circuits"] == [
         {"line": "fcm", "until": f"{START:%Y-%m-%dT%H:%M:%S}Z", "reason": circuit.reason}
     ]
@@ -53,23 +53,23 @@ def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
     assert system["running"]["deferred_until"] is None
 
 
-def test_stopped_lane_is_shown_with_its_record_and_cause(edge: Edge) -> None:
+def test_stopped_lane_is_shown_with_its_record_and_cause(api_client: ApiClient) -> None:
     stop = LaneStop(
         at=START, stopped_by="pump-1", kind=LimitKind.IN_WINDOW, limit=100, record="follows/0/7", cause="no"
     )
-    edge.backend.ports.lane_tallies.compare_and_set(DeadLetterTally(lane="follows", version=1, stop=stop))
-    [lane] = edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"]
+    api_client.backend.ports.lane_tallies.compare_and_set(DeadLetterTally(lane="follows", version=1, stop=stop))
+    [lane] = api_client.http.get("/v1/system", headers=api_client.service).json()["stopped_lanes"]
     since = f"{START:%Y-%m-%dT%H:%M:%S}Z"
     assert lane == {"lane": "follows", "since": since, "limit": "in_window", "record": "follows/0/7", "cause": "no"}
 
 
-def test_no_lane_is_stopped_in_a_healthy_system(edge: Edge) -> None:
-    assert edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"] == []
+def test_no_lane_is_stopped_in_a_healthy_system(api_client: ApiClient) -> None:
+    assert api_client.http.get("/v1/system", headers=api_client.service).json()["stopped_lanes"] == []
 
 
-def test_overview_without_the_store_is_503(edge: Edge) -> None:
-    edge.backend.broken.store = StoreUnavailable()
-    assert_problem(edge.client.get("/v1/system", headers=edge.service), 503, "store_unavailable")
+def test_overview_without_the_store_is_503(api_client: ApiClient) -> None:
+    api_client.backend.port_errors.store = StoreUnavailable()
+    assert_problem(api_client.http.get("/v1/system", headers=api_client.service), 503, "store_unavailable")
 
 
 def test_roles_come_from_the_pid_files(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_too_few_pages_report_nothing() -> None:
 
 def test_pages_are_answered_without_the_cache() -> None:
     backend = MemoryBackend()
-    backend.broken.cache = CacheUnavailable()
+    backend.port_errors.cache = CacheUnavailable()
     assert open_inboxes(backend, MIN_PAGES) == [200] * MIN_PAGES
 
 

@@ -6,8 +6,8 @@ from notifier.domain.ids import Kind
 from notifier.wiring.operations import build_overview
 from tests.contracts.redis_garbage import STRINGS, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.http.garbage_in_valkey import Garbler, cached_edge, garbage_writer
-from tests.support.in_memory_http_api import Edge
+from tests.http.garbage_in_valkey import Garbler, cached_client, garbage_writer
+from tests.support.in_memory_http_api import ApiClient
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -18,8 +18,8 @@ RECONCILER_ROUNDS = 3
 GARBAGE_KINDS = [*(f"string: {name}" for name in STRINGS), "list", "set", "zset", "hash", "stream"]
 
 
-def page(edge: Edge, user: str = "u1") -> tuple[object, object]:
-    response = edge.inbox(user)
+def page(api_client: ApiClient, user: str = "u1") -> tuple[object, object]:
+    response = api_client.inbox(user)
     assert response.status_code == 200, response.text
     assert response.json()["partial"] is False
     return response.json()["items"], response.json()["badge"]
@@ -27,19 +27,19 @@ def page(edge: Edge, user: str = "u1") -> tuple[object, object]:
 
 @pytest.mark.timeout(180)
 def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
-    with cached_edge(valkey.patient) as edge:
-        backend, expected = edge.backend, None
+    with cached_client(valkey.patient_url) as api_client:
+        backend, expected = api_client.backend, None
         backend.report()
-        with garbage_writer(valkey.patient):
+        with garbage_writer(valkey.patient_url):
             for number in range(REQUESTS):
                 if number % MENTION_INTERVAL == 0:
-                    edge.mention()
-                    expected = page(edge.store)
+                    api_client.mention()
+                    expected = page(api_client.store)
                 backend.reconciler()
-                assert page(edge) == expected
+                assert page(api_client) == expected
         for _ in range(RECONCILER_ROUNDS):
             backend.reconciler()
-            assert page(edge) == expected
+            assert page(api_client) == expected
         assert sum(key.subject.kind is Kind.MENTION for key in backend.bursts.by_key) == REQUESTS // MENTION_INTERVAL
         assert backend.ports.pull.generation() is not None
         assert backend.counted("notifier_unreconciled_total", duty="index") == 0
@@ -48,46 +48,46 @@ def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)
 def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: str) -> None:
-    with cached_edge(valkey.patient) as edge:
-        edge.mention()
-        edge.backend.reconciler()
+    with cached_client(valkey.patient_url) as api_client:
+        api_client.mention()
+        api_client.backend.reconciler()
         garble_all(valkey, kind)
-        assert page(edge) == page(edge.store)
-        edge.mention()
-        assert page(edge) == page(edge.store)
+        assert page(api_client) == page(api_client.store)
+        api_client.mention()
+        assert page(api_client) == page(api_client.store)
         for _ in range(RECONCILER_ROUNDS):
-            edge.backend.reconciler()
-        assert edge.backend.ports.pull.generation() is not None
-        assert page(edge) == page(edge.store)
+            api_client.backend.reconciler()
+        assert api_client.backend.ports.pull.generation() is not None
+        assert page(api_client) == page(api_client.store)
 
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)
 def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> None:
-    with cached_edge(valkey.patient) as edge:
-        edge.mention()
-        edge.backend.reconciler()
-        edge.backend.report()
+    with cached_client(valkey.patient_url) as api_client:
+        api_client.mention()
+        api_client.backend.reconciler()
+        api_client.backend.report()
         garble_all(valkey, kind)
-        response = edge.client.get("/v1/system", headers=edge.service)
+        response = api_client.http.get("/v1/system", headers=api_client.service)
         assert (response.status_code, response.json()["redis"]["state"]) == (200, "rebuilding")
-        assert edge.client.get("/readyz").json()["cache"] == "ok"
-        edge.backend.report()
+        assert api_client.http.get("/readyz").json()["cache"] == "ok"
+        api_client.backend.report()
         for _ in range(RECONCILER_ROUNDS):
-            edge.backend.reconciler()
-        cache = build_overview(edge.backend.system).read().cache
+            api_client.backend.reconciler()
+        cache = build_overview(api_client.backend.system).read().cache
         assert (cache.generation is not None, cache.backpressure, list(cache.open_circuits)) == (True, 0.5, ["fcm"])
 
 
 def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
-    with cached_edge(valkey.patient) as edge:
-        backend = edge.backend
-        edge.mention()
+    with cached_client(valkey.patient_url) as api_client:
+        backend = api_client.backend
+        api_client.mention()
         backend.reconciler()
         backend.report()
         for key in valkey.client.scan_iter():
             if valkey.client.type(key) == b"hash":
                 valkey.client.hset(key, mapping=dict.fromkeys(valkey.client.hkeys(key), b"\xff\xfe"))
-        response = edge.client.get("/v1/system", headers=edge.service)
+        response = api_client.http.get("/v1/system", headers=api_client.service)
         assert (response.status_code, response.json()["redis"]["state"]) == (200, "rebuilding")
         for _ in range(RECONCILER_ROUNDS):
             backend.reconciler()
@@ -95,16 +95,16 @@ def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
 
 
 def test_overview_survives_repeated_garbage(valkey: Valkey) -> None:
-    with cached_edge(valkey.patient) as edge:
-        backend = edge.backend
-        edge.mention()
+    with cached_client(valkey.patient_url) as api_client:
+        backend = api_client.backend
+        api_client.mention()
         garbler, overview = Garbler(valkey.client), build_overview(backend.system)
         for _ in range(20):
             backend.reconciler()
             backend.report()
             garbler.garble_all()
             overview.read()
-        assert edge.client.get("/v1/system", headers=edge.service).status_code == 200
+        assert api_client.http.get("/v1/system", headers=api_client.service).status_code == 200
 
 
 def garble_all(valkey: Valkey, kind: str) -> None:

@@ -15,7 +15,7 @@ from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASE
 from tests.http.error_response_checks import assert_problem
 from tests.http.live_stream_client import WAIT_LIMIT, LiveBackend, event_types, run_live
 from tests.support.example_event import accept, event
-from tests.support.in_memory_http_api import SERVICE_KEY, Edge, MemoryBackend
+from tests.support.in_memory_http_api import SERVICE_KEY, ApiClient, MemoryBackend
 
 T1 = {"tweet": "te1", "author": "ada"}
 DELETED = {**event("d1"), "type": DELETED_TYPE, "data": {"tweet": "t1", "author": "ada"}}
@@ -25,32 +25,32 @@ def retraction_event(type: str, **data: object) -> dict[str, object]:
     return {**event(f"{type}"), "type": type, "data": data}
 
 
-def tweets(edge: Edge, user: str = "u1") -> list[str]:
-    return [item["tweet"] for item in edge.inbox(user).json()["items"]]
+def tweets(api_client: ApiClient, user: str = "u1") -> list[str]:
+    return [item["tweet"] for item in api_client.inbox(user).json()["items"]]
 
 
-def open_burst(edge: Edge) -> None:
-    edge.post(event("e1"))
-    edge.backend.sequence()
-    assert len(tweets(edge)) == 1
+def open_burst(api_client: ApiClient) -> None:
+    api_client.post(event("e1"))
+    api_client.backend.sequence()
+    assert len(tweets(api_client)) == 1
 
 
-def test_deleted_tweet_is_on_no_page_and_in_no_badge(edge: Edge) -> None:
-    open_burst(edge)
-    response = edge.post({**DELETED, "data": T1})
+def test_deleted_tweet_is_on_no_page_and_in_no_badge(api_client: ApiClient) -> None:
+    open_burst(api_client)
+    response = api_client.post({**DELETED, "data": T1})
     assert (response.status_code, response.json()["status"]) == (202, "accepted")
-    assert tweets(edge) == []
-    assert edge.unread("u1") == {"count": 0, "more": False}
-    fate = edge.fate("e1").json()["accounts"][0]["bursts"][0]
+    assert tweets(api_client) == []
+    assert api_client.unread("u1") == {"count": 0, "more": False}
+    fate = api_client.get_event("e1").json()["accounts"][0]["bursts"][0]
     assert (fate["count"], fate["note"]) == (0, "Retracted: no user sees it.")
 
 
-def test_mention_of_an_already_deleted_tweet_is_refused(edge: Edge) -> None:
-    edge.post({**DELETED, "data": T1})
-    edge.post(event("e1"))
-    edge.backend.sequence()
-    assert tweets(edge) == []
-    assert {account["refusal"] for account in edge.fate("e1").json()["accounts"]} == {"retracted"}
+def test_mention_of_an_already_deleted_tweet_is_refused(api_client: ApiClient) -> None:
+    api_client.post({**DELETED, "data": T1})
+    api_client.post(event("e1"))
+    api_client.backend.sequence()
+    assert tweets(api_client) == []
+    assert {account["refusal"] for account in api_client.get_event("e1").json()["accounts"]} == {"retracted"}
 
 
 @pytest.mark.parametrize(
@@ -69,19 +69,19 @@ def test_mention_of_an_already_deleted_tweet_is_refused(edge: Edge) -> None:
     ],
 )
 def test_incomplete_retraction_is_refused_with_the_field(
-    edge: Edge, type: str, data: dict[str, object], message: str
+    api_client: ApiClient, type: str, data: dict[str, object], message: str
 ) -> None:
-    response = edge.post(retraction_event(type, **data))
+    response = api_client.post(retraction_event(type, **data))
     assert_problem(response, 400, "bad_event")
     assert message in response.json()["detail"]
 
 
-def test_batch_of_many_retractions_is_applied_from_the_log(edge: Edge) -> None:
-    open_burst(edge)
+def test_batch_of_many_retractions_is_applied_from_the_log(api_client: ApiClient) -> None:
+    open_burst(api_client)
     deletions = [{**DELETED, "id": f"d{n}", "data": {"tweet": f"x{n}", "author": "ada"}} for n in range(30)]
-    edge.batch(*deletions, {**DELETED, "data": T1})
-    edge.backend.sequence()
-    assert tweets(edge) == []
+    api_client.batch(*deletions, {**DELETED, "data": T1})
+    api_client.backend.sequence()
+    assert tweets(api_client) == []
 
 
 def test_slow_retraction_does_not_block_other_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,13 +117,13 @@ def test_slow_retraction_does_not_block_other_events(monkeypatch: pytest.MonkeyP
 def test_retraction_in_a_new_process_resets_no_stream() -> None:
     """A pump resets streams at its start for unpublished changes of its predecessor; an API process doesn't."""
     backend = MemoryBackend()
-    edge = Edge(backend, TestClient(backend.app()))
-    open_burst(edge)
+    api_client = ApiClient(backend, TestClient(backend.app()))
+    open_burst(api_client)
     backend.system.live_publisher.has_missed_updates = True
     messages: asyncio.Queue[object] = asyncio.Queue()
     with TestClient(backend.app()) as client:
-        backend.bus.lines.append(cast(Any, messages))
-        Edge(backend, client).post({**DELETED, "data": T1})
+        backend.bus.listeners.append(cast(Any, messages))
+        ApiClient(backend, client).post({**DELETED, "data": T1})
     assert [type(messages.get_nowait()) for _ in range(messages.qsize())] == [Burst, Burst]
 
 

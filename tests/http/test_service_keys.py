@@ -37,7 +37,7 @@ from notifier.domain.upstream.validation import (
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
-from tests.support.in_memory_http_api import Edge, MemoryBackend
+from tests.support.in_memory_http_api import ApiClient, MemoryBackend
 
 ONE, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
 
@@ -51,7 +51,7 @@ class FakeClock:
 
 @dataclass(frozen=True, slots=True)
 class KeyedApi:
-    edge: Edge
+    api_client: ApiClient
     book: ServiceKeyFile
     clock: FakeClock
 
@@ -71,10 +71,10 @@ class KeyedApi:
         content, kind = (list(events), BATCH) if len(events) > 1 else (events[0], ONE)
         path = "/v1/events?dry_run=true" if dry_run else "/v1/events"
         headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
-        return self.edge.client.post(path, content=json.dumps(content), headers=headers)
+        return self.api_client.http.post(path, content=json.dumps(content), headers=headers)
 
     def get(self, key: str, path: str) -> httpx.Response:
-        return self.edge.client.get(path, headers={"Authorization": f"Bearer {key}"})
+        return self.api_client.http.get(path, headers={"Authorization": f"Bearer {key}"})
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def api(tmp_path: Path) -> Iterator[KeyedApi]:
         service_keys=ServiceKeyCache(local_authenticator.service_keys.key_file, lambda: clock.second),
     )
     with TestClient(backend.app(authenticator=authenticator), raise_server_exceptions=False) as client:
-        yield KeyedApi(Edge(backend, client), authenticator.service_keys.key_file, clock)
+        yield KeyedApi(ApiClient(backend, client), authenticator.service_keys.key_file, clock)
 
 
 def follow(id: str = "f1") -> dict[str, object]:
@@ -142,7 +142,7 @@ def test_key_without_the_scope_is_refused_and_told_which_is_missing(api: KeyedAp
         detail = assert_problem(response, 403, "forbidden")["detail"]
         assert f"lacks the scope {scope}; it has" in detail
         assert key not in response.text
-    assert api.edge.fate("1").status_code == 404
+    assert api.api_client.get_event("1").status_code == 404
 
 
 def test_missing_scope_is_reported_before_an_invalid_event(api: KeyedApi) -> None:
@@ -154,7 +154,7 @@ def test_missing_scope_is_reported_before_an_invalid_event(api: KeyedApi) -> Non
         type_fields = ", ".join(f'"type": "{type_}"' for type_ in types)
         body = json.dumps(follow()).replace(f'"type": "{FOLLOWED_TYPE}"', type_fields)
         headers = {"Authorization": f"Bearer {tweets}", "Content-Type": ONE}
-        assert api.edge.client.post("/v1/events", content=body, headers=headers).status_code in (400, 403)
+        assert api.api_client.http.post("/v1/events", content=body, headers=headers).status_code in (400, 403)
 
 
 def test_malformed_event_is_refused_as_such(api: KeyedApi) -> None:
@@ -190,7 +190,7 @@ def test_unreadable_key_file_keeps_the_keys_and_a_missing_one_revokes_them(
     assert api.post(key, event("2")).status_code == 202
     assert [record.levelno for record in caplog.records if "service keys" in record.message] == [logging.ERROR]
     with pytest.raises(BadSetting):
-        MemoryBackend(api.edge.backend.system.settings).app()
+        MemoryBackend(api.api_client.backend.system.settings).app()
     api.book.path.unlink()
     api.reload_keys()
     assert api.post(key, event("3")).status_code == 401

@@ -7,7 +7,7 @@ import pytest
 from notifier.api.routes.static import MEDIA_TYPES, static_files
 from tests.http.error_response_checks import assert_problem
 from tests.repo.repository_files import ROOT
-from tests.support.in_memory_http_api import Edge
+from tests.support.in_memory_http_api import ApiClient
 
 
 def expected_lines(path: Path) -> list[str]:
@@ -22,24 +22,24 @@ def without_comment(line: str) -> str:
     return code.strip() if not line.strip().startswith("//") else ""
 
 
-def test_every_static_file_is_served_with_its_type(edge: Edge) -> None:
+def test_every_static_file_is_served_with_its_type(api_client: ApiClient) -> None:
     folder = ROOT / "notifier" / "api" / "static"
     expected = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.*") if path.is_file()}
     assert expected.keys() == static_files().keys()
     for name, path in expected.items():
-        response = edge.client.get(f"/static/{name}")
+        response = api_client.http.get(f"/static/{name}")
         assert (response.status_code, response.text.split("\n")) == (200, expected_lines(path))
         assert response.headers["content-type"] == f"{MEDIA_TYPES[path.suffix]}; charset=utf-8"
         assert response.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in response.headers["content-security-policy"]
 
 
-def test_unchanged_static_file_is_304(edge: Edge) -> None:
-    first = edge.client.get("/static/demo.css")
+def test_unchanged_static_file_is_304(api_client: ApiClient) -> None:
+    first = api_client.http.get("/static/demo.css")
     assert first.headers["cache-control"] == "no-cache"
-    second = edge.client.get("/static/demo.css", headers={"If-None-Match": first.headers["etag"]})
+    second = api_client.http.get("/static/demo.css", headers={"If-None-Match": first.headers["etag"]})
     assert (second.status_code, second.content, second.headers["etag"]) == (304, b"", first.headers["etag"])
-    assert edge.client.get("/static/demo.css", headers={"If-None-Match": '"other"'}).status_code == 200
+    assert api_client.http.get("/static/demo.css", headers={"If-None-Match": '"other"'}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_unchanged_static_file_is_304(edge: Edge) -> None:
         "demo.css%00",
     ],
 )
-def test_unknown_static_path_is_not_found(edge: Edge, name: str) -> None:
-    assert_problem(edge.client.get(f"/static/{name}"), 404, "not_found")
+def test_unknown_static_path_is_not_found(api_client: ApiClient, name: str) -> None:
+    assert_problem(api_client.http.get(f"/static/{name}"), 404, "not_found")

@@ -50,7 +50,7 @@ def retracted(burst: Burst) -> Burst:
 def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
     async def scenario(live: LiveBackend) -> None:
         clock, listeners = live.backend.clock, live.hub.registry
-        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        live.backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await live.mention("bob", protected=True)
         await live.drain()
@@ -71,7 +71,7 @@ def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
 def test_retraction_during_a_digest_read_sends_no_row() -> None:
     async def scenario(live: LiveBackend) -> None:
         clock, listeners = live.backend.clock, live.hub.registry
-        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        live.backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
@@ -110,7 +110,7 @@ def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:
         backend, listeners, bob = live.backend, live.hub.registry, Subject(Kind.MENTION, UserId("bob"))
         backend.people.follow(U1, bob, backend.clock.now())
         for user in (U1, UserId("u2")):
-            backend.people.arrange(user, AccountPreferencesPatch(volume=Volume.DIGEST))
+            backend.people.patch_account(user, AccountPreferencesPatch(volume=Volume.DIGEST))
         failing, healthy = await live.listen("u1"), await live.listen("u2")
         await healthy.next_events()
         await live.mention()
@@ -136,7 +136,7 @@ def test_uncountable_badge_of_one_user_does_not_delay_others() -> None:
         await failing.next_events()
         await healthy.next_events()
         backend.people.follow(U1, bob, backend.clock.now())
-        backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
+        backend.people.patch_account(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         backend.people.block(UserId("u2"), UserId("ada"))
         listeners.inbox = replace(listeners.inbox, timeline=FailingTimeline(listeners.inbox.timeline, bob))
         backend.clock.advance(MAX_FACTS_AGE)

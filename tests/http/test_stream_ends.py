@@ -156,7 +156,7 @@ def test_service_key_opens_no_stream() -> None:
 def test_store_outage_refuses_new_streams_and_keeps_open_ones() -> None:
     async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
-        live.backend.broken.store = StoreUnavailable()
+        live.backend.port_errors.store = StoreUnavailable()
         refused = await live.listen("u2")
         assert (refused.status, live.hub.stream_counts.total()) == (503, 1)
         await live.mention()

@@ -62,8 +62,8 @@ RANDOM_SEEDS = range(250)
 RANDOM_SEEDS_BY_PATCH = {"seen_token_covers_late_bursts": range(210, 250)}
 """If few seeds find the bug, the range skips earlier seeds that would only take time."""
 REASONS = {
-    "alert_collapsed_into_unsent_newer_one": "which is said to be collapsed, and isn't",
-    "shard_filled_before_head_lists_it": "doesn't name shard",
+    "alert_collapsed_into_unsent_newer_one": "for the false reason collapsed",
+    "shard_filled_before_head_lists_it": "counts no follower in shard",
     "bitmap_of_former_device_owner_kept": "the bitmap push has",
     "bitmap_written_without_fencing_token": "the bitmap followers of",
     "retraction_after_its_keys": "retracted: False",

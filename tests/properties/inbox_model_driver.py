@@ -124,7 +124,7 @@ class World:
 
     def delete(self, tweet: Mentioned) -> None:
         self.log.add(Deleted(at=self.now, tweet=tweet.tweet))
-        self.stage.say(DELETED_TYPE, self.writer, tweet=tweet.tweet, author=tweet.author)
+        self.stage.send_event(DELETED_TYPE, self.writer, tweet=tweet.tweet, author=tweet.author)
         self._sequence()
 
     def follow(self, user: str, owner: str, *, ended: bool) -> None:
@@ -211,7 +211,7 @@ class World:
 
     def _say(self, type: str, **data: object) -> None:
         self.sequences += 1
-        self.stage.say(type, self.writer, sequence=self.sequences, **data)
+        self.stage.send_event(type, self.writer, sequence=self.sequences, **data)
         self._sequence()
 
     def _sequence(self) -> None:

@@ -79,8 +79,8 @@ def test_tiers_disjoint_cover(member_sets: MemberSets, burst_: Burst, author: fr
     by_rule = {person: expected_group(person, member_sets, burst_) for person in audience(member_sets, author)}
     for tier in TIERS:
         assert places(snapshot.tiers[tier]) == {person for person, rule in by_rule.items() if rule is tier}
-    assert snapshot.dormant == sum(rule is Tier.DORMANT for rule in by_rule.values())
-    assert dict(snapshot.suppressed) == {
+    assert snapshot.dormant_count == sum(rule is Tier.DORMANT for rule in by_rule.values())
+    assert dict(snapshot.suppressed_counts) == {
         str(kind): n for kind in SUPPRESSING_SETS if (n := sum(rule is kind for rule in by_rule.values()))
     }
 
@@ -105,8 +105,8 @@ def test_tiers_disjoint_cover_with_any_tier_rule(
     p0, p1, p2 = (in_tiers & members_by_tier.get(tier, frozenset()) for tier in TIERS)
     p2_members = in_tiers - p0 - p1 if burst_.lane is Lane.STANDARD else p2 - p0 - p1
     assert [places(snapshot.tiers[tier]) for tier in TIERS] == [p0, p1 - p0, p2_members]
-    assert snapshot.dormant == len(in_tiers - p0 - p1 - p2_members)
-    assert snapshot.suppressed == by_activity_snapshot.suppressed
+    assert snapshot.dormant_count == len(in_tiers - p0 - p1 - p2_members)
+    assert snapshot.suppressed_counts == by_activity_snapshot.suppressed_counts
 
 
 @given(MEMBER_SETS, BURSTS, st.none() | MEMBERS)
@@ -116,7 +116,9 @@ def test_expected_is_the_sum_of_reached_and_suppressed(
 ) -> None:
     snapshot = take_snapshot(burst_, 0, shard_sets(member_sets, author))
     tally = snapshot.counts()
-    assert tally.expected == sum(snapshot.reached_count(tier) for tier in TIERS) + sum(snapshot.suppressed.values())
+    assert tally.expected == sum(snapshot.reached_count(tier) for tier in TIERS) + sum(
+        snapshot.suppressed_counts.values()
+    )
     assert tally.expected + tally.dormant == len(audience(member_sets, author))
 
 
@@ -154,8 +156,8 @@ def test_snapshot_round_trips_through_storage(
         opened_at=opened_at,
         tiers=dict(zip(TIERS, tiers, strict=True)),
         to_alert=push,
-        dormant=dormant,
-        suppressed={"off": 1},
+        dormant_count=dormant,
+        suppressed_counts={"off": 1},
     )
     read = unpack_snapshot(3, pack_snapshot(snapshot))
     assert (read.counts(), read.opened_at) == (snapshot.counts(), opened_at)

@@ -138,7 +138,7 @@ def stage_with(preferences: Preferences, opened: list[tuple[Subject, int, tuple[
     """Build Lee's week: Bob is blocked; Eve is protected and not followed by Lee."""
     stage = Stage()
     people, bursts = stage.state.people, stage.state.bursts.by_key
-    people.arrange(
+    people.patch_account(
         LEE, AccountPreferencesPatch(volume=preferences.overall, zone=preferences.zone, digest_hour=preferences.hour)
     )
     people.volume(LEE, NOVA, preferences.nova)
@@ -154,13 +154,13 @@ def stage_with(preferences: Preferences, opened: list[tuple[Subject, int, tuple[
 
 def listed_entries(stage: Stage, limit: int) -> list[Entry]:
     """Return the entries of all pages."""
-    entries, page = list[Entry](), run_sync(stage.tab().page(LEE, limit=limit))
+    entries, page = list[Entry](), run_sync(stage.uncached_inbox().page(LEE, limit=limit))
     while True:
         entries += [item.entry for item in page.items]
         if page.next is None:
             return entries
         assert len(page.items) <= limit
-        page = run_sync(stage.tab().page(LEE, after=page.next, limit=limit))
+        page = run_sync(stage.uncached_inbox().page(LEE, after=page.next, limit=limit))
 
 
 def drifts(stage: Stage, opened: OpenedInbox) -> float:
@@ -200,7 +200,7 @@ def test_every_burst_is_listed_once_and_the_badge_counts_the_list(
         assert all(schedule.day_of(burst_.opened_at) == date_of(digest.key) for burst_ in digest.newest)
         assert digest.opened_at == schedule.due_time(schedule.day_of(digest.newest[0].opened_at)) <= now
         assert digest.count == sum(burst_.count for burst_ in digest.newest) == sum(n for _, n in digest.accounts)
-    tab = replace(stage.tab(), observers=[openings])
+    tab = replace(stage.uncached_inbox(), observers=[openings])
     page, badge = run_sync(tab.open(LEE, limit=limit))
     assert badge is not None
     assert badge.count == len(entries)

@@ -170,7 +170,7 @@ def test_backlog_counts_startable_unfinished_slices(accounts: list[BurstProgress
             account.plan.opened_at
             for account in accounts
             for status in account.slice_states.values()
-            if status.slice.pool is pool and account.is_active(status, NOON)
+            if status.slice.pool is pool and account.is_runnable(status, NOON)
         ]
         assert (pool_backlog.slices, pool_backlog.oldest_opened_at) == (len(opened_at), min(opened_at, default=None))
 

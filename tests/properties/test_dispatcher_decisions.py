@@ -62,7 +62,7 @@ def running_slices(accounts: Sequence[BurstProgress], now: datetime) -> list[Sli
         slice_
         for account in accounts
         for slice_, status in account.slice_states.items()
-        if status.is_in_flight(now) and account.is_active(status, now)
+        if status.is_in_flight(now) and account.is_runnable(status, now)
     ]
 
 
@@ -104,7 +104,7 @@ def test_only_waiting_slices_are_queued_or_parked_and_once(
     by_burst = {account.plan.burst: account for account in accounts}
     for slice_ in chosen_slices:
         status = by_burst[slice_.burst].slice_states[slice_]
-        assert by_burst[slice_.burst].is_active(status, now)
+        assert by_burst[slice_.burst].is_runnable(status, now)
         assert not status.is_in_flight(now)
 
 
@@ -155,7 +155,7 @@ def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
             for account in accounts
             for slice_, status in account.slice_states.items()
             if slice_.pool is pool
-            and account.is_active(status, now)
+            and account.is_runnable(status, now)
             and not status.is_in_flight(now)
             and slice_.burst not in pools_giving_way.get(pool, ())
         ]

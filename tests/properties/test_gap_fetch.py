@@ -154,7 +154,7 @@ def people_of(facts: Facts) -> MemoryPeople:
         people.block(name, KIM)
     for subject, volume in facts.volumes.items():
         people.volume(KIM, subject, volume)
-    people.arrange(KIM, AccountPreferencesPatch(volume=facts.everything))
+    people.patch_account(KIM, AccountPreferencesPatch(volume=facts.everything))
     run_sync(people.mark(Member(1), facts.hidden, Mark.HIDDEN))
     return people
 

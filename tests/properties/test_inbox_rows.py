@@ -65,7 +65,7 @@ def reached_members(rows: Iterable[StoredRow]) -> list[int]:
 def test_every_member_is_reached_once(bits: Bits, shard: int) -> None:
     rows = rows_of(bits, shard)
     assert reached_members(stored_rows(rows)) == members(bits, shard)
-    assert rows.deliveries == count(bits)
+    assert rows.delivery_count == count(bits)
 
 
 @given(BITMAPS, SHARDS)
@@ -117,7 +117,7 @@ def test_member_in_two_tiers_is_reached_by_a_row_of_each(first: Bits, second: Bi
     rows = [row for tier, bits in tiers.items() for row in stored_rows(rows_of(bits, shard, tier))]
     assert reached_members(rows) == sorted([*members(first, shard), *members(second, shard)])
     merged = merge_rows(rows)
-    assert merged.rows == len(rows)
-    assert merged.duplicates == count(first & second)
+    assert merged.row_count == len(rows)
+    assert merged.duplicate_count == count(first & second)
     for tier, bits in tiers.items():
         assert int(merged.tier(tier, shard).sum()) == count(bits)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, PUSHED_TIERS, FollowerCounts, make_plan
+from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, TIERS_WITH_ALERTS, FollowerCounts, make_plan
 from notifier.domain.delivery.slice import PUSH_STEPS, Slice, Step
 from tests.support.domain_examples import burst
 
@@ -26,7 +26,7 @@ def test_planner_covers_once(counts: list[int], verdict: Verdict) -> None:
     slices = list(make_plan(burst(verdict=verdict), head_of(counts)).slices())
     followed = {shard for shard, n in enumerate(counts) if n}
     covered = Counter((slice_.step, slice_.tier, shard) for slice_ in slices for shard in slice_.shards)
-    pushed = PUSHED_TIERS if verdict is Verdict.ALL else ()
+    pushed = TIERS_WITH_ALERTS if verdict is Verdict.ALL else ()
     steps = [(Step.ROWS, tier) for tier in TIERS] + [(step, tier) for step in PUSH_STEPS for tier in pushed]
     assert covered == Counter((step, tier, shard) for step, tier in steps for shard in followed)
 

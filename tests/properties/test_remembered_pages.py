@@ -64,7 +64,7 @@ class PageScenario:
                 self.stage.state.bus.stalled = False
                 self.stage.pass_time(seconds=1)
             case "delete", int(number) if self.tweets:
-                self.stage.say(DELETED_TYPE, tweet=self.tweets[number % len(self.tweets)], author="ada")
+                self.stage.send_event(DELETED_TYPE, tweet=self.tweets[number % len(self.tweets)], author="ada")
                 self.stage.sequence()
             case "mark", int(number):
                 if items := self.processes.open(0).page.items:

@@ -1,4 +1,4 @@
-"""A TCP proxy before a server: it can end TLS, fall silent and lose its connections. Two threads per connection."""
+"""A TCP proxy that can end TLS, fall silent and lose its connections."""
 
 import socket
 import ssl
@@ -35,9 +35,9 @@ class TcpProxy:
 
     def disconnect(self) -> None:
         """Lose all connections, and what they have not forwarded. New connections work."""
-        for each in list(self._sockets):
+        for connection in list(self._sockets):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         self._sockets.clear()
         self._forwards.set()
 

@@ -23,7 +23,7 @@ from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
-from tests.support.cassandra_keyspace import patient_reader
+from tests.support.cassandra_keyspace import patient_queries
 from tests.support.lossy_cassandra import ON_ENGINES, cluster, shared_cluster
 
 __all__ = ["cluster", "shared_cluster"]
@@ -80,7 +80,7 @@ def test_page_is_the_same_in_every_layout(cluster: Cluster) -> None:
     fill(cluster, history, 2, lambda _: None)
 
     async def pages(member: int) -> list[list[object]]:
-        page_layouts = layouts(cluster, patient_reader(cluster), history, 2)
+        page_layouts = layouts(cluster, patient_queries(cluster), history, 2)
         return [list(await layout.read(Member(member))) for layout in page_layouts]
 
     for reader in readers:

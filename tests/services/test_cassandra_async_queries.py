@@ -18,7 +18,7 @@ from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
 from tests.services.inbox_rows_and_replaced_answers import MIXED, rows
-from tests.support.cassandra_keyspace import WITHIN, patient_reader
+from tests.support.cassandra_keyspace import TIMEOUT_SECONDS, patient_queries
 from tests.support.fakes.clock import ManualClock
 
 pytestmark = [
@@ -35,7 +35,7 @@ OF_RANGE = "SELECT members FROM inbox WHERE member_range = ? AND inbox_window = 
 def test_all_pages_of_result_are_read(cluster: Cluster) -> None:
     row_sets = [rows(0.01, shard=shard) for shard in range(160)]
     CassandraInbox(cluster, ManualClock()).write(row_sets)
-    result = run(patient_reader(cluster)(RANGES))
+    result = run(patient_queries(cluster)(RANGES))
     assert len(result) == sum(shard_rows.row_count for shard_rows in row_sets) > 5_000  # the size of a page
     assert {row.member_range for row in result} == {
         member_range for shard_rows in row_sets for member_range in shard_rows.ranges
@@ -47,7 +47,7 @@ def test_results_have_the_order_of_the_queries(cluster: Cluster) -> None:
     CassandraInbox(cluster, ManualClock()).write(row_sets)
     window = cluster.execute("SELECT inbox_window FROM inbox LIMIT 1")[0][0]
     ranges = range(4 * SHARD_RANGES + 1, -1, -1)
-    answers = run(patient_reader(cluster).query_each(OF_RANGE, [(member_range, window) for member_range in ranges]))
+    answers = run(patient_queries(cluster).query_each(OF_RANGE, [(member_range, window) for member_range in ranges]))
     assert [members for [(members,)] in answers[:1:-1]] == [
         members for shard_rows in row_sets for members in shard_rows.members
     ]
@@ -61,7 +61,7 @@ def test_timeout_is_an_outage(cluster: Cluster) -> None:
 
 
 def test_query_beyond_queue_limit_is_refused_at_once(cluster: Cluster) -> None:
-    reader = AsyncQueries(cluster, max_in_flight=2, deadline=timedelta(seconds=WITHIN))
+    reader = AsyncQueries(cluster, max_in_flight=2, deadline=timedelta(seconds=TIMEOUT_SECONDS))
 
     async def ask_three() -> list[object]:
         return list(await gather(*(reader(RANGES) for _ in range(3)), return_exceptions=True))
@@ -91,7 +91,7 @@ def test_deadline_covers_all_queries_of_its_block(cluster: Cluster) -> None:
 
 def test_invalid_query_is_not_an_outage(cluster: Cluster) -> None:
     with pytest.raises(InvalidRequest):
-        run(patient_reader(cluster)("SELECT nothing FROM inbox"))
+        run(patient_queries(cluster)("SELECT nothing FROM inbox"))
 
 
 def test_query_before_migration_reports_missing_schema(cluster: Cluster) -> None:

@@ -35,7 +35,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
 from tests.services.inbox_rows_and_replaced_answers import BUSY, KEY, MIXED, STORED, handler_with, rows, stored_rows
 from tests.services.tcp_proxy import tcp_proxy
-from tests.support.cassandra_keyspace import patient_reader
+from tests.support.cassandra_keyspace import patient_queries
 from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import ManualClock
 
@@ -221,4 +221,4 @@ def wait_until_reconnected(cluster: Cluster) -> None:
 
 
 def newest(cluster: Cluster, member: int) -> Sequence[InboxRow]:
-    return run(CassandraTimeline(patient_reader(cluster), ManualClock()).rows(Member(member), [NOVA], None, 5))
+    return run(CassandraTimeline(patient_queries(cluster), ManualClock()).rows(Member(member), [NOVA], None, 5))

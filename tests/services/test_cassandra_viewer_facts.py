@@ -38,7 +38,7 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBitmap
 from notifier.ports.user_directory import DirectoryEntry
-from tests.support.cassandra_keyspace import keyspace, patient_reader, truncated
+from tests.support.cassandra_keyspace import keyspace, patient_queries, truncated
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
 
@@ -69,7 +69,7 @@ def cluster(contracts: Cluster) -> Cluster:
 @pytest.fixture
 def people(cluster: Cluster) -> CassandraPeople:
     CassandraDirectory(cluster).enrol([ADA])
-    return CassandraPeople(patient_reader(cluster), ManualClock())
+    return CassandraPeople(patient_queries(cluster), ManualClock())
 
 
 def viewer(people: CassandraPeople) -> Viewer:
@@ -115,10 +115,10 @@ def test_mark_and_showing_of_same_burst_are_both_kept(people: CassandraPeople) -
 
 def test_late_write_of_earlier_visit_changes_nothing(cluster: Cluster, people: CassandraPeople) -> None:
     run(people.mark_seen(ADA.member, START + timedelta(hours=1), []))
-    other_people = CassandraPeople(patient_reader(cluster), ManualClock())
+    other_people = CassandraPeople(patient_queries(cluster), ManualClock())
     run(other_people.mark_seen(ADA.member, START - timedelta(hours=1), []))
     assert viewer(people).marks.seen_at == START + timedelta(hours=1)
-    assert members(CassandraPushSuppressions(cluster).read(burst(), [1], START)[1].never, 1) == [ADA.member]
+    assert members(CassandraPushSuppressions(cluster).read(burst(), [1], START)[1].suppressed, 1) == [ADA.member]
     assert cluster.execute("SELECT seen_at, writetime(seen_at) AS at FROM seen") == [
         (to_ms(START + timedelta(hours=1)), to_ms(START + timedelta(hours=1)) * 1_000)
     ]
@@ -158,7 +158,7 @@ def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people
     assert viewer(people).follows == {NOVA: START}
     earlier_burst = burst(opened_at=START - timedelta(milliseconds=1))
     assert [
-        int(np.bitwise_count(CassandraPushSuppressions(cluster).read(opened_burst, [39], START)[39].never).sum())
+        int(np.bitwise_count(CassandraPushSuppressions(cluster).read(opened_burst, [39], START)[39].suppressed).sum())
         for opened_burst in (earlier_burst, burst())
     ] == [
         SHARD_MEMBERS,
@@ -201,7 +201,7 @@ def test_new_accounts_write_no_tombstones_among_the_deleted(cluster: Cluster) ->
     with closing(RecordingCluster(cluster.access)) as recording:
         CassandraDirectory(recording).enrol([ADA, deleted])
     assert [values for queries in recording.asked for cql, values in queries if cql.startswith("DELETE")] == [(0, 1)]
-    assert np.array_equal(CassandraPushSuppressions(cluster).read(burst(), [0], START)[0].never, no_members())
+    assert np.array_equal(CassandraPushSuppressions(cluster).read(burst(), [0], START)[0].suppressed, no_members())
 
 
 def test_snapshot_reads_neighboring_partitions_at_once(

@@ -21,7 +21,7 @@ from notifier.devkit.engines.maven import missing_tools
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
-from tests.contracts.event_log_backends import InKafka, in_kafka
+from tests.contracts.event_log_backends import KafkaLogs, in_kafka
 from tests.services.wait_for_engine_change import until
 
 BOUNDED = 4.0
@@ -50,7 +50,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def logs(engine: Engine) -> Iterator[InKafka]:
+def logs(engine: Engine) -> Iterator[KafkaLogs]:
     with in_kafka(engine.address) as logs:
         yield logs
 
@@ -73,7 +73,7 @@ def restart(engine: Engine) -> None:
     engine.wait_until_ready()
 
 
-def test_append_is_refused_in_time_while_broker_is_down(engine: Engine, logs: InKafka) -> None:
+def test_append_is_refused_in_time_while_broker_is_down(engine: Engine, logs: KafkaLogs) -> None:
     logs.log.append([record("before")])
     engine.kill()
     for _ in range(2):
@@ -85,7 +85,7 @@ def test_append_is_refused_in_time_while_broker_is_down(engine: Engine, logs: In
     append_until_accepted(logs, record("after"))
 
 
-def test_frozen_broker_bounds_appends(engine: Engine, logs: InKafka) -> None:
+def test_frozen_broker_bounds_appends(engine: Engine, logs: KafkaLogs) -> None:
     logs.log.append([record("before")])
     engine.freeze()
     began = time.monotonic()
@@ -96,7 +96,7 @@ def test_frozen_broker_bounds_appends(engine: Engine, logs: InKafka) -> None:
     append_until_accepted(logs, record("after"))
 
 
-def waiting_keys(logs: InKafka, within: float = 60.0) -> set[str]:
+def waiting_keys(logs: KafkaLogs, within: float = 60.0) -> set[str]:
     """Return the waiting keys. On a busy machine, a restarted broker takes time to answer."""
     deadline = time.monotonic() + within
     while True:
@@ -107,7 +107,7 @@ def waiting_keys(logs: InKafka, within: float = 60.0) -> set[str]:
                 raise
 
 
-def test_acknowledged_records_survive_broker_kills(engine: Engine, logs: InKafka) -> None:
+def test_acknowledged_records_survive_broker_kills(engine: Engine, logs: KafkaLogs) -> None:
     acknowledged: list[str] = []
     stop = Signal()
 
@@ -147,7 +147,7 @@ def enough(acknowledged: Sequence[str], least: int) -> bool:
     return len(acknowledged) >= least
 
 
-def append_until_accepted(logs: InKafka, record: Record) -> None:
+def append_until_accepted(logs: KafkaLogs, record: Record) -> None:
     deadline = time.monotonic() + 30
     while True:
         try:

@@ -20,7 +20,7 @@ from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics,
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged
 from tests.contracts.consumer_forks import start_consumer
-from tests.contracts.event_log_backends import InKafka, in_kafka
+from tests.contracts.event_log_backends import KafkaLogs, in_kafka
 from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
 from tests.services.wait_for_engine_change import until
 
@@ -37,13 +37,13 @@ PACKED = b"x" * 1_000
 
 
 @pytest.fixture
-def logs(kafka: str) -> Iterator[InKafka]:
+def logs(kafka: str) -> Iterator[KafkaLogs]:
     with in_kafka(kafka) as logs:
         yield logs
 
 
 def test_restarted_instance_gets_its_partitions_before_lease_ends(
-    logs: InKafka,
+    logs: KafkaLogs,
 ) -> None:
     access = replace(logs.access, instance="host-1", lease=LONG_LEASE)
     append(logs, *KEYS)
@@ -57,7 +57,7 @@ def test_restarted_instance_gets_its_partitions_before_lease_ends(
     assert time.monotonic() - killed_at < LONG_LEASE.total_seconds() / 2
 
 
-def test_foreign_records_do_not_affect_records_of_same_batch(logs: InKafka) -> None:
+def test_foreign_records_do_not_affect_records_of_same_batch(logs: KafkaLogs) -> None:
     append(logs, *KEYS)
     with closing(KafkaProducer(bootstrap_servers=logs.access.servers)) as producer:
         for partition in range(ALL):
@@ -74,7 +74,7 @@ def test_foreign_records_do_not_affect_records_of_same_batch(logs: InKafka) -> N
     assert consumer.lag() == 0
 
 
-def test_record_compressed_with_zstd_is_read(logs: InKafka) -> None:
+def test_record_compressed_with_zstd_is_read(logs: KafkaLogs) -> None:
     # A topic that is created with its settings: on an existing topic they take effect a moment later.
     access = replace(logs.access, prefix=f"{logs.access.prefix}made.")
     migrate(access, [TOPIC])
@@ -145,7 +145,7 @@ def produce_with_zstd(access: Access) -> None:
         until(is_acknowledged)  # a broker does not lead a new partition at once
 
 
-def test_killed_reader_is_replaced_when_lease_ends(logs: InKafka) -> None:
+def test_killed_reader_is_replaced_when_lease_ends(logs: KafkaLogs) -> None:
     append(logs, *KEYS)
     before, after = (start_consumer(logs.access, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.consumers += [before, after]
@@ -159,7 +159,7 @@ def test_killed_reader_is_replaced_when_lease_ends(logs: InKafka) -> None:
 
 
 def test_recreated_topic_is_read_from_its_beginning(
-    logs: InKafka,
+    logs: KafkaLogs,
 ) -> None:
     """Offsets restart at zero: committed offsets and applied positions of the old topic are meaningless."""
     append(logs, *KEYS)

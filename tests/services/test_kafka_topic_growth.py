@@ -14,7 +14,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from notifier.adapters.kafka.partition_growth import PRODUCER_SWITCH_SECONDS
 from notifier.adapters.kafka.topics import load_topics, migrate
 from notifier.ports.event_log import Logged, Record
-from tests.contracts.event_log_backends import InKafka, in_kafka
+from tests.contracts.event_log_backends import KafkaLogs, in_kafka
 from tests.contracts.event_log_steps import ALL, KEYS, STREAM, append, commit, keys, poll
 from tests.services.wait_for_engine_change import until
 
@@ -26,7 +26,7 @@ SLOW_PLAN, SLOW_PLANS = 1.5, 0.3
 
 
 @pytest.fixture
-def logs(kafka: str) -> Iterator[InKafka]:
+def logs(kafka: str) -> Iterator[KafkaLogs]:
     with in_kafka(kafka) as logs:
         yield logs
 
@@ -40,7 +40,7 @@ ROUNDS_BEFORE_READING = 60
 class GrowingTopic:
     """A sender, readers that lag behind it, and the records in the order in which they were read."""
 
-    def __init__(self, logs: InKafka) -> None:
+    def __init__(self, logs: KafkaLogs) -> None:
         self.logs = logs
         self.stop_sending, self.stop_reading = Signal(), Signal()
         self.sent = 0
@@ -85,7 +85,7 @@ class GrowingTopic:
 
 
 @pytest.mark.timeout(120)
-def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
+def test_growing_topic_keeps_key_order_and_loses_nothing(logs: KafkaLogs) -> None:
     topic = GrowingTopic(logs)
     for _ in range(ROUNDS_BEFORE_READING):
         topic.round()
@@ -109,7 +109,7 @@ def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
     assert max(topic.new_after.values()) < NEW_WITHIN
 
 
-def test_idle_sender_uses_new_partitions_after_growth(logs: InKafka) -> None:
+def test_idle_sender_uses_new_partitions_after_growth(logs: KafkaLogs) -> None:
     append(logs, *KEYS)
     migrate(logs.access, [replace(TOPIC, partition_count=2 * ALL)])
     time.sleep(PRODUCER_SWITCH_SECONDS)  # the longest time that a sender may use the old partitions
@@ -120,7 +120,7 @@ def test_idle_sender_uses_new_partitions_after_growth(logs: InKafka) -> None:
     assert sum(len(set(partitions)) == 2 for partitions in partitions_of.values()) > len(KEYS) / 4
 
 
-def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: InKafka) -> None:
+def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: KafkaLogs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
     old_records = poll(logs, first, due=len(KEYS))
@@ -140,7 +140,9 @@ def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: InKafka) ->
     assert all(int(logged.partition.rpartition("/")[2]) >= ALL for logged in new_records)
 
 
-def test_group_leader_reads_on_though_rebalance_outlasts_polls(logs: InKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_group_leader_reads_on_though_rebalance_outlasts_polls(
+    logs: KafkaLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     append(logs, *KEYS)
     leader = logs.log.subscribe(STREAM, "router", "one")
     commit(leader, poll(logs, leader, due=len(KEYS)))

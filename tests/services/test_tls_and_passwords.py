@@ -106,7 +106,7 @@ class SecureEngines:
 @pytest.fixture(scope="module")
 def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureEngines]:
     folder, cache = tmp_path_factory.mktemp("secure"), Settings.read({}).jars.expanduser()
-    authority, other_authority = Authority.made(folder, "authority"), Authority.made(folder, "other")
+    authority, other_authority = Authority.create(folder, "authority"), Authority.create(folder, "other")
     secure = Security(certificate=authority.server(), ca=authority.file, user=USER, password=PASSWORD)
     kafka = broker(folder / "kafka", cache, port=free_port(), security=secure)
     cassandra = node(folder / "cassandra", cache, port=free_port(), sync=Sync.PERIODIC, security=secure)

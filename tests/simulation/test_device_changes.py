@@ -19,13 +19,13 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def test_audience_snapshots_follow_device_changes() -> None:
-    world = run_and_check(device_changes())
-    reports = world.population.in_flight_changes.device_updates()
-    assert len({report.person for report in reports if report.has}) > 4
-    assert len([report for report in reports if not report.has]) > 10
+    simulation = run_and_check(device_changes())
+    reports = simulation.population.in_flight_changes.device_updates()
+    assert len({report.person for report in reports if report.is_registered}) > 4
+    assert len([report for report in reports if not report.is_registered]) > 10
     reachable = [
         {person.name for person in people.values() if person.push and person.name in ("kim", "lee", "max", "roy")}
-        for people in world.population.history
+        for people in simulation.population.history
     ]
     assert len({frozenset(names) for names in reachable}) > 5
 
@@ -56,27 +56,27 @@ def test_worker_stalled_after_intent_does_not_send_twice() -> None:
 
 
 def test_quiet_hours_end_with_one_summary_alert() -> None:
-    world = run_and_check(quiet_hours())
+    simulation = run_and_check(quiet_hours())
     summary_counts = {
         device.member: alert.content.count
-        for alert, device in world.state.phones.arrived
+        for alert, device in simulation.state.phones.arrived
         if isinstance(alert.content, SummaryAlert)
     }
-    assert summary_counts[Member(world.population.base["kim"].member)] > 1
+    assert summary_counts[Member(simulation.population.base["kim"].member)] > 1
     batches = [
-        batch for batches_of_shard in world.state.send_log.batches.values() for batch in batches_of_shard.values()
+        batch for batches_of_shard in simulation.state.send_log.batches.values() for batch in batches_of_shard.values()
     ]
     assert any(SilentReason.COLLAPSED in batch.silent for batch in batches)
 
 
 def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
-    world = run_and_check(after_quiet_hours())
+    simulation = run_and_check(after_quiet_hours())
     phones = {
-        device.platform for alert, device in world.state.phones.arrived if isinstance(alert.content, SummaryAlert)
+        device.platform for alert, device in simulation.state.phones.arrived if isinstance(alert.content, SummaryAlert)
     }
     assert phones == {*Platform}
     alerts = Counter[tuple[Subject, int, Platform, int]]()
-    for at, batches in world.state.send_log.batches.items():
+    for at, batches in simulation.state.send_log.batches.items():
         for member, batch in (
             (Member(m), written) for written in batches.values() for m in members(written.alerted, at.shard)
         ):

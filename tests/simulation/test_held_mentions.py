@@ -8,17 +8,17 @@ from tests.support.simulator.checks import violations_of
 from tests.support.simulator.scenarios.catalog import crash, failing_call, points, stall
 from tests.support.simulator.scenarios.moderation import held_mentions
 from tests.support.simulator.script import FailureMode, Fault
-from tests.support.simulator.simulation import World
+from tests.support.simulator.simulation import Simulation
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def test_storm_is_held_and_released_while_it_lasts() -> None:
-    world = World(held_mentions())
-    world.run()
-    assert violations_of(world) == []
-    held = {event.id for _, _, event in world.state.held_mentions.audit}
-    passed = {id for id, tweet in world.tweets.items() if tweet.author == "bob"} - held
+    simulation = Simulation(held_mentions())
+    simulation.run()
+    assert violations_of(simulation) == []
+    held = {event.id for _, _, event in simulation.state.held_mentions.audit}
+    passed = {id for id, tweet in simulation.tweets.items() if tweet.author == "bob"} - held
     assert min(len(held), len(passed)) >= 2
 
 

@@ -7,19 +7,19 @@ import pytest
 from tests.support.simulator.checks import COLLAPSE, violations_of
 from tests.support.simulator.population import BUDGETED
 from tests.support.simulator.scenarios.catalog import crash, many_restricted_bursts, points
-from tests.support.simulator.simulation import World
+from tests.support.simulator.simulation import Simulation
 
 
-def played() -> World:
-    world = World(many_restricted_bursts())
-    world.run()
-    return world
+def played() -> Simulation:
+    simulation = Simulation(many_restricted_bursts())
+    simulation.run()
+    return simulation
 
 
 def test_scenario_exhausts_budget_and_oracle_agrees() -> None:
-    world = played()
-    assert violations_of(world) == []
-    pull_only = [key for key, burst in world.state.bursts.by_key.items() if burst.pull_only]
+    simulation = played()
+    assert violations_of(simulation) == []
+    pull_only = [key for key, burst in simulation.state.bursts.by_key.items() if burst.pull_only]
     assert len(pull_only) >= 3
     assert {key.subject.owner for key in pull_only} == set(BUDGETED)
 

@@ -10,22 +10,22 @@ from tests.support.simulator.checks import run_and_check
 from tests.support.simulator.scenarios.catalog import crash, failing_call, points, stall
 from tests.support.simulator.scenarios.retractions import many_retractions
 from tests.support.simulator.script import FailureMode, Fault, Retracted, Script, ScriptEntry, Tweeted
-from tests.support.simulator.simulation import World
+from tests.support.simulator.simulation import Simulation
 from tests.support.simulator.snapshot import key_of
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def test_scenario_leaves_every_kind_of_retracted_burst() -> None:
-    world = run_and_check(
+    simulation = run_and_check(
         replace(many_retractions(), seed=3)
     )  # in most orders another mention joins the burst that is to be empty
-    oracle, bursts = world.state_reader.oracle(), world.state.bursts.by_key
+    oracle, bursts = simulation.state_reader.oracle(), simulation.state.bursts.by_key
     assert any(0 < burst.count < len(oracle.bursts[key_of(key)].tweets) for key, burst in bursts.items())
-    assert any(burst.is_narrowed for burst in bursts.values())
+    assert any(burst.became_restricted for burst in bursts.values())
     assert any(burst.is_retracted for burst in bursts.values())
     assert any(burst.restricted_to and not burst.silent for burst in bursts.values())
-    assert world.retraction_tracker.applied_by_api, "the API itself has settled no retraction"
+    assert simulation.retraction_tracker.applied_by_api, "the API itself has settled no retraction"
 
 
 @pytest.mark.parametrize("thread", ["/retractor", "api/retractions", "/celebrity"])
@@ -45,10 +45,12 @@ def mention_then(*retractions: Retracted) -> Script:
     return Script(seed=1, steps=1_000 + 400 * len(retractions), entries=[tweet, *entries])
 
 
-def sees(world: World, person: str) -> bool:
-    oracle = world.state_reader.oracle()
+def sees(simulation: Simulation, person: str) -> bool:
+    oracle = simulation.state_reader.oracle()
     burst = oracle.bursts["mention", "nova", 1]
-    return bool(oracle.left(burst)) and (bool(oracle.shared(burst)) or "eve" in oracle.people[person].follows)
+    return bool(oracle.visible_tweets(burst)) and (
+        bool(oracle.public_tweets(burst)) or "eve" in oracle.people[person].follows
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,13 +71,13 @@ def test_retraction_hides_burst_from_the_right_viewers(retractions: list[Retract
 
     Both follow nova, and the verdict checks their inboxes against the same oracle.
     """
-    world = run_and_check(mention_then(*retractions))
-    assert (sees(world, "kim"), sees(world, "pat")) == (kim, pat)
+    simulation = run_and_check(mention_then(*retractions))
+    assert (sees(simulation, "kim"), sees(simulation, "pat")) == (kim, pat)
 
 
 def test_checks_report_burst_left_to_wrong_viewers() -> None:
-    world = run_and_check(mention_then(Retracted(what="protect", author="eve")))
-    oracle = world.state_reader.oracle()
+    simulation = run_and_check(mention_then(Retracted(what="protect", author="eve")))
+    oracle = simulation.state_reader.oracle()
     key = "mention", "nova", 1
     for left_to, text in (("", "is lost to the followers of"), ("ada", "is left to the followers of ada")):
         bursts = {**oracle.bursts, key: replace(oracle.bursts[key], left_to=left_to)}
@@ -86,7 +88,7 @@ def test_next_burst_is_first_of_day_though_another_is_open() -> None:
     tweets = [Tweeted(id=f"e{n}", author="ada", mentioned=("orion",)) for n in (1, 2, 3, 4)]
     entries = [ScriptEntry(step=step, what=tweet) for step, tweet in zip((5, 300, 900, 1_200), tweets, strict=True)]
     retraction = ScriptEntry(step=600, what=Retracted(what="delete", author="ada", tweet="e1"))
-    world = run_and_check(Script(seed=1, steps=1_500, entries=[*entries, retraction], collapse=timedelta(0)))
-    bursts = sorted(world.state.bursts.by_key.items())
+    simulation = run_and_check(Script(seed=1, steps=1_500, entries=[*entries, retraction], collapse=timedelta(0)))
+    bursts = sorted(simulation.state.bursts.by_key.items())
     first_of_day = [burst.first_of_day for key, burst in bursts if str(key.subject) == "mention:orion"]
     assert first_of_day == [True, False, True, False]

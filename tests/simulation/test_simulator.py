@@ -11,7 +11,7 @@ from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.event_log import Consumer
 from tests.repo.repository_files import ROOT
 from tests.support.fakes.coordination import MemoryQueue
-from tests.support.simulator.port_proxy import REMEMBERED_HERE, SPLIT
+from tests.support.simulator.port_proxy import SPLIT, WITHOUT_EFFECT
 from tests.support.simulator.random_script import random_script
 from tests.support.simulator.run import Trial, shortened, trial
 from tests.support.simulator.scenarios.catalog import IDLE, one_mention
@@ -23,7 +23,7 @@ def test_calls_named_by_the_simulator_exist() -> None:
     types = {**get_type_hints(ReadPorts), **get_type_hints(Ports), "consumer": Consumer, "queue": MemoryQueue}
     calls = {(port, name) for port, kind in types.items() for name, _ in inspect.getmembers(kind, inspect.isfunction)}
     assert [label for label in IDLE if tuple(label.split(".")) not in calls] == []
-    assert {*SPLIT, *REMEMBERED_HERE} <= {name for _, name in calls}
+    assert {*SPLIT, *WITHOUT_EFFECT} <= {name for _, name in calls}
 
 
 def test_same_script_gives_same_story() -> None:
@@ -68,7 +68,7 @@ def test_killed_process_restarts_and_finishes_its_work() -> None:
 
 
 def test_inboxes_are_opened_during_the_run() -> None:
-    assert trial(one_mention()).visits == 2
+    assert trial(one_mention()).visit_count == 2
 
 
 def test_shortest_story_omits_irrelevant_steps() -> None:

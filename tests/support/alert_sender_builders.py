@@ -32,8 +32,8 @@ from tests.support.push_credentials import (
 )
 
 TOPIC = "com.example.app"
-AGO = NOON - timedelta(days=30)
-"""Registration time of devices that are not in doubt."""
+LONG_AGO = NOON - timedelta(days=30)
+"""Registration time of test devices."""
 ALERT = burst_alert(burst())
 
 
@@ -41,7 +41,7 @@ ALERT = burst_alert(burst())
 class Wire:
     """An in-memory transport. Answers of `override` replace the provider's, which then never sees the request."""
 
-    answering: Callable[[Post], Reply | NoReply]
+    answer: Callable[[Post], Reply | NoReply]
     override: Callable[[Post], Reply | NoReply | None] = lambda _: None
     in_flight: int = 1
     """Number of requests in flight at once; the last of them is answered first."""
@@ -52,7 +52,7 @@ class Wire:
         while batch := [*islice(remaining, self.in_flight)]:
             self.sent += batch
             for post in reversed(batch):
-                yield post, self.override(post) or self.answering(post)
+                yield post, self.override(post) or self.answer(post)
 
     @property
     def pushes(self) -> list[Post]:
@@ -119,7 +119,7 @@ def google(*, script: ProviderScript | None = None, ahead: timedelta = timedelta
 
 
 def device(address: Address, *, locale: str = "en", number: int = 1) -> Device:
-    return Device(member=Member(number), address=address, locale=locale, registered_at=AGO)
+    return Device(member=Member(number), address=address, locale=locale, registered_at=LONG_AGO)
 
 
 def iphone(number: int = 1, *, locale: str = "en") -> Device:

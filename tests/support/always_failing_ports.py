@@ -28,7 +28,7 @@ class FailingPort:
 
 @dataclass(frozen=True)
 class FailingPlans:
-    """A ledger that fails when a plan is written: the head was written before and stays unpublished."""
+    """A ledger that fails when a plan is written. The head, written earlier, stays unpublished."""
 
     port: object
 
@@ -42,7 +42,7 @@ class FailingPlans:
 
 @dataclass(frozen=True)
 class FailingRecords:
-    """A ledger that fails when work is recorded: the worker dies after its rows."""
+    """A ledger that fails when entries are recorded."""
 
     port: object
 
@@ -79,7 +79,7 @@ class CorruptHead:
 
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         if self.subject in subjects:
-            raise Poison("A bit is another.")
+            raise Poison("A bit has flipped.")
         return self.port.load(subjects)
 
 
@@ -106,4 +106,4 @@ class BrokenWrites:
         return getattr(self.port, name)
 
     def write(self, *_: object) -> None:
-        raise ValueError("a row of no shape")
+        raise ValueError("malformed row")

@@ -1,4 +1,4 @@
-"""In-memory ports that a test can break, and that record their calls."""
+"""In-memory ports that a test can break."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,21 +32,21 @@ class PortErrors:
 @dataclass(slots=True)
 class BreakableLog:
     inner: MemoryEventLog
-    broken: PortErrors
-    before_looks: Callable[[], None] = lambda: None
+    errors: PortErrors
+    before_read: Callable[[], None] = lambda: None
 
     def append(self, records: Sequence[Record]) -> None:
-        if self.broken.log:
-            raise self.broken.log
+        if self.errors.log:
+            raise self.errors.log
         self.inner.append(records)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return self.inner.subscribe(stream, group, owner)
 
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
-        if self.broken.log:
-            raise self.broken.log
-        self.before_looks()
+        if self.errors.log:
+            raise self.errors.log
+        self.before_read()
         return self.inner.read_uncommitted(stream, group, limit)
 
     def drop_committed(self, before: datetime) -> int:
@@ -54,81 +54,81 @@ class BreakableLog:
 
 
 class BreakableBurstChanges(MemoryBurstChanges):
-    def __init__(self, bursts: MemoryBursts, broken: PortErrors) -> None:
+    def __init__(self, bursts: MemoryBursts, errors: PortErrors) -> None:
         super().__init__(bursts)
-        self.broken = broken
+        self.errors = errors
 
     async def begin(self) -> FeedPosition:
-        if self.broken.store:
-            raise self.broken.store
+        if self.errors.store:
+            raise self.errors.store
         return await super().begin()
 
     async def after(self, position: FeedPosition) -> ChangesSince | None:
-        if self.broken.store:
-            raise self.broken.store
+        if self.errors.store:
+            raise self.errors.store
         return await super().after(position)
 
 
 class BreakableTimeline(MemoryTimeline):
-    def __init__(self, bursts: MemoryBursts, inbox: MemoryInboxStore, broken: PortErrors) -> None:
+    def __init__(self, bursts: MemoryBursts, inbox: MemoryInboxStore, errors: PortErrors) -> None:
         super().__init__(bursts, inbox)
-        self.broken = broken
+        self.errors = errors
 
     async def older_than(self, *arguments: Any, **keywords: Any) -> Sequence[Burst]:
-        if self.broken.store:
-            raise self.broken.store
+        if self.errors.store:
+            raise self.errors.store
         return await super().older_than(*arguments, **keywords)
 
 
 class BreakableThrottles(MemoryThrottles):
-    def __init__(self, broken: PortErrors) -> None:
+    def __init__(self, errors: PortErrors) -> None:
         super().__init__()
-        self.broken = broken
+        self.errors = errors
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
-        if self.broken.store:
-            raise self.broken.store
+        if self.errors.store:
+            raise self.errors.store
         return super().since(moment)
 
 
 @dataclass(slots=True)
 class BreakableBackpressure(MemoryBackpressure):
-    broken: PortErrors = field(kw_only=True)
+    errors: PortErrors = field(kw_only=True)
 
     def level(self) -> float:
-        if self.broken.cache:
-            raise self.broken.cache
+        if self.errors.cache:
+            raise self.errors.cache
         return MemoryBackpressure.level(self)
 
 
 @dataclass(slots=True)
 class BreakableInboxLatencyReport(MemoryInboxLatencyReport):
-    broken: PortErrors = field(kw_only=True)
+    errors: PortErrors = field(kw_only=True)
 
     def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
-        if self.broken.cache:
-            raise self.broken.cache
+        if self.errors.cache:
+            raise self.errors.cache
         MemoryInboxLatencyReport.publish(self, process, p99, ttl)
 
 
 @dataclass(slots=True)
 class BreakableRecentEvents(MemoryRecentEvents):
-    broken: PortErrors = field(kw_only=True)
+    errors: PortErrors = field(kw_only=True)
 
     def was_accepted(self, source: str | None, id: str) -> bool:
-        if self.broken.cache:
-            raise self.broken.cache
+        if self.errors.cache:
+            raise self.errors.cache
         return MemoryRecentEvents.was_accepted(self, source, id)
 
 
 @dataclass(slots=True)
 class BreakableActivity(MemoryActivity):
-    broken: PortErrors = field(kw_only=True)
+    errors: PortErrors = field(kw_only=True)
     sent: list[tuple[int, list[Member]]] = field(default_factory=list, kw_only=True)
     """Calls in order."""
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
-        if self.broken.cache:
-            raise self.broken.cache
+        if self.errors.cache:
+            raise self.errors.cache
         self.sent.append((hour, sorted(members)))
         await MemoryActivity.touch(self, members, hour)

@@ -1,4 +1,4 @@
-"""In-memory users whose changes by a test invalidate caches like those of the real writers."""
+"""In-memory users whose setters invalidate cached viewer facts."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from tests.support.fakes.inbox_versions import MemoryVersions
 from tests.support.fakes.viewer_facts import MemoryPeople
 
 
-class AnnouncedPeople(MemoryPeople):
+class CacheInvalidatingPeople(MemoryPeople):
     def __init__(self, directory: Directory, versions: MemoryVersions) -> None:
         super().__init__(directory)
         self._versions = versions
@@ -29,16 +29,16 @@ class AnnouncedPeople(MemoryPeople):
         super().apply_block(block)
         self._announce()
 
-    def say(self, change: PreferenceChange) -> None:
-        super().say(change)
+    def apply_change(self, change: PreferenceChange) -> None:
+        super().apply_change(change)
         self._announce()
 
-    def arrange(self, user: UserId, patch: AccountPreferencesPatch) -> None:
-        super().arrange(user, patch)
+    def patch_account(self, user: UserId, patch: AccountPreferencesPatch) -> None:
+        super().patch_account(user, patch)
         self._announce()
 
-    def say_of_everything(self, change: AccountPreferencesChange) -> None:
-        super().say_of_everything(change)
+    def apply_account_change(self, change: AccountPreferencesChange) -> None:
+        super().apply_account_change(change)
         self._announce()
 
     def _announce(self) -> None:

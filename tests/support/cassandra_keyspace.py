@@ -11,11 +11,11 @@ from notifier.adapters.cassandra import AsyncQueries, CassandraAccess, Cluster, 
 from notifier.adapters.cassandra.schema.migrate import FOLDER
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
-WITHIN = 30.0
-"""Seconds. While other engines start, a node may exceed the driver's timeout of five."""
-_KEPT = "migrations"
+TIMEOUT_SECONDS = 30.0
+"""A node may exceed the driver's timeout of five seconds while other engines start."""
+_MIGRATION_PREFIX = "migrations"
 """Prefix of tables of the migration runner."""
-_AS_DECIDED = {"open_bursts", "deferred_bursts"}
+_WRITTEN_BY_TEST_CLOCK = {"open_bursts", "deferred_bursts"}
 """Tables written with timestamps of the test's clock, which starts at the same time in all tests.
 
 A tombstone of the last test would win over the next one's writes. If a burst was ever listed, `open_slots` is not
@@ -41,18 +41,24 @@ def keyspace(access: CassandraAccess) -> Iterator[Cluster]:
         cluster.close()
 
 
-def patient_reader(cluster: Cluster) -> AsyncQueries:
-    """Return a reader for tests of what is read: a busy node may need longer than a viewer of an inbox would wait."""
-    return AsyncQueries(cluster, deadline=timedelta(seconds=WITHIN))
+def patient_queries(cluster: Cluster) -> AsyncQueries:
+    """Return queries with a long deadline, because a busy node may be slower than a viewer would accept."""
+    return AsyncQueries(cluster, deadline=timedelta(seconds=TIMEOUT_SECONDS))
 
 
 def truncated(cluster: Cluster) -> Cluster:
     """Truncate all tables that are not empty: a truncation takes about 10 ms, and looking for a row almost nothing."""
     session = cluster.session()
-    tables = [name for (name,) in cluster.execute(_TABLES, (cluster.access.keyspace,)) if not name.startswith(_KEPT)]
-    first_rows = {table: session.execute_async(f"SELECT * FROM {table} LIMIT 1", timeout=WITHIN) for table in tables}
+    tables = [
+        name
+        for (name,) in cluster.execute(_TABLES, (cluster.access.keyspace,))
+        if not name.startswith(_MIGRATION_PREFIX)
+    ]
+    first_rows = {
+        table: session.execute_async(f"SELECT * FROM {table} LIMIT 1", timeout=TIMEOUT_SECONDS) for table in tables
+    }
     filled = {table for table, first_row in first_rows.items() if list(first_row.result())}
-    filled |= _AS_DECIDED if "open_slots" in filled else set()
-    for truncation in [session.execute_async(f"TRUNCATE {table}", timeout=WITHIN) for table in filled]:
+    filled |= _WRITTEN_BY_TEST_CLOCK if "open_slots" in filled else set()
+    for truncation in [session.execute_async(f"TRUNCATE {table}", timeout=TIMEOUT_SECONDS) for table in filled]:
         truncation.result()
     return cluster

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-HOLDS = timedelta(days=1)
+VALIDITY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Authority:
     """Certificate of the authority."""
 
     @classmethod
-    def made(cls, folder: Path, name: str) -> "Authority":
+    def create(cls, folder: Path, name: str) -> "Authority":
         folder.mkdir(parents=True, exist_ok=True)
         key, named = ec.generate_private_key(ec.SECP256R1()), _x509_name(name)
         certificate = (
@@ -73,6 +73,6 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - HOLDS)
-        .not_valid_after(now + HOLDS)
+        .not_valid_before(now - VALIDITY)
+        .not_valid_after(now + VALIDITY)
     )

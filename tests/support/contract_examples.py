@@ -102,6 +102,6 @@ def audience_snapshot(
             Tier.P2: from_offsets(range(1_000, 90_000)),
         },
         to_alert=push if push is not None else from_offsets([1]),
-        dormant=7,
-        suppressed={"muted": 2},
+        dormant_count=7,
+        suppressed_counts={"muted": 2},
     )

@@ -27,15 +27,15 @@ class CorruptSets:
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         author = restricted_to and Subject(NOVA.kind, restricted_to)
         if self.is_damaged and self.owner in (subject, author, None):
-            raise Poison("A bit is another.")
+            raise Poison("A bit has flipped.")
         return self.port.live(subject, shards, restricted_to)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Any:
         if self.is_damaged and (kind, owner) == (self.kind, self.owner):
-            raise Poison("A bit is another.")
+            raise Poison("A bit has flipped.")
         return self.port.read(kind, owner, shards)
 
-    def put(self, bitmaps: Iterable[ShardBitmap], stamp: Any = None) -> None:
+    def put(self, bitmaps: Iterable[ShardBitmap], token: Any = None) -> None:
         written = list(bitmaps)
-        self.is_damaged &= not any((blob.kind, blob.owner) == (self.kind, self.owner) for blob in written)
-        self.port.put(written, stamp)
+        self.is_damaged &= not any((bitmap.kind, bitmap.owner) == (self.kind, self.owner) for bitmap in written)
+        self.port.put(written, token)

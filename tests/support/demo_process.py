@@ -17,7 +17,7 @@ from notifier.devkit.check.notifier_instance import end_with_parent
 from notifier.domain.errors import NotRunning
 from notifier.domain.ids import BurstKey, Kind, Subject
 
-STARTS_WITHIN, WHOLE_WITHIN, ENDS_WITHIN = 120.0, 120.0, 60.0
+STARTS_WITHIN, LOADED_WITHIN, ENDS_WITHIN = 120.0, 120.0, 60.0
 """Seconds; they only end a demo that hangs, because the benchmark judges how soon it starts.
 
 A start takes 4 s on an idle machine, and took more than 40 s on two cores with a load of 20.
@@ -39,7 +39,7 @@ class Demo:
     url: str = ""
     ready_s: float = 0.0
     """Seconds from its start until its page answered at the printed address."""
-    remembers: bool = False
+    kept_users: bool = False
     """Whether it reported that it kept the users of an earlier start."""
     token: str = ""
 
@@ -56,9 +56,9 @@ class Demo:
         if kind is None and code:
             raise NotRunning(f"The demo ended with exit code {code}: {self._log_tail()}")
 
-    def whole(self) -> None:
-        """Return when the whole world is loaded."""
-        self._until(WHOLE_WITHIN, (self.data / "demo.json").exists, "its world isn't whole")
+    def wait_until_loaded(self) -> None:
+        """Wait until the whole world is loaded."""
+        self._until(LOADED_WITHIN, (self.data / "demo.json").exists, "its world isn't whole")
 
     def output(self) -> str:
         return self._log.read_text(errors="replace")
@@ -73,9 +73,9 @@ class Demo:
             raise NotRunning(f"GET /v1/inbox of the demo returned status {page.status}: {self._log_tail()}")
         return [item["burst"] for item in page.body["items"]]
 
-    def delivered(self) -> None:
-        """Return when the star's first burst has no work left and the first person's inbox shows it."""
-        self._until(WHOLE_WITHIN, lambda: self._settled() and self._shown(), "its first burst isn't delivered")
+    def wait_until_delivered(self) -> None:
+        """Wait until the star's first burst has no work left and the first person's inbox shows it."""
+        self._until(LOADED_WITHIN, lambda: self._is_finished() and self._shown(), "its first burst isn't delivered")
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "notifier", "demo", "--keep", str(self.data), "--port", "0", "--no-open"]
@@ -96,7 +96,7 @@ class Demo:
         greeting = GREETING.search(self.output())
         if greeting is None:
             return False
-        self.url, self.remembers = greeting[1], greeting[2] == "unchanged since the last run"
+        self.url, self.kept_users = greeting[1], greeting[2] == "unchanged since the last run"
         try:
             # Ask an address of this machine directly, whatever proxy is set.
             with build_opener(ProxyHandler({})).open(self.url, timeout=STARTS_WITHIN) as response:
@@ -106,11 +106,11 @@ class Demo:
         self.token = token[1] if token else ""
         return bool(token)
 
-    def _settled(self) -> bool:
-        """Whether the overview shows a settled burst of the star.
+    def _is_finished(self) -> bool:
+        """Whether the overview shows a finished burst of the star.
 
         From its start on, the API mentions an account without followers once a second. Until the world is loaded, the
-        overview shows such a burst, which is settled at once and reaches none of the four users.
+        overview shows such a burst, which is finished at once and reaches none of the four users.
         """
         system = self._ask(self.token, "/v1/system")
         running = system.body["running"] if system.status == 200 else None
@@ -120,7 +120,7 @@ class Demo:
 
     def _shown(self) -> bool:
         page = self._inbox()
-        # A list may lack a burst for two seconds after it opened, and the first burst of a small world settles sooner.
+        # A list may lack a burst for two seconds after it opened. The first burst of a small world is finished sooner.
         return page.status == 200 and any(item["subject"] == str(FIRST_CELEBRITY) for item in page.body["items"])
 
     def _inbox(self) -> HttpResponse:
@@ -128,11 +128,11 @@ class Demo:
         return self._ask(people.body["people"][0]["token"], "/v1/inbox") if people.status == 200 else people
 
     def _ask(self, bearer: str, path: str) -> HttpResponse:
-        wire = HttpClient(url=self.url, bearer=bearer)
+        client = HttpClient(url=self.url, bearer=bearer)
         try:
-            return get_patiently(wire, path)
+            return get_patiently(client, path)
         finally:
-            wire.close()
+            client.close()
 
     def _until(self, within: float, condition: Callable[[], bool], missing: str) -> None:
         assert self.process is not None

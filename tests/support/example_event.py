@@ -29,7 +29,7 @@ def event(
 
 
 def accept(system: System, event: Mapping[str, object]) -> IntakeReceipt:
-    """Accept the event as the API does, retractions hidden, and return its receipt."""
+    """Accept the event as the API does, and return its receipt."""
     received = read_event(json.dumps(event).encode(), system.ports.clock.now())
     [receipt] = build_gateway(system).accept([received.event])
     return receipt

@@ -32,11 +32,11 @@ from tests.support.push_credentials import (
 
 
 @dataclass(slots=True, kw_only=True)
-class Line:
+class AdminConnection:
     origin: str
     admin: FirebaseAdminTransport
     token_endpoint: TokenEndpoint
-    asked: Callable[[Post], Reply | NoReply]
+    answer: Callable[[Post], Reply | NoReply]
     """Answers the server's requests; each test sets its own."""
     server: ExitStack
     stall: Callable[[], None]
@@ -45,30 +45,30 @@ class Line:
     def hang_up(self) -> None:
         """Close the server once the client has a token. The next test gets a new one."""
         self.admin.ensure()
-        line.cache_clear()
+        shared_connection.cache_clear()
         self.server.close()
 
 
 @dataclass(slots=True, kw_only=True)
 class ByFirebaseAdmin(Google):
-    line: Line
+    connection: AdminConnection
 
     @property
     def hang_up(self) -> Callable[[], None]:
-        return self.line.hang_up
+        return self.connection.hang_up
 
 
 @cache
-def line() -> Line:
-    return new_line()
+def shared_connection() -> AdminConnection:
+    return new_connection()
 
 
-def new_line(**options: timedelta) -> Line:
-    def asked(post: Post) -> Reply | NoReply:
-        return line_.asked(post)
+def new_connection(**options: timedelta) -> AdminConnection:
+    def answer(post: Post) -> Reply | NoReply:
+        return admin_connection.answer(post)
 
     stack = ExitStack()
-    server = stack.enter_context(serving(asked))
+    server = stack.enter_context(serving(answer))
     account = service_account(server.origin + urlsplit(TOKEN_URI).path)
     admin = FirebaseAdminTransport.open(
         account, clock=SystemClock(), random=lambda: 0.0, origin=server.origin, **options
@@ -77,29 +77,29 @@ def new_line(**options: timedelta) -> Line:
     token_endpoint = TokenEndpoint(
         email=GOOGLE_EMAIL, key_id=GOOGLE_KEY_ID, key=fake_google_key().public_key(), audience=TOKEN_URI
     )
-    line_ = Line(
+    admin_connection = AdminConnection(
         origin=server.origin,
         admin=admin,
         token_endpoint=token_endpoint,
-        asked=lambda post: Reply(status=500),
+        answer=lambda post: Reply(status=500),
         server=stack,
         stall=lambda: server.behave(Http2Behavior(never_responds=True)),
     )
-    return line_
+    return admin_connection
 
 
-def by_firebase_admin(max_concurrent: int = 1, connection: Line | None = None) -> ByFirebaseAdmin:
-    connection, clock = connection or line(), ManualClock(NOON)
+def by_firebase_admin(max_concurrent: int = 1, connection: AdminConnection | None = None) -> ByFirebaseAdmin:
+    connection, clock = connection or shared_connection(), ManualClock(NOON)
     # The library uses the system clock for tokens, so the fake Google must, too.
     provider_clock = ManualClock(SystemClock().now())
     fake = FakeFcm(project=GOOGLE_PROJECT, token_endpoint=connection.token_endpoint, clock=provider_clock)
     wire = Wire(fake.answer)
 
-    def asked(post: Post) -> Reply | NoReply:
+    def answer(post: Post) -> Reply | NoReply:
         wire.sent.append(post)
         return wire.override(post) or fake.answer(post)
 
-    connection.asked = asked
+    connection.answer = answer
     tokens = replace(connection.admin, clock=clock, max_concurrent=max_concurrent)
     return ByFirebaseAdmin(
         clock=clock,
@@ -107,5 +107,5 @@ def by_firebase_admin(max_concurrent: int = 1, connection: Line | None = None) -
         fake=fake,
         wire=wire,
         sender=FcmSender(transport=tokens),
-        line=connection,
+        connection=connection,
     )

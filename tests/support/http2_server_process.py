@@ -26,11 +26,11 @@ class ServerProcess:
     origin: str
     _pipe: "Pipe[Any, Any]"
 
-    def behave(self, conduct: Http2Behavior) -> None:
-        self._pipe.send(conduct)
+    def behave(self, behavior: Http2Behavior) -> None:
+        self._pipe.send(behavior)
         self._pipe.recv()
 
-    def tally(self) -> ServerCounts:
+    def counts(self) -> ServerCounts:
         self._pipe.send(None)
         counts = self._pipe.recv()
         assert isinstance(counts, ServerCounts)
@@ -39,12 +39,14 @@ class ServerProcess:
 
 @contextmanager
 def server_process(
-    asked: RequestHandler = accepts, conduct: Http2Behavior = Http2Behavior(), *, certificate: Path | None = None
+    handler: RequestHandler = accepts, behavior: Http2Behavior = Http2Behavior(), *, certificate: Path | None = None
 ) -> Iterator[ServerProcess]:
-    """Serve in a new process. `asked` must be a module-level function, because that process imports it."""
+    """Serve in a new process. `handler` must be a module-level function, because that process imports it."""
     processes = get_context("spawn")
     parent_end, child_end = processes.Pipe()
-    process = processes.Process(target=_host, args=(child_end, asked, conduct, certificate), name="http2", daemon=True)
+    process = processes.Process(
+        target=_host, args=(child_end, handler, behavior, certificate), name="http2", daemon=True
+    )
     process.start()
     child_end.close()
     try:
@@ -54,10 +56,10 @@ def server_process(
         process.join()
 
 
-def _host(pipe: "Pipe[Any, Any]", asked: RequestHandler, conduct: Http2Behavior, certificate: Path | None) -> None:
+def _host(pipe: "Pipe[Any, Any]", handler: RequestHandler, behavior: Http2Behavior, certificate: Path | None) -> None:
     """Serve until the other end of the pipe is closed, which a crash of the parent does too."""
     os.setsid()  # Ctrl-C is for the parent only
-    with serving(asked, conduct, certificate=certificate) as server:
+    with serving(handler, behavior, certificate=certificate) as server:
         pipe.send(server.origin)
         while True:
             try:

@@ -43,7 +43,7 @@ from tests.support.breakable_ports import (
     BreakableTimeline,
     PortErrors,
 )
-from tests.support.cache_invalidating_users import AnnouncedPeople
+from tests.support.cache_invalidating_users import CacheInvalidatingPeople
 from tests.support.example_event import event
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryFollows, MemoryMemberSets
@@ -63,7 +63,7 @@ from tests.support.fakes.inbox_versions import (
 )
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
-from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
+from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.push import (
     MemoryCircuitReport,
@@ -98,7 +98,7 @@ class MemoryBackend:
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.broken = PortErrors()
+        self.port_errors = PortErrors()
         self.clock = clock = ManualClock()
         self.phones = MemoryProvider(clock)
         self.keys = InstallationKeys(secret=SECRET, service_key=SERVICE_KEY)
@@ -106,18 +106,18 @@ class MemoryBackend:
         self.sets = MemoryMemberSets(self.directory)
         self.bursts = MemoryBursts()
         self.queue = MemoryQueue()
-        self.activity = BreakableActivity(broken=self.broken)
+        self.activity = BreakableActivity(errors=self.port_errors)
         self.active_hours = MemoryActiveHours(self.activity, clock)
-        self.latency_report = BreakableInboxLatencyReport(clock, broken=self.broken)
-        self.throttles = BreakableThrottles(self.broken)
-        self.recent = BreakableRecentEvents(clock, broken=self.broken)
+        self.latency_report = BreakableInboxLatencyReport(clock, errors=self.port_errors)
+        self.throttles = BreakableThrottles(self.port_errors)
+        self.recent = BreakableRecentEvents(clock, errors=self.port_errors)
         self.pull = pull = MemoryPullIndex(clock)
         self.bus = MemoryLiveBus()
         self.versions = MemoryVersions(clock=clock, bus=self.bus)
-        self.people: MemoryPeople = AnnouncedPeople(self.directory, self.versions)
+        self.people: MemoryPeople = CacheInvalidatingPeople(self.directory, self.versions)
         snapshots, claims = MemoryAudienceSnapshots(clock), MemoryClaims()
         inbox, ledger = MemoryInboxStore(snapshots), MemoryLedger(claims)
-        self.log = BreakableLog(MemoryEventLog(clock), self.broken)
+        self.log = BreakableLog(MemoryEventLog(clock), self.port_errors)
         held, letters = MemoryHeldMentions(clock), MemoryDeadLetters()
         ports = Ports(
             log=self.log,
@@ -142,7 +142,7 @@ class MemoryBackend:
             user_blocks=MemoryUserBlocks(self.people),
             active_sets=MemoryActiveSets(),
             epochs=MemoryEpochs(),
-            reach_limits=MemoryReachLimits(),
+            author_verdicts=MemoryAuthorVerdicts(),
             held_mentions=held,
             erasure_targets=MemoryErasureTargets(held, letters),
             throttles=self.throttles,
@@ -155,7 +155,7 @@ class MemoryBackend:
             pull=pull,
             recent_events=self.recent,
             token_buckets=MemoryTokenBuckets(clock),
-            backpressure=BreakableBackpressure(clock, broken=self.broken),
+            backpressure=BreakableBackpressure(clock, errors=self.port_errors),
             backlog_report=MemoryBacklogReport(clock),
             active_hours=self.active_hours,
             provider_rates=MemoryProviderRates(),
@@ -175,8 +175,8 @@ class MemoryBackend:
         reads = ReadPorts(
             people=self.people,
             preferences=MemoryPreferences(self.people),
-            timeline=BreakableTimeline(self.bursts, inbox, self.broken),
-            burst_changes=BreakableBurstChanges(self.bursts, self.broken),
+            timeline=BreakableTimeline(self.bursts, inbox, self.port_errors),
+            burst_changes=BreakableBurstChanges(self.bursts, self.port_errors),
             pull=pull,
             activity=self.activity,
             live=self.bus,
@@ -222,9 +222,7 @@ class MemoryBackend:
         ledger, queued, open_before = self.ports.ledger, 1, -1
         while queued or len(ledger.unfinished_bursts()) != open_before:
             open_before = len(ledger.unfinished_bursts())
-            queued = build_dispatcher(
-                self.system
-            )()  # a new one reads what the last has deferred, though no time passes
+            queued = build_dispatcher(self.system)()  # a new dispatcher reads what the last one deferred
             for pool in Pool:
                 while slice_ := self.queue.take(pool):
                     work(slice_)
@@ -238,7 +236,7 @@ class MemoryBackend:
             [DirectoryEntry(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
         )
         self.directory.enrol([DirectoryEntry(user=UserId("shy"), member=Member(9))])
-        self.people.arrange(UserId("shy"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
+        self.people.patch_account(UserId("shy"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
         nova = Subject(Kind.MENTION, UserId("nova"))
         followers = from_offsets([1, 2, 3])
         self.sets.put([ShardBitmap(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])
@@ -249,46 +247,46 @@ class MemoryBackend:
 
 
 @dataclass(slots=True)
-class Edge:
-    """Requests that clients of the API send."""
+class ApiClient:
+    """Sends the requests of services and users to the API of a backend."""
 
     backend: MemoryBackend
-    client: TestClient[Litestar]
+    http: TestClient[Litestar]
 
     @property
     def service(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {SERVICE_KEY}"}
 
-    def post(self, body: object, kind: str = "application/cloudevents+json") -> httpx.Response:
+    def post(self, body: object, content_type: str = "application/cloudevents+json") -> httpx.Response:
         """Send `body` as JSON, or bytes unchanged."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.client.post("/v1/events", content=content, headers={**self.service, "Content-Type": kind})
+        return self.http.post("/v1/events", content=content, headers={**self.service, "Content-Type": content_type})
 
     def batch(self, *events: object) -> httpx.Response:
         return self.post(list(events), "application/cloudevents-batch+json")
 
-    def fate(self, id: str, **query: str) -> httpx.Response:
-        return self.client.get(f"/v1/events/{id}", params=query, headers=self.service)
+    def get_event(self, id: str, **query: str) -> httpx.Response:
+        return self.http.get(f"/v1/events/{id}", params=query, headers=self.service)
 
     def refusals(self, id: str) -> dict[str, str | None]:
         """Return the refusal of each account after the event was sequenced."""
         self.backend.sequence()
-        return {account["account"]: account["refusal"] for account in self.fate(id).json()["accounts"]}
+        return {account["account"]: account["refusal"] for account in self.get_event(id).json()["accounts"]}
 
     def inbox(self, user: str, headers: Mapping[str, str] | None = None, **query: str | int) -> httpx.Response:
-        return self.client.get("/v1/inbox", params=query, headers={**self.bearer(user), **(headers or {})})
+        return self.http.get("/v1/inbox", params=query, headers={**self.bearer(user), **(headers or {})})
 
     def gaps(
         self, user: str, query: Mapping[str, str | int], subject: str = "mention:nova", tag: str = ""
     ) -> httpx.Response:
         path = f"/v1/subjects/{quote(subject, safe='')}/bursts"
-        return self.client.get(path, params=query, headers={**self.bearer(user), "If-None-Match": tag})
+        return self.http.get(path, params=query, headers={**self.bearer(user), "If-None-Match": tag})
 
     def unread(self, user: str) -> object:
-        return self.client.get("/v1/inbox/unread", headers=self.bearer(user)).json()
+        return self.http.get("/v1/inbox/unread", headers=self.bearer(user)).json()
 
     def put(self, path: str, user: str, body: object) -> httpx.Response:
-        return self.client.put(path, json=body, headers=self.bearer(user))
+        return self.http.put(path, json=body, headers=self.bearer(user))
 
     def mention(self, author: str = "ada", account: str = "nova") -> None:
         """Post a visible tweet and sequence it."""

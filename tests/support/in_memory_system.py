@@ -11,7 +11,7 @@ from notifier.consumer_loop import StreamProcessor, build_stream_processor
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
+from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, validated_verdict
 from notifier.domain.delivery.slice import Pool, Slice, SliceResult
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import BurstKey, Kind, Platform, Subject, UserId
@@ -41,7 +41,7 @@ LYRA = Subject(Kind.MENTION, UserId("lyra"))
 class Stage:
     """System with the simulator's population and durable state.
 
-    `ports` may be replaced by failing ones before a stage is used.
+    A test may replace `ports` with failing ones.
     """
 
     collapse: timedelta | None = None
@@ -51,60 +51,60 @@ class Stage:
     population: Population = field(init=False)
     ports: Ports = field(init=False)
     _dispatcher: Dispatcher | None = None
-    _events: int = 0
+    _event_count: int = 0
 
     def __post_init__(self) -> None:
         self.population = Population(self.state, crowd=0)
-        g = self.state
+        state = self.state
         ports = Ports(
-            log=g.log,
-            directory=g.directory,
-            sets=g.sets,
-            heads=g.heads,
-            bursts=g.bursts,
-            recent_bursts=g.bursts,
-            viewer_lapses=g.viewer_lapses,
-            versions=MemoryViewerVersionWriter(g.versions),
-            retractions=g.retractions,
-            ledger=g.ledger,
-            deferred_bursts=g.deferred_bursts,
-            claims=g.claims,
-            audience_snapshots=g.audience_snapshots,
-            inbox=g.inbox,
-            follows=g.follows,
-            account_flags=g.account_flags,
-            devices=g.devices,
-            subject_preferences=g.subject_preferences,
-            account_preferences=g.account_preferences,
-            user_blocks=g.user_blocks,
-            active_sets=g.active_sets,
-            epochs=g.epochs,
-            reach_limits=g.reach_limits,
-            held_mentions=g.held_mentions,
-            erasure_targets=g.erasure_targets,
-            throttles=g.throttles,
-            dead_letters=g.dead_letters,
-            lane_tallies=g.lane_tallies,
-            send_log=g.send_log,
-            push_suppressions=g.push_suppressions,
-            leases=g.leases,
-            archive=g.archive,
-            pull=g.pull,
-            recent_events=g.recent_events,
-            token_buckets=g.token_buckets,
-            backpressure=g.backpressure,
-            backlog_report=g.backlog_report,
-            active_hours=g.active_hours,
-            provider_rates=g.provider_rates,
-            caps=g.caps,
-            inbox_latency=g.inbox_latency,
-            circuit_report=g.circuit_report,
-            bus=g.bus,
-            queue=g.queue,
-            providers={Platform.FCM: g.phones},
+            log=state.log,
+            directory=state.directory,
+            sets=state.sets,
+            heads=state.heads,
+            bursts=state.bursts,
+            recent_bursts=state.bursts,
+            viewer_lapses=state.viewer_lapses,
+            versions=MemoryViewerVersionWriter(state.versions),
+            retractions=state.retractions,
+            ledger=state.ledger,
+            deferred_bursts=state.deferred_bursts,
+            claims=state.claims,
+            audience_snapshots=state.audience_snapshots,
+            inbox=state.inbox,
+            follows=state.follows,
+            account_flags=state.account_flags,
+            devices=state.devices,
+            subject_preferences=state.subject_preferences,
+            account_preferences=state.account_preferences,
+            user_blocks=state.user_blocks,
+            active_sets=state.active_sets,
+            epochs=state.epochs,
+            author_verdicts=state.author_verdicts,
+            held_mentions=state.held_mentions,
+            erasure_targets=state.erasure_targets,
+            throttles=state.throttles,
+            dead_letters=state.dead_letters,
+            lane_tallies=state.lane_tallies,
+            send_log=state.send_log,
+            push_suppressions=state.push_suppressions,
+            leases=state.leases,
+            archive=state.archive,
+            pull=state.pull,
+            recent_events=state.recent_events,
+            token_buckets=state.token_buckets,
+            backpressure=state.backpressure,
+            backlog_report=state.backlog_report,
+            active_hours=state.active_hours,
+            provider_rates=state.provider_rates,
+            caps=state.caps,
+            inbox_latency=state.inbox_latency,
+            circuit_report=state.circuit_report,
+            bus=state.bus,
+            queue=state.queue,
+            providers={Platform.FCM: state.phones},
             platforms=[Platform.FCM],
-            clock=g.clock,
-            nonces=g.nonces,
+            clock=state.clock,
+            nonces=state.nonces,
             random=lambda: 0.5,
         )
         self.ports = versioned(ports)
@@ -119,10 +119,10 @@ class Stage:
     def tweet(
         self, *mentioned: str, author: str = "ada", protected: bool = False, id: str = "", of: str = "t1"
     ) -> IntakeReceipt:
-        self._events += 1
+        self._event_count += 1
         data = {"tweet": of, "author": author, "mentions": list(mentioned), "protected": protected, "text": of}
         event = {"specversion": "1.0", "type": MENTIONED_TYPE, "source": "tweets", "data": data}
-        event |= {"id": id or f"e{self._events}", "time": self.state.clock.now().isoformat()}
+        event |= {"id": id or f"e{self._event_count}", "time": self.state.clock.now().isoformat()}
         receipt = accept(self.system(), event)
         assert receipt.status in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE)
         return receipt
@@ -136,10 +136,16 @@ class Stage:
         assert receipt.status is IntakeStatus.ACCEPTED
         self.sequence()
 
-    def say(self, type: str, to: System | None = None, **data: object) -> None:
+    def send_event(self, type: str, to: System | None = None, **data: object) -> None:
         """Send any other event; only the gateway has processed it when this returns."""
-        self._events += 1
-        event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
+        self._event_count += 1
+        event = {
+            "specversion": "1.0",
+            "source": "platform",
+            "id": f"said{self._event_count}",
+            "type": type,
+            "data": data,
+        }
         event |= {"time": self.state.clock.now().isoformat()}
         receipt = accept(to or self.system(), event)
         assert receipt.status is IntakeStatus.ACCEPTED
@@ -169,14 +175,14 @@ class Stage:
         return [work(slice_) for pool in pools or Pool for slice_ in self._taken(pool)]
 
     def deliver(self, rounds: int = 20) -> None:
-        """Deliver until no burst is open, with a second between two rounds."""
+        """Deliver until no burst is unfinished or deferred. Each round takes a second."""
         for _ in range(rounds):
             self.dispatch()
             self.work()
             self.pass_time(seconds=1)
-            if not self.state.ledger.unsettled():
+            if not self.state.ledger.unfinished_or_deferred():
                 return
-        raise AssertionError(f"still open: {self.state.ledger.unsettled()}")
+        raise AssertionError(f"not finished: {self.state.ledger.unfinished_or_deferred()}")
 
     def deliver_others(self) -> None:
         """Deliver what is not throttled."""
@@ -202,18 +208,20 @@ class Stage:
     def reach(self, user: str, verdict: Verdict) -> None:
         """Set the verdict of an author as an operator does."""
         name, now = UserId(user), self.state.clock.now()
-        change = ReachLimit(user=name, verdict=verdict, reason="a flood", operator="amy", at=now)
-        self.state.reach_limits.put(validated_limit(change, self.state.reach_limits.read_current([name]).get(name)))
+        change = AuthorVerdict(user=name, verdict=verdict, reason="a flood", operator="amy", at=now)
+        self.state.author_verdicts.put(
+            validated_verdict(change, self.state.author_verdicts.read_current([name]).get(name))
+        )
 
     def held(self) -> list[HeldMention]:
         return list(self.state.held_mentions.waiting())
 
-    def tab(self) -> UncachedInbox:
-        g = self.state
-        return UncachedInbox(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock)
+    def uncached_inbox(self) -> UncachedInbox:
+        state = self.state
+        return UncachedInbox(people=state.people, timeline=state.timeline, pull=state.pull, clock=state.clock)
 
     def page(self, person: str) -> Page:
-        return run_sync(self.tab().page(UserId(person)))
+        return run_sync(self.uncached_inbox().page(UserId(person)))
 
     def items(self, person: str) -> list[BurstItem]:
         """Return the items of the first page that are bursts."""

@@ -8,7 +8,7 @@ from notifier.devkit.engines.engine_process import Engine
 
 HOST = "127.0.0.1"
 USER = "notifier"
-DEBIANS = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+DEBIAN_BINARY = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 """The server itself. The wrapper in /usr/sbin calls it, as another user if it can."""
 SETTINGS = """\
 listeners.tcp.1 = {host}:{port}
@@ -65,7 +65,7 @@ def server(folder: Path, *, port: int, distribution: int, names: int, password: 
 
 def _binary() -> Path | None:
     path = shutil.which("rabbitmq-server")
-    return DEBIANS if DEBIANS.exists() else Path(path) if path else None
+    return DEBIAN_BINARY if DEBIAN_BINARY.exists() else Path(path) if path else None
 
 
 def _epmd() -> Path | None:

@@ -22,7 +22,7 @@ from tests.support.in_memory_http_api import MemoryBackend
 
 NAME, AUDIENCE = "https://id.example", "inbox"
 NOW = int(START.timestamp())
-GOOD: dict[str, Any] = {"iss": NAME, "sub": "u1", "aud": AUDIENCE, "iat": NOW, "exp": NOW + 900}
+VALID_CLAIMS: dict[str, Any] = {"iss": NAME, "sub": "u1", "aud": AUDIENCE, "iat": NOW, "exp": NOW + 900}
 
 PrivateKey = RSAPrivateKey | Ed25519PrivateKey
 
@@ -43,8 +43,8 @@ class FakeIssuer:
     """Signs with an Ed25519 key named `a` and an RSA key named `b`."""
 
     keys: dict[str, PrivateKey] = field(default_factory=lambda: {"a": ed(), "b": rsa()})
-    broken: str = ""
-    asked: int = 0
+    error: str = ""
+    fetch_count: int = 0
 
     def authenticator(self, backend: MemoryBackend) -> Authenticator:
         """Return an authenticator for a system whose users' tokens come from this issuer."""
@@ -53,9 +53,9 @@ class FakeIssuer:
         return replace(own, token_verifier=IssuerTokenVerifier(issuer=NAME, audience=AUDIENCE, keyring=keyring))
 
     async def fetch(self) -> bytes:
-        self.asked += 1
-        if self.broken:
-            raise IssuerUnavailable(self.broken)
+        self.fetch_count += 1
+        if self.error:
+            raise IssuerUnavailable(self.error)
         return self.published()
 
     def published(self) -> bytes:
@@ -63,7 +63,7 @@ class FakeIssuer:
 
     def sign(self, kid: str | None = "a", key: PrivateKey | None = None, **changes: Any) -> str:
         """Return a valid token for u1 with these changes; None removes a claim."""
-        claims = {name: value for name, value in (GOOD | changes).items() if value is not None}
+        claims = {name: value for name, value in (VALID_CLAIMS | changes).items() if value is not None}
         headers = None if kid is None else {"kid": kid}
         return forged(claims, key or self.keys[kid or "a"], headers)
 
@@ -88,7 +88,7 @@ def pem(key: PrivateKey) -> bytes:
 def signed_with_public_key(text: bytes, kid: str) -> str:
     """Return a token signed by HS256 with the public key as secret; only attackers build it, so no library does."""
     header = _base64(json.dumps({"alg": "HS256", "typ": "JWT", "kid": kid}).encode())
-    signed = f"{header}.{_base64(json.dumps(GOOD).encode())}"
+    signed = f"{header}.{_base64(json.dumps(VALID_CLAIMS).encode())}"
     return f"{signed}.{_base64(hmac.new(text, signed.encode(), hashlib.sha256).digest())}"
 
 

@@ -18,7 +18,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.push import NoReply, Post, Reply
-from tests.support.alert_sender_builders import AGO, ALERT, Wire, sent
+from tests.support.alert_sender_builders import ALERT, LONG_AGO, Wire, sent
 from tests.support.domain_examples import NOON
 from tests.support.fakes.clock import ManualClock
 from tests.support.push_credentials import apple_key, pem
@@ -40,11 +40,13 @@ def same_salt(length: int) -> bytes:
 
 
 def device(browser: Browser, member: int = 1, locale: str = "en") -> Device:
-    return Device(member=Member(member), address=browser.subscription, locale=locale, registered_at=AGO)
+    return Device(member=Member(member), address=browser.subscription, locale=locale, registered_at=LONG_AGO)
 
 
 @dataclass
-class World:
+class WebPushSetup:
+    """A Web Push sender with a push service of each dialect."""
+
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOON))
     services: dict[RefusalDialect, FakePushService] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 10_000)))
@@ -52,8 +54,8 @@ class World:
     sender: WebPushSender = field(init=False)
 
     def __post_init__(self) -> None:
-        for manner, origin in ORIGINS.items():
-            self.services[manner] = FakePushService(clock=self.clock, origin=origin, dialect=manner)
+        for dialect, origin in ORIGINS.items():
+            self.services[dialect] = FakePushService(clock=self.clock, origin=origin, dialect=dialect)
         self.wire = Wire(self.answer)
         self.sender = WebPushSender(
             transport=self.wire,
@@ -73,16 +75,16 @@ class World:
         [service] = [candidate for candidate in self.services.values() if f"{candidate.origin}:443" == post.origin]
         return service.answer(post)
 
-    def browser(self, manner: RefusalDialect = RefusalDialect.GOOGLE, *, key: str | None = None) -> Browser:
-        return self.services[manner].subscribe(key if key is not None else self.sender.vapid.public_key)
+    def browser(self, dialect: RefusalDialect = RefusalDialect.GOOGLE, *, key: str | None = None) -> Browser:
+        return self.services[dialect].subscribe(key if key is not None else self.sender.vapid.public_key)
 
     def phone(self, browser: Browser) -> FakePhone:
         """Return the phone of a browser: what it shows and how often it rang."""
         [service] = [candidate for candidate in self.services.values() if browser.endpoint.startswith(candidate.origin)]
         return service.phones[browser.endpoint.removeprefix(service.origin)]
 
-    def script(self, script: ProviderScript, manner: RefusalDialect = RefusalDialect.GOOGLE) -> None:
-        self.services[manner].script = script
+    def script(self, script: ProviderScript, dialect: RefusalDialect = RefusalDialect.GOOGLE) -> None:
+        self.services[dialect].script = script
 
     def send(self, *devices: Device, alert: Alert = ALERT) -> Sequence[Receipt]:
         return sent(self.sender, alert, *devices)
@@ -93,7 +95,7 @@ class ResolvingTransport:
     """A transport that resolves the host of each post like a real one, and records where it connects."""
 
     resolve: Resolver
-    answering: Callable[[Post], Reply | NoReply]
+    answer: Callable[[Post], Reply | NoReply]
     connected: list[str] = field(default_factory=list)
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
@@ -104,4 +106,4 @@ class ResolvingTransport:
             except OSError as error:
                 yield post, NoReply(reason=str(error), may_have_arrived=False)
             else:
-                yield post, self.answering(post)
+                yield post, self.answer(post)

@@ -24,7 +24,7 @@ from notifier.adapters.cassandra.stores.inbox_timeline import CassandraTimeline
 from notifier.adapters.cassandra.stores.leases_throttles_audit import CassandraLeases, CassandraThrottles
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
 from notifier.adapters.cassandra.stores.member_sets import CassandraActiveSets, CassandraMemberSets
-from notifier.adapters.cassandra.stores.moderation import CassandraHeldMentions, CassandraReachLimits
+from notifier.adapters.cassandra.stores.moderation import CassandraAuthorVerdicts, CassandraHeldMentions
 from notifier.adapters.cassandra.stores.preferences_and_user_blocks import (
     CassandraAccountPreferences,
     CassandraPreferences,
@@ -44,6 +44,7 @@ __all__ = [
     "CassandraActiveSets",
     "CassandraArchive",
     "CassandraAudienceSnapshots",
+    "CassandraAuthorVerdicts",
     "CassandraBurstChanges",
     "CassandraBursts",
     "CassandraClaims",
@@ -64,7 +65,6 @@ __all__ = [
     "CassandraPeople",
     "CassandraPreferences",
     "CassandraPushSuppressions",
-    "CassandraReachLimits",
     "CassandraRecentBursts",
     "CassandraRetractions",
     "CassandraSendLog",

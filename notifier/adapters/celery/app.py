@@ -86,9 +86,9 @@ def redis_broker_urls(url: str) -> Mapping[Pool, str]:
 class PriorityQueue(Queue):
     """RabbitMQ queue whose tasks overtake those of the worker's other queues.
 
-    RabbitMQ delivers its queues in no particular order, and a quorum queue has no priorities. But a worker prefetches
-    MAX_PRIORITY_TASKS tasks of this queue, and only one of each other queue. So tasks of this queue are in the worker
-    already when it asks for the next task of another queue.
+    RabbitMQ delivers its queues in no particular order, and quorum queues have no priorities before version 4. But a
+    worker prefetches MAX_PRIORITY_TASKS tasks of this queue, and only one of each other queue. So tasks of this queue
+    are in the worker already when it asks for the next task of another queue.
     """
 
     def consume(self, *args: Any, **options: Any) -> Any:

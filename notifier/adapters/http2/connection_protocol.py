@@ -44,7 +44,7 @@ class Http2Connection:
         self.send_buffer = SendBuffer(CONNECTION_PREFACE)
         self.finished: list[FinishedRequest] = []
         self.resendable: list[Request] = []
-        """Requests that were certainly not processed, and may be sent on another connection."""
+        """Requests that were certainly not processed, and may be sent again."""
         self.last_response_at = 0.0
         self.knows_stream_limit = False
         """Whether the peer's settings have arrived. Until then at most one request is in flight."""
@@ -209,7 +209,7 @@ class Http2Connection:
         )
 
     def _return_unprocessed(self, requests: Iterable[Request], *, others_progressed: bool) -> None:
-        """Return unprocessed requests for a resend on another connection.
+        """Return unprocessed requests for a resend.
 
         With `others_progressed`, the attempt does not count: the connection processed other requests instead. The
         oldest requests are started first, so every request gets its turn.

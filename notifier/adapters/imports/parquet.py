@@ -25,7 +25,7 @@ class ParquetReader(Generic[T]):
     file: Path
     layout: Layout[T]
     reject: Reject
-    batch_rows: int
+    rows_per_batch: int
     report_ignored: ReportIgnored
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
@@ -42,19 +42,19 @@ class ParquetReader(Generic[T]):
         bulk_reader = self.layout.load_bulk_reader and self.layout.load_bulk_reader()
         present_columns = [name for name in self.layout.columns if name in parquet_file.schema_arrow.names]
         rows_done = 0
-        for batch in parquet_file.iter_batches(self.batch_rows, columns=present_columns):
+        for batch in parquet_file.iter_batches(self.rows_per_batch, columns=present_columns):
             rows = batch.slice(max(0, rows_read - rows_done))
-            first_row, rows_done = rows_done + batch.num_rows - rows.num_rows, rows_done + batch.num_rows
+            rows_before, rows_done = rows_done + batch.num_rows - rows.num_rows, rows_done + batch.num_rows
             if rows.num_rows:
-                converted = bulk_reader(rows, first_row, rows_done, self.reject) if bulk_reader else None
-                yield self._read_batch(rows, first_row, rows_done) if converted is None else converted
+                converted = bulk_reader(rows, rows_before, rows_done, self.reject) if bulk_reader else None
+                yield self._read_batch(rows, rows_before, rows_done) if converted is None else converted
 
-    def _read_batch(self, batch: Any, first_row: int, rows_done: int) -> T:
+    def _read_batch(self, batch: Any, rows_before: int, rows_done: int) -> T:
         columns = [
             _column_values(batch.column(name)) if name in batch.schema.names else [None] * batch.num_rows
             for name in self.layout.columns
         ]
-        return self.layout.read_batch(enumerate(zip(*columns, strict=True), first_row + 1), rows_done, self.reject)
+        return self.layout.read_batch(enumerate(zip(*columns, strict=True), rows_before + 1), rows_done, self.reject)
 
     def _require_columns(self, schema: Any) -> None:
         if missing := self.layout.missing_columns_text(schema.names):
@@ -87,13 +87,13 @@ def count_rows(file: Path) -> int:
 
 
 def bulk_follows(
-    batch: Any, first_row: int, rows_done: int, reject: Reject
+    batch: Any, rows_before: int, rows_done: int, reject: Reject
 ) -> FollowEdges | NumberedFollowEdges | None:
     columns = [batch.column(name) for name in FOLLOW_COLUMNS]
-    return _numbered_edges(columns, first_row, rows_done, reject) or _text_id_edges(columns, rows_done)
+    return _numbered_edges(columns, rows_before, rows_done, reject) or _text_id_edges(columns, rows_done)
 
 
-def _numbered_edges(columns: list[Any], first_row: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
+def _numbered_edges(columns: list[Any], rows_before: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
     """Convert columns of whole numbers that may be in an id range. Return None for other columns.
 
     An account that follows itself is rejected, but the edges still contain it.
@@ -104,7 +104,7 @@ def _numbered_edges(columns: list[Any], first_row: int, rows_done: int, reject: 
     if max(followers.max(), followed.max()) > HIGHEST_ID_NUMBER or min(followers.min(), followed.min()) < 0:
         return None
     for index in np.flatnonzero(followers == followed).tolist():
-        reject(first_row + index + 1, SELF_FOLLOW)
+        reject(rows_before + index + 1, SELF_FOLLOW)
     return NumberedFollowEdges(
         followers=followers.astype(np.int64), followed=followed.astype(np.int64), rows_read=rows_done
     )

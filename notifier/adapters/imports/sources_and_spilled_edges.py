@@ -42,7 +42,7 @@ def open_source(
     form: str,
     layout: Layout[T],
     reject: Reject,
-    batch_rows: int,
+    rows_per_batch: int,
     *,
     report_ignored: ReportIgnored = list,
 ) -> Iterator[Source[T]]:
@@ -50,10 +50,15 @@ def open_source(
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
-        yield _parquet_source(file, layout, reject, batch_rows, report_ignored)
+        yield _parquet_source(file, layout, reject, rows_per_batch, report_ignored)
         return
     make_reader = partial(
-        TextReader, form=Form(form), layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
+        TextReader,
+        form=Form(form),
+        layout=layout,
+        reject=reject,
+        rows_per_batch=rows_per_batch,
+        report_ignored=report_ignored,
     )
     if isinstance(file, Path):
         with file.open("rb") as raw:
@@ -76,14 +81,14 @@ def form_of(name: str) -> str:
 
 
 def _parquet_source(
-    file: Path, layout: Layout[T], reject: Reject, batch_rows: int, report_ignored: ReportIgnored
+    file: Path, layout: Layout[T], reject: Reject, rows_per_batch: int, report_ignored: ReportIgnored
 ) -> Source[T]:
     try:
         from notifier.adapters.imports.parquet import ParquetReader, count_rows
     except ImportError:
         raise UnusableEnvironment(EXTRA_NEEDED) from None
     reader = ParquetReader(
-        file=file, layout=layout, reject=reject, batch_rows=batch_rows, report_ignored=report_ignored
+        file=file, layout=layout, reject=reject, rows_per_batch=rows_per_batch, report_ignored=report_ignored
     )
     return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 
@@ -111,10 +116,12 @@ SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
 class SpilledEdges:
     """Follows of an import, as sorted runs of keys on disk."""
 
-    def __init__(self, folder: Path, chunk_keys: int = KEYS_PER_CHUNK, runs_per_merge: int = RUNS_PER_MERGE) -> None:
+    def __init__(
+        self, folder: Path, keys_per_chunk: int = KEYS_PER_CHUNK, runs_per_merge: int = RUNS_PER_MERGE
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._chunk_keys = chunk_keys
+        self._keys_per_chunk = keys_per_chunk
         self._runs_per_merge = runs_per_merge
 
     def rows_read(self) -> int:
@@ -152,7 +159,7 @@ class SpilledEdges:
 
     def _merged_chunks(self, runs: Sequence[ImportKeys], done_below: int) -> Iterator[tuple[ImportKeys, int]]:
         # A chunk holds more than one block of members, because `merge_limit` never splits a block.
-        chunk_size = max(2 * BLOCK_MEMBERS, self._chunk_keys // max(1, len(runs)))
+        chunk_size = max(2 * BLOCK_MEMBERS, self._keys_per_chunk // max(1, len(runs)))
         while done_below < END_KEY:
             starts = [_index_of(run, done_below) for run in runs]
             chunks = [run[start : start + chunk_size] for run, start in zip(runs, starts, strict=True)]

@@ -64,7 +64,7 @@ class LineParser:
         return [name for name in names if name not in self._layout.columns and name not in self._ignored]
 
     def _create_decoder(self) -> Any:
-        ids: list[tuple[str, Any, Any]] = [
+        required: list[tuple[str, Any, Any]] = [
             (name, str | int | None | msgspec.UnsetType, msgspec.UNSET) for name in self._layout.required
         ]
         value_type = str | int | bool | None | msgspec.UnsetType
@@ -74,7 +74,7 @@ class LineParser:
             for n, name in enumerate(self._ignored)
         ]
         row = msgspec.defstruct(
-            "Row", [*ids, *optional, *skipped], forbid_unknown_fields=len(self._ignored) < MAX_IGNORED_NAMES
+            "Row", [*required, *optional, *skipped], forbid_unknown_fields=len(self._ignored) < MAX_IGNORED_NAMES
         )
         return msgspec.json.Decoder(row).decode
 
@@ -99,7 +99,7 @@ class TextReader(Generic[T]):
     form: Form
     layout: Layout[T]
     reject: Reject
-    batch_rows: int
+    rows_per_batch: int
     report_ignored: ReportIgnored
 
     def rows_after(self, rows_read: int) -> Iterator[T]:
@@ -110,7 +110,7 @@ class TextReader(Generic[T]):
         )
         try:
             rows_done = sum(1 for _ in islice(numbered_rows, rows_read))
-            while batch := list(islice(numbered_rows, self.batch_rows)):
+            while batch := list(islice(numbered_rows, self.rows_per_batch)):
                 rows_done += len(batch)
                 yield self.layout.read_batch(batch, rows_done, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:

@@ -27,7 +27,7 @@ from notifier.ports.event_log import Logged
 MAX_POLL_RECORDS = 1_000
 """Maximum number of records of one poll, over all partitions."""
 MAX_PARTITION_BYTES = 262_144
-"""Most bytes fetched from a partition at a time. A poll serves partitions in turn; larger fetches delay the others."""
+"""Maximum bytes of a fetch from one partition. A poll serves partitions in turn; larger fetches delay the others."""
 MAX_POLL_INTERVAL = timedelta(minutes=1)
 """A member that does not poll for this long loses its partitions."""
 FETCH_WAIT_MS = 250

@@ -78,7 +78,7 @@ class _UncommittedReader:
 
     def _read(self, client: KafkaConsumer, limit: int) -> Iterator[Logged]:
         end_offsets = self._seek_to_commits(client)
-        # The id is in the metadata that the client has just received. An admin client would take 0.5 MB of memory.
+        # The client has just received the topic id in its metadata. An admin client would take 0.5 MB of memory.
         incarnation = incarnation_of(topic_id(client, self._topic))
         silent_seconds = 0.0
         while end_offsets and limit > 0:

@@ -24,17 +24,17 @@ class RedisRecentEvents:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
 
-    def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
+    def content_hashes(self, events: Collection[EventId]) -> Mapping[EventId, str]:
         by_key = {_event_key(event): event for event in events}
         return {by_key[key]: value.decode() for key, value in self._read(list(by_key)).items()}
 
-    def remember(self, digests: Mapping[EventId, str]) -> None:
-        digests_by_key = {_event_key(event): digest.encode() for event, digest in digests.items()}
-        id_keys = dict.fromkeys(_event_id_key(event.id) for event in digests)
-        taken_keys = self._set_absent(digests_by_key, [_set_command(key, b"1") for key in id_keys])
-        # A taken key holds the digest of the first body that was accepted, or garbage. Reading deletes the garbage.
+    def remember(self, hashes: Mapping[EventId, str]) -> None:
+        hashes_by_key = {_event_key(event): content_hash.encode() for event, content_hash in hashes.items()}
+        id_keys = dict.fromkeys(_event_id_key(event.id) for event in hashes)
+        taken_keys = self._set_absent(hashes_by_key, [_set_command(key, b"1") for key in id_keys])
+        # A taken key holds the hash of the first content that was accepted, or garbage. Reading deletes the garbage.
         values = self._read(taken_keys)
-        if freed := {key: digests_by_key[key] for key in taken_keys if key not in values}:
+        if freed := {key: hashes_by_key[key] for key in taken_keys if key not in values}:
             self._set_absent(freed, [])
 
     def was_accepted(self, source: str | None, id: str) -> bool:

@@ -16,7 +16,7 @@ from notifier.adapters.sqlite.stores.inbox_timeline import SqliteTimeline
 from notifier.adapters.sqlite.stores.leases_throttles_audit import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteDeferredBursts, SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteActiveSets, SqliteMemberSets
-from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions, SqliteReachLimits
+from notifier.adapters.sqlite.stores.moderation import SqliteAuthorVerdicts, SqliteHeldMentions
 from notifier.adapters.sqlite.stores.preferences_and_user_blocks import (
     SqliteAccountPreferences,
     SqlitePreferences,
@@ -36,6 +36,7 @@ __all__ = [
     "SqliteActiveSets",
     "SqliteArchive",
     "SqliteAudienceSnapshots",
+    "SqliteAuthorVerdicts",
     "SqliteBurstChanges",
     "SqliteBursts",
     "SqliteClaims",
@@ -57,7 +58,6 @@ __all__ = [
     "SqlitePeople",
     "SqlitePreferences",
     "SqlitePushSuppressions",
-    "SqliteReachLimits",
     "SqliteReader",
     "SqliteRecentBursts",
     "SqliteRetractions",

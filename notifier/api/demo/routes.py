@@ -27,7 +27,7 @@ from notifier.api.role_status import RoleProcesses
 from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
 from notifier.codec import read_batch
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.bursts.sequencer import fanout_limit, has_budget, opens_new_burst
+from notifier.domain.bursts.sequencer import fanout_limit, has_budget, is_collapse_window_over
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import CacheUnavailable, NotFound
@@ -289,7 +289,7 @@ def _forecast_text(container: ApiContainer, subject: Subject) -> str:
     limit = fanout_limit(policy)
     budget = (head.budget or TokenBucket.full(limit, now)).refilled(limit, now)
     collapse = container.system.settings.collapse or policy.collapse
-    if head.open is None or opens_new_burst(budget, opened_at=head.open.opened_at, collapse=collapse, now=now):
+    if head.open is None or is_collapse_window_over(budget, opened_at=head.open.opened_at, collapse=collapse, now=now):
         return (
             f"{STORM_RATE} mentions per second for {STORM_SECONDS} s:"
             " a new burst, and one notification for each follower."

@@ -311,7 +311,7 @@ def _burst_body(status: BurstStatus) -> BurstBody:
 def _tier_body(status: TierStatus) -> EventTierBody:
     return EventTierBody(
         state=status.state,
-        slices=SliceCount(total=status.slices, ended=status.ended),
+        slices=SliceCount(total=status.slice_count, ended=status.ended_count),
         people=status.people,
         eta_seconds=status.eta_seconds,
     )

@@ -92,9 +92,9 @@ def _note(forecast: AccountPreview, burst: Burst | None) -> str | None:
 def _tier_forecast_body(tier_forecast: TierForecast) -> TierForecastBody:
     return TierForecastBody(
         people=tier_forecast.people,
-        alerted=tier_forecast.alerted,
-        rows=tier_forecast.rows,
-        bytes=tier_forecast.bytes,
+        alerted=tier_forecast.alert_count,
+        rows=tier_forecast.row_count,
+        bytes=tier_forecast.byte_count,
         eta_seconds=tier_forecast.seconds,
         held_by=tier_forecast.held_by,
     )

@@ -198,8 +198,8 @@ def _running_body(running: BurstOverview) -> RunningBody:
 def _tier_body(progress: TierProgress) -> TierBody:
     return TierBody(
         people=progress.people,
-        slices=progress.slices,
-        ended=progress.ended,
+        slices=progress.slice_count,
+        ended=progress.ended_count,
         duration_seconds=progress.seconds,
         spans=[(span.first, span.last, str(span.state)) for span in progress.spans],
     )

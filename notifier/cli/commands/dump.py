@@ -91,12 +91,12 @@ def slice_line(state: SliceState, clock: Clock, throttle_ids: frozenset[str]) ->
         "until": iso_time_or_none(state.deferred_until) if state.is_deferred(now) else None,
         "dispatched": state.times_dispatched,
         "dispatched_at": iso_time_or_none(state.dispatched_at),
-        "attempts": state.failures,
+        "attempts": state.failure_count,
         "parked_by": sorted(state.parked_by),
         "claimed_by": claim.owner if claim else None,
         "ended_at": iso_time_or_none(final.at) if final else None,
         "people": final.people if final else 0,
-        "rows": final.rows if final else 0,
+        "rows": final.row_count if final else 0,
         "note": final.note if final else "",
     }
 
@@ -135,8 +135,8 @@ def snapshot_line(burst: BurstKey, snapshot: AudienceSnapshot, *, members: bool)
     line |= {str(tier): snapshot.reached_count(tier) for tier in TIERS}
     line |= {
         "push": count(snapshot.to_alert),
-        "dormant": snapshot.dormant,
-        "suppressed": dict(snapshot.suppressed),
+        "dormant": snapshot.dormant_count,
+        "suppressed": dict(snapshot.suppressed_counts),
     }
     if members:
         bitmaps = {str(tier): snapshot.tiers[tier].tobytes().hex() for tier in TIERS}

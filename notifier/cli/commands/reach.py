@@ -12,7 +12,7 @@ from notifier.cli.commands.throttle import MIN_PREFIX_LENGTH, operator_option
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_fields, print_json, print_sentence, print_table
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
-from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
+from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, validated_verdict
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import id_problem
@@ -246,17 +246,17 @@ def set_reach(
     user = parse_account_name(account)
     with open_stores(settings_for(data)) as stores:
         ports = stores.ports
-        previous = ports.reach_limits.read_current([user]).get(user)
+        previous = ports.author_verdicts.read_current([user]).get(user)
         if previous is None and not unknown_account:
             require_known_account(ports, user)
         now = ports.clock.now()
-        record = validated_limit(
-            ReachLimit(user=user, verdict=Verdict(verdict), reason=reason, operator=operator, at=now), previous
+        record = validated_verdict(
+            AuthorVerdict(user=user, verdict=Verdict(verdict), reason=reason, operator=operator, at=now), previous
         )
-        ports.reach_limits.put(record)
+        ports.author_verdicts.put(record)
         # The store resolves concurrent changes. The audit log contains both.
-        current = ports.reach_limits.read_current([user])[user]
-    _print_limit(current, as_json=as_json)
+        current = ports.author_verdicts.read_current([user])[user]
+    _print_verdict(current, as_json=as_json)
     if current != record:
         click.echo(f"Not applied: {current.operator} has set this verdict for @{user} at the same time.", err=True)
         click.get_current_context().exit(1)
@@ -265,14 +265,14 @@ def set_reach(
 @reach.command("list", epilog=example("notifier reach list", "notifier reach list --json"))
 @data_option
 @json_option
-def list_limits(data: Path | None, as_json: bool) -> None:
+def list_verdicts(data: Path | None, as_json: bool) -> None:
     """List the accounts with a limited reach, and who set it, why and when."""
     from notifier.cli.opened_stores import open_stores
 
     with open_stores(settings_for(data)) as stores:
-        limited = [record for record in stores.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
+        limited = [record for record in stores.ports.author_verdicts.read_all() if record.verdict is not Verdict.ALL]
     if as_json:
-        print_json([limit_json(record) for record in limited])
+        print_json([verdict_json(record) for record in limited])
     elif not limited:
         print_sentence("No account has a limited reach.")
     else:
@@ -290,11 +290,11 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 
     user = parse_account_name(account)
     with open_stores(settings_for(data)) as stores:
-        record = stores.ports.reach_limits.read_current([user]).get(user)
+        record = stores.ports.author_verdicts.read_current([user]).get(user)
         if record is None:
             require_known_account(stores.ports, user)
     if record is not None:
-        _print_limit(record, as_json=as_json)
+        _print_verdict(record, as_json=as_json)
     elif as_json:
         print_json({"account": user, "verdict": str(Verdict.ALL), "reason": None, "operator": None, "at": None})
     else:
@@ -315,21 +315,21 @@ def require_known_account(ports: Ports, user: UserId) -> None:
         raise NotFound(f"Account {user} is unknown; `notifier reach set` accepts it with --unknown-account.")
 
 
-def limit_json(limit: ReachLimit) -> dict[str, object]:
+def verdict_json(author_verdict: AuthorVerdict) -> dict[str, object]:
     return {
-        "account": limit.user,
-        "verdict": str(limit.verdict),
-        "reason": limit.reason,
-        "operator": limit.operator,
-        "at": iso_time(limit.at),
+        "account": author_verdict.user,
+        "verdict": str(author_verdict.verdict),
+        "reason": author_verdict.reason,
+        "operator": author_verdict.operator,
+        "at": iso_time(author_verdict.at),
     }
 
 
-def _print_limit(limit: ReachLimit, *, as_json: bool) -> None:
+def _print_verdict(author_verdict: AuthorVerdict, *, as_json: bool) -> None:
     if as_json:
-        print_json(limit_json(limit))
+        print_json(verdict_json(author_verdict))
     else:
-        print_fields(limit_json(limit) | {"account": f"@{limit.user}"})
+        print_fields(verdict_json(author_verdict) | {"account": f"@{author_verdict.user}"})
 
 
 for subcommand in (held, release, drop):

@@ -103,10 +103,7 @@ class ExpectedAlerts:
     def finding(
         self, arrived: Collection[ArrivedAlert], progress_rows: Iterable[BurstProgress], guarantees: AlertGuarantees
     ) -> Finding:
-        """Check that completed push slices alerted all of their members, and that nothing alerted any other member.
-
-        Each alert must have come through the provider of the member's device.
-        """
+        """Compare the arrived alerts with the expected ones, and check the guarantees."""
         counts = self._count(arrived)
         wrong = [
             *self._unexpected(arrived),
@@ -176,7 +173,7 @@ class ExpectedAlerts:
             bursts = counts.get(member, {})
             if burst in bursts:
                 continue
-            # A tweet that mentions two accounts is in two bursts, but causes one alert. Either burst may send it,
+            # A follower of two mentioned accounts gets one alert for the tweet. Either account's burst may send it,
             # because push does not process bursts in order.
             alerted_tweets = {tweets[key] for key in bursts}
             if hourly_cap is None or not (tweets[burst] in alerted_tweets or 0 < hourly_cap <= len(alerted_tweets)):

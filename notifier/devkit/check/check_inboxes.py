@@ -118,7 +118,7 @@ class InboxCheck:
 
     def differences(self, truth: ExpectedResult, hidden: Mapping[UserId, slice]) -> Iterator[str]:
         positions = {key: (str(key.subject), burst.opened_second) for key, burst in truth.bursts.items()}
-        counts = truth.counts()
+        counts = truth.mention_counts()
         for fixture_user in self.users:
             inbox = self.observed[fixture_user.user]
             expected_keys = list(truth.inbox(fixture_user))
@@ -127,8 +127,8 @@ class InboxCheck:
             if inbox.error or inbox.positions != expected:
                 missing, extra = len(set(expected) - set(inbox.positions)), len(set(inbox.positions) - set(expected))
                 order = "" if missing or extra else ", in another order or repeated"
-                counts_text = f"{missing} missing, {extra} extra{order} {inbox.error}"
-                yield f"{fixture_user.user} ({fixture_user.user_class}): {counts_text}"
+                difference = f"{missing} missing, {extra} extra{order} {inbox.error}"
+                yield f"{fixture_user.user} ({fixture_user.user_class}): {difference}"
             elif any(item["count"] != counts[key] for item, key in zip(inbox.items, expected_keys, strict=True)):
                 yield f"{fixture_user.user} ({fixture_user.user_class}): wrong mention count"
 
@@ -148,7 +148,7 @@ class InboxCheck:
         return wrong
 
     def dormant_by_pull(self, truth: ExpectedResult) -> Finding:
-        """Check that dormant followers, who get no rows for celebrities, still see the complete list."""
+        """Check that dormant followers, who get no rows in the celebrity lane, still see the complete list."""
         dormant = [fixture_user for fixture_user in self.users if fixture_user.user_class in ("dormant", "idle vip")]
         dormant_inboxes = InboxCheck(url=self.url, token=self.token, users=dormant, observed=self.observed)
         expected_lists = sum(bool(truth.inbox(fixture_user)) for fixture_user in dormant)

@@ -47,7 +47,7 @@ DRAIN_TIMEOUT_SECONDS = 300.0
 """Time limit after the storm. A slice that was lost with its worker is reissued within a minute."""
 TOKEN_LIFETIME = timedelta(hours=1)
 STORM_AFTER_OUTAGE_SECONDS = 5.0
-"""Seconds for which the storm continues after a store outage."""
+"""Time that a storm gets for each store outage, besides the outage itself."""
 MAX_READ_DEAD_LETTERS = 100
 NEVER = datetime.max.replace(tzinfo=UTC)
 LONG_COLLAPSE_SECONDS = 30.0
@@ -57,7 +57,13 @@ Report = Callable[[str], None]
 
 MENTION_POLICY = POLICIES[Kind.MENTION]
 NO_DORMANT_FOLLOWERS = Finding(
-    name="dormant_by_pull", ok=True, value=0, limit=0, unit="wrong", n=0, detail="No user of this world is dormant."
+    name="dormant_by_pull",
+    ok=True,
+    value=0,
+    limit=0,
+    unit="wrong",
+    n=0,
+    detail="The first celebrity has no dormant follower.",
 )
 
 
@@ -69,6 +75,7 @@ class CheckPlan:
     world: World
     mentions: int
     threshold: int
+    """Followers from which a burst is in the celebrity lane."""
     collapse: float | None
     """Collapse window in seconds. None: the policy of each subject."""
     seed: int
@@ -81,7 +88,7 @@ class CheckPlan:
 
     @property
     def duration(self) -> float:
-        """Duration of the storm in seconds. With faults it is long enough for all of them."""
+        """Duration of the storm in seconds."""
         without_faults = min(MAX_STORM_SECONDS, self.mentions / MENTIONS_PER_SECOND)
         for_outages = (
             INJECTIONS_PER_KIND * (self.outage / (1 - MAX_OUTAGE_START_SHARE) + STORM_AFTER_OUTAGE_SECONDS)
@@ -242,7 +249,7 @@ class CheckRun:
                     return []
             time.sleep(0.1)
         unfinished = self.ports.ledger.unfinished_bursts()
-        detail = f"{len(undelivered)} events without their bursts, {len(unfinished)} unfinished bursts"
+        detail = f"{len(undelivered)} events that may not be planned, {len(unfinished)} unfinished bursts"
         return [Finding(name="drained", ok=False, value=DRAIN_TIMEOUT_SECONDS, unit="s", detail=detail)]
 
     def _check(self) -> Iterator[Finding]:
@@ -275,21 +282,21 @@ class CheckRun:
         yield from self._check_faults()
 
     def _check_inboxes(self, store_check: StoreCheck, truth: ExpectedResult) -> Iterator[Finding]:
-        """Check inboxes before and after marking items, and again after a restart, which must not change them."""
+        """Check inboxes and badges, mark items, restart the instance, and check again."""
         viewers = fixture_users.sample(self.plan.world, self.plan.seed)
         inboxes = InboxCheck(url=self.instance.url, token=self.observer.token, users=viewers)
         inboxes.open_all()
-        first, wrong, badges = inboxes.observed, list(inboxes.differences(truth, {})), inboxes.wrong_badges()
-        twice = inboxes.duplicates() + store_check.duplicates()
+        first, wrong, wrong_badges = inboxes.observed, list(inboxes.differences(truth, {})), inboxes.wrong_badges()
+        duplicates = inboxes.duplicates() + store_check.duplicates()
         dormant = inboxes.dormant_by_pull(truth) if fixture_users.any_dormant(self.plan.world) else NO_DORMANT_FOLLOWERS
         items = sum(len(inbox.items) for inbox in first.values())
         yield no_errors("inboxes_equal_oracle", wrong, n=items)
-        yield no_errors("shown_once", twice, n=items)
+        yield no_errors("shown_once", duplicates, n=items)
         yield dormant
         wrong, hidden = inboxes.mark_some(), inboxes.hidden(first)
         inboxes.open_all()
         before = inboxes.observed
-        yield no_errors("badge_equals_list", badges + wrong + inboxes.wrong_badges(), n=2 * len(viewers))
+        yield no_errors("badge_equals_list", wrong_badges + wrong + inboxes.wrong_badges(), n=2 * len(viewers))
         self.report("restarting and comparing again")
         self.instance.stop()
         self.instance.start()

@@ -28,10 +28,10 @@ from notifier.ports.ledger import Archive, DeferredBursts, Ledger, StoredRow
 class StoredRecipients:
     """Members that the stored inbox rows of one burst reach."""
 
-    rows: int = 0
+    row_count: int = 0
     by_tier: dict[tuple[Tier, int], Flags] = field(default_factory=dict)
     """Recipients by tier and shard."""
-    duplicates: int = 0
+    duplicate_count: int = 0
     """Number of members with more than one row."""
 
     def tier(self, tier: Tier, shard: int) -> Flags:
@@ -48,13 +48,13 @@ def merge_rows(rows: Iterable[StoredRow]) -> StoredRecipients:
         lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8)
     )
     for stored in rows:
-        merged.rows += 1
+        merged.row_count += 1
         shard, number = divmod(stored.member_range, SHARD_RANGES)
         np.add.at(row_counts[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.offsets(), 1)
     shards = {shard for _, shard in row_counts}
     for shard in shards:
         total = sum(counts.astype(np.int64) for (_, row_shard), counts in row_counts.items() if row_shard == shard)
-        merged.duplicates += int((np.asarray(total) > 1).sum())
+        merged.duplicate_count += int((np.asarray(total) > 1).sum())
     merged.by_tier = {key: counts > 0 for key, counts in row_counts.items()}
     return merged
 
@@ -111,14 +111,14 @@ class StoreCheck:
                 if missing or extra:
                     yield f"{burst.key} {tier} shard {shard}: {missing} missing, {extra} extra"
 
-    def alerts_equal_oracle(self, lines: Collection[ArrivedAlert], guarantees: AlertGuarantees) -> Finding:
-        return self.alerts.finding(lines, self.archive.burst_progress(), guarantees)
+    def alerts_equal_oracle(self, arrived: Collection[ArrivedAlert], guarantees: AlertGuarantees) -> Finding:
+        return self.alerts.finding(arrived, self.archive.burst_progress(), guarantees)
 
     def duplicates(self) -> list[str]:
         return [
-            f"{key}: {recipients.duplicates} users have more than one row"
+            f"{key}: {recipients.duplicate_count} users have more than one row"
             for key, recipients in self.recipients.items()
-            if recipients.duplicates
+            if recipients.duplicate_count
         ]
 
     def totals_balance(self, truth: ExpectedResult) -> Finding:
@@ -161,7 +161,7 @@ class StoreCheck:
                 ended[state.final_entry.fact] += state.final_entry.people
         shards = truth.shards(burst.key.subject)
         snapshots = {snapshot.shard: snapshot for snapshot in self.archive.audience_snapshots(burst.key)}
-        suppressed = sum(sum(snapshot.suppressed.values()) for snapshot in snapshots.values())
+        suppressed = sum(sum(snapshot.suppressed_counts.values()) for snapshot in snapshots.values())
         expected = suppressed + sum(snapshot.reached_count(tier) for snapshot in snapshots.values() for tier in TIERS)
         oracle = {shard: truth.expected_count(burst, shard) for shard in shards}
         by_formula = sum(oracle.values())
@@ -175,7 +175,7 @@ class StoreCheck:
             )
 
     def lanes(self, truth: ExpectedResult, threshold: int, min_bursts: int) -> Finding:
-        """Check that bursts of celebrities are in the celebrity lane and all others in the standard lane."""
+        """Check that exactly the bursts with `threshold` followers or more are in the celebrity lane."""
         bursts = [burst for burst in truth.bursts.values() if burst.key.subject.kind is Kind.MENTION]
         wrong = [
             f"{burst.key} is in the wrong lane, {burst.lane}"
@@ -201,13 +201,13 @@ class StoreCheck:
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
-        """Check a run without collapsing: each mention of an uncollapsed subject has a burst and rows of its own."""
+        """Check a run without collapsing: mentions of uncollapsed subjects share no burst, and no rows are missing."""
         uncollapsed = [
             (mention, key) for mention in truth.mentions for key in mention.bursts if self._is_uncollapsed(key.subject)
         ]
         shared = [
             f"{key} has {n} mentions"
-            for key, n in truth.counts().items()
+            for key, n in truth.mention_counts().items()
             if n > 1 and self._is_uncollapsed(key.subject)
         ]
         rowless = [
@@ -230,11 +230,11 @@ class StoreCheck:
         return any(f.any() for shard in truth.shards(key.subject) for f in truth.tiers(burst, shard).values())
 
     def _row_count(self, key: BurstKey) -> int:
-        return self.recipients[key].rows
+        return self.recipients[key].row_count
 
 
 def poll_drained(ledger: Ledger, deferred: DeferredBursts, bursts_port: Bursts, undelivered: dict[str, Tweet]) -> bool:
-    """Remove each tweet whose bursts are planned from `undelivered`.
+    """Remove tweets from `undelivered`, in order, while all bursts of the next one are planned.
 
     Return whether all tweets are removed and no burst has pending work.
     """
@@ -265,7 +265,7 @@ def _misplaced(truth: ExpectedResult) -> Iterator[str]:
 
 
 def _miscounted(truth: ExpectedResult) -> Iterator[str]:
-    counts: Mapping[BurstKey, int] = truth.counts()
+    counts: Mapping[BurstKey, int] = truth.mention_counts()
     for burst in truth.bursts.values():
         if burst.count != counts.get(burst.key, 0):
             yield f"{burst.key} counts {burst.count} mentions, but contains {counts.get(burst.key, 0)}"

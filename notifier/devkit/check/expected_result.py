@@ -40,16 +40,16 @@ class ExpectedResult:
     _audiences: dict[tuple[int, int], tuple[Flags, Flags]] = field(default_factory=dict)
     """Followers and muting users, by celebrity and shard. At most MAX_CACHED_AUDIENCES."""
 
-    def counts(self) -> Mapping[BurstKey, int]:
+    def mention_counts(self) -> Mapping[BurstKey, int]:
         """Return the number of accepted mentions in each burst."""
         return Counter(key for mention in self.mentions for key in mention.bursts)
 
     def inbox(self, fixture_user: FixtureUser) -> list[BurstKey]:
         """Return the bursts that the user must see, newest first."""
-        seen = {
+        visible = {
             key for mention in self.mentions for key in mention.bursts if self._sees(fixture_user, key.subject, mention)
         }
-        return sorted(seen, key=lambda key: (self.bursts[key].opened_at, key), reverse=True)
+        return sorted(visible, key=lambda key: (self.bursts[key].opened_at, key), reverse=True)
 
     def tiers(self, burst: Burst, shard: int) -> Mapping[Tier, Flags]:
         """Return the members of the shard who must get a row, by tier. A pull-only burst has no rows."""
@@ -103,7 +103,7 @@ class ExpectedResult:
         return self.suppressed(burst, shard) + sum(int(flags.sum()) for flags in self.tiers(burst, shard).values())
 
     def shards(self, subject: Subject) -> list[int]:
-        """Return the shards with a follower of the subject's account. For a SELF subject, return its own shard."""
+        """Return the shards with a follower of the subject's account. For a SELF subject, return its owner's shard."""
         if subject.kind is Kind.SELF:
             return [self._owner_member(subject) // SHARD_MEMBERS]
         celebrity_number = self.world.celebrity_numbers[subject.owner]

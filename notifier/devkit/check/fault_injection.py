@@ -31,7 +31,7 @@ of P2 expire."""
 PROCESS_TIMEOUT_SECONDS = 10.0
 """Time in which a role or Redis must be back after an earlier fault."""
 PUMP_PAUSE_SECONDS = 7.0
-"""Duration of a pause of the pump: longer than the session timeout of a log consumer and than a leader lease."""
+"""Duration of a pause of the pump: longer than the leases of a log consumer and of the leading dispatcher."""
 FREEZE_SECONDS = 8.0
 """Duration of a freeze of an engine: longer than the request timeouts of its clients."""
 CUT_SECONDS, SLOW_SECONDS, REFUSE_SECONDS = 3.0, 5.0, 5.0
@@ -64,7 +64,7 @@ class ScheduledFault:
 def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[ScheduledFault]:
     """Return all faults in order of time.
 
-    There are two store outages: the first freezes the store, the second kills it. Each is in its half of the storm.
+    The first store outage freezes the store, the second kills it. Each starts early in its half of the storm.
     """
     rng = random.Random(f"faults {seed}")
     return sorted(
@@ -165,7 +165,7 @@ class FaultInjector:
         return True
 
     def kill_valkey(self) -> bool:
-        """Kill Valkey. If the check has started it, the check restarts it. Otherwise `notifier up` does."""
+        """Kill Valkey. If the check has started it, the check restarts it, too."""
         return (
             self.kill("valkey")
             if self.engines is None
@@ -269,7 +269,7 @@ def _alive(pid: int) -> bool:
 # Observer: opens inboxes during a store outage and records the responses.
 
 MAX_RESPONSE_SECONDS = 5.0
-"""Time limit of a response. An inbox reads the store up to twice in sequence, with a timeout of 2 s per read."""
+"""Time limit of a response. The inbox's own deadlines are shorter."""
 NO_RESPONSE = "no response"
 
 
@@ -299,7 +299,7 @@ class InboxObserver:
             client.close()
 
     def finding(self) -> Finding:
-        """Check that each response was complete, partial or a 503, and in time.
+        """Check that each response was whole, partial or a 503, and in time.
 
         If the API is killed as well, requests without a response are accepted.
         """

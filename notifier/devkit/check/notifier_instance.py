@@ -28,7 +28,7 @@ STOP_TIMEOUT_SECONDS = 15.0
 POLL_INTERVAL_SECONDS = 0.02
 PR_SET_PDEATHSIG = 1
 NO_REQUEST_LIMITS = {"NOTIFIER_LIMITS_READS": "0", "NOTIFIER_LIMITS_WRITES": "0"}
-"""Settings without request limits: one user of a check or benchmark sends as many requests as thousands."""
+"""Settings without request limits: one user of a check or benchmark sends the requests of thousands."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,7 +135,7 @@ SERVE_TIMEOUT_SECONDS = 90.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """Fault injection into engines, by name. Each method returns once the fault is over. Raises UnusableEnvironment."""
+    """Fault injection into engines, by name. Each method returns once the fault is over."""
 
     fleet: Fleet
     sync: Sync

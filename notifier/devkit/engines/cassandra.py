@@ -40,7 +40,7 @@ class Sync(StrEnum):
     causes page faults after each fsync. They would take a third of the time of writing a row.
     """
     PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
-    """Acknowledge a write before its fsync. This is usual with three replicas. Most benchmarks use it."""
+    """Acknowledge a write before its fsync. This is usual with three replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

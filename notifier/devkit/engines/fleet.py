@@ -38,7 +38,7 @@ class EngineRecord:
     url: str = ""
     """URL with the password; empty if the engine has none."""
     pid: int | None = None
-    """None: the engine was stopped. An engine that died keeps its pid, so ask `Fleet.is_running`."""
+    """None: the engine was not started, or was stopped. One that died keeps its pid, so ask `Fleet.is_running`."""
 
     @property
     def host(self) -> str:

@@ -166,7 +166,7 @@ def _java(lib: Path) -> list[str]:
         f"-Xms{HEAP}",
         f"-Xmx{HEAP}",
         "-XX:+UseSerialGC",
-        # Starts a second sooner, for a tenth of the throughput. Tests start many brokers.
+        # Starts a second sooner, but has a tenth less throughput. Tests start many brokers.
         "-XX:TieredStopAtLevel=1",
         "-XX:+PerfDisableSharedMem",
         "-Djava.awt.headless=true",

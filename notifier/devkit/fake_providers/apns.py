@@ -1,6 +1,6 @@
 """Fake of APNs: accepts and refuses requests like Apple, with Apple's reasons.
 
-Connection-level behavior (SETTINGS, GOAWAY and methods other than POST) belongs to the HTTP/2 server.
+Connection-level behavior, such as GOAWAY, belongs to the HTTP/2 server.
 """
 
 import json

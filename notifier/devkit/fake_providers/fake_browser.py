@@ -43,7 +43,7 @@ def decrypt(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes) 
 
 def _split_message(message: bytes) -> tuple[bytes, int, bytes, bytes]:
     if len(message) < 21 or len(message) < 21 + message[20] + TAG_BYTES:
-        raise ValueError("the message is shorter than its header")
+        raise ValueError("the message is too short")
     record_start = 21 + message[20]
     return message[:16], int.from_bytes(message[16:20], "big"), message[21:record_start], message[record_start:]
 

@@ -67,7 +67,7 @@ class FakePhones:
         phone = self.by_token.setdefault(token, FakePhone())
         if len(self.by_token) > MAX_DEVICES:
             self.by_token.popitem(last=False)
-        # Call it before counting: if it raises, the alert is not accepted.
+        # Call the listener before counting: if it raises, the alert is not accepted.
         self.listener(token, collapse_id=collapse_id, text=text, id=id)
         self.alert_count += 1
         self.duplicate_count += not phone.ring(collapse_id=collapse_id, text=text, id=id)

@@ -51,7 +51,7 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True)
 class FcmMessage:
-    """An accepted message."""
+    """A valid message."""
 
     target: str
     text: str
@@ -196,9 +196,9 @@ class FakeFcm:
         if path[1] != self.project:
             message = "Permission 'cloudmessaging.messages.create' denied on resource."
             return FcmError(status=403, code="PERMISSION_DENIED", message=message)
-        return self._apply_script(parse_message(post.body), uptime)
+        return self._check_message(parse_message(post.body), uptime)
 
-    def _apply_script(self, message: FcmMessage | FieldError, uptime: timedelta) -> FcmMessage | FcmError:
+    def _check_message(self, message: FcmMessage | FieldError, uptime: timedelta) -> FcmMessage | FcmError:
         if isinstance(message, FieldError):
             return FcmError(status=400, code="INVALID_ARGUMENT", message=message.message, field=message.field)
         if self.script.limited.is_active(uptime):

@@ -40,7 +40,7 @@ class AlertLog:
     """Unbuffered and in append mode, so that each line is written whole and lines of several fakes never mix."""
     platform: Platform
     clock: Clock
-    _seen: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
+    _arrived: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
 
     def remember(self, file: Path) -> None:
         """Load the alerts of earlier runs from the file.
@@ -66,10 +66,10 @@ class AlertLog:
 
     def _record(self, to: str, id: str) -> bool:
         """Remember the alert and return whether it is a repeated one."""
-        is_repeated = (to, id) in self._seen
-        self._seen[to, id] = None
-        if len(self._seen) > MAX_REMEMBERED_ALERTS:
-            self._seen.popitem(last=False)
+        is_repeated = (to, id) in self._arrived
+        self._arrived[to, id] = None
+        if len(self._arrived) > MAX_REMEMBERED_ALERTS:
+            self._arrived.popitem(last=False)
         return is_repeated
 
 
@@ -133,9 +133,9 @@ def host_fake(
     certificate: Path | None = None,
     clock: Clock | None = None,
 ) -> Iterator[HostedFake]:
-    """Run a fake provider until the block ends. It appends a line per alert to the file `out`, if there is one.
+    """Run a fake provider until the block ends. It appends a line per alert to the file `out`.
 
-    Raises OSError if it cannot listen or write.
+    Raises OSError if it cannot listen or open the file.
     """
     chosen_behavior, used_clock = behavior or Behavior(), clock or SystemClock()
     with _logged_phones(out, platform, used_clock) as phones:

@@ -1,4 +1,4 @@
-"""Fake Web Push service: holds subscriptions, and accepts and refuses messages like the real ones."""
+"""Fake Web Push service: accepts and refuses messages like the real ones."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ DEFAULT_MAX_BODY_BYTES = 4_096
 MAX_TTL_SECONDS = 2_592_000
 URGENCIES = ("very-low", "low", "normal", "high")
 _TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
-"""Topics that Apple accepts. They are the strictest: valid base64url only."""
+"""Topics that Apple accepts: valid base64url only. Its rule is the strictest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,9 @@ class FakePushService:
             return refusal(self.dialect, 413)
         if len(headers) < len(post.headers) or not _are_well_formed(headers):
             return refusal(self.dialect, 400)
-        return refusal(self.dialect, 429, after=retry_after(limited, uptime)) if limited.is_active(uptime) else None
+        return (
+            refusal(self.dialect, 429, retry_after=retry_after(limited, uptime)) if limited.is_active(uptime) else None
+        )
 
     def _browser(self, path: str) -> Browser | None:
         return self.browsers.get(path) or self.find_unknown_browser(path)

@@ -96,14 +96,14 @@ GOOGLE_OTHER_KEY_RESPONSE = (
 """Google's response to OTHER_KEY. To every other fault it responds "invalid JWT provided"."""
 
 
-def refusal(dialect: RefusalDialect, cause: int | AuthorizationFault, *, after: str = "") -> Reply:
+def refusal(dialect: RefusalDialect, cause: int | AuthorizationFault, *, retry_after: str = "") -> Reply:
     """Build the error response for a status or for an authorization fault."""
     status, body = (
         _authorization_refusal(dialect, cause)
         if isinstance(cause, AuthorizationFault)
         else (cause, _status_body(dialect, cause))
     )
-    return Reply(status=status, headers={"retry-after": after} if after else {}, body=body.encode())
+    return Reply(status=status, headers={"retry-after": retry_after} if retry_after else {}, body=body.encode())
 
 
 def _authorization_refusal(dialect: RefusalDialect, fault: AuthorizationFault) -> tuple[int, str]:

@@ -91,9 +91,9 @@ class ServerConnection(asyncio.Protocol):
         self._reader, self._blocks = frames.FrameReader(), frames.HeaderBlockAssembler()
         self._preface_bytes = b""
         self._open_streams: set[int] = set()
-        """Streams without a complete response."""
+        """Streams whose response has not begun."""
         self._unacknowledged_settings: deque[int | None] = deque()
-        """Stream limits of the SETTINGS that the client has not acknowledged yet. A limit applies from then on."""
+        """Stream limits of SETTINGS that the client has not acknowledged. A limit applies once it is acknowledged."""
         self._stream_limit: int | None = None
         self._delayed_replies: list[tuple[int, Reply]] = []
         self._processed_requests = 0

@@ -13,7 +13,7 @@ STATUS_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Http1(asyncio.Protocol):
-    """One HTTP/1.1 connection. Of the behavior it supports `latency`, `never_responds`, `goaway_after` and `cut_after`.
+    """One HTTP/1.1 connection. It supports `latency`, `never_responds`, `goaway_after` and `cut_after`.
 
     A NoReply closes the connection, because HTTP/1.1 cannot refuse a single request without a response.
     """

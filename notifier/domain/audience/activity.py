@@ -9,7 +9,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import UserId
 
 ACTIVE_DAYS = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 30}
-"""Days for which one visit to the inbox keeps a member in each active set."""
+"""Days for which activity keeps a member in each active set."""
 
 ACTIVE_SET_KINDS = tuple(ACTIVE_DAYS)
 
@@ -17,7 +17,7 @@ P2_DAYS_CHOICES = (7, 14, ACTIVE_DAYS[SetKind.ACTIVE_30D])
 """Choices for the setting `p2_days`: P2 contains members who were active within so many days."""
 
 FOREVER = (1 << 31) - 1
-"""Expiry hour of imported activity without a time. It is never reached, and every store can keep it."""
+"""Expiry hour of entries that never expire. Every store can keep it."""
 
 MAX_RECORDING_DELAY = timedelta(minutes=5)
 """Longest delay with which activity is recorded. Recording takes seconds; the rest allows for clock differences."""
@@ -33,9 +33,9 @@ class ActiveSetFreshness(StrEnum):
 
     CURRENT = "ok"
     SNAPSHOT = "snapshot"
-    """The roll-up is late. Only users who became active since the last round are missing."""
+    """The roll-up is late, or its last time is not known. Users who became active since then are missing."""
     OFF = "off"
-    """The roll-up is switched off, and the sets stay as they were imported."""
+    """The roll-up is switched off, and the sets stay as they were loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def expiry_hour(kind: SetKind, hour: int) -> int:
 
     Entries of the 24-hour set expire at the end of an hour, entries of the other two at the end of a day. A member
     stays at least as long as the set's name says, and less than an hour (or a day) longer. In each shard a set has one
-    bitmap per expiry hour: at most 25, 8 and 31 bitmaps.
+    bitmap per expiry hour: at most 25, 8 and 31 bitmaps that expire.
     """
     if kind is SetKind.ACTIVE_24H:
         return hour + _HOURS_PER_DAY
@@ -96,7 +96,7 @@ def earliest_expiry_hour(kind: SetKind, hour: int, p2_days: int) -> int:
 
 
 def active_set_freshness(last_roll_up: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
-    """Return the freshness of the sets. `last_roll_up` is None if the cache has lost the time of the last roll-up."""
+    """Return the freshness of the sets. `last_roll_up` is None if the time of the last roll-up is not known."""
     if not interval:
         return ActiveSetFreshness.OFF
     return (

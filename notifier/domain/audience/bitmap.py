@@ -177,7 +177,7 @@ def decode(blob: bytes) -> Bits:
         case b"L":
             return from_offsets(_decode_list(_verified_body(blob)))
         case _:
-            raise Poison(f"A bitmap of {len(blob)} bytes has the unknown form {blob[:1]!r}.")
+            raise Poison(f"A bitmap of {len(blob)} bytes has an unknown form, or a wrong length for it: {blob[:1]!r}.")
 
 
 def _with_checksum(form: bytes, body: bytes) -> bytes:

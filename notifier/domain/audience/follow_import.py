@@ -20,7 +20,7 @@ The lower half is a follower in edge keys, and a shard in rebuild keys.
 
 MemberArray = npt.NDArray[np.uint64]
 
-Ids = npt.NDArray[np.int64]
+NumericIds = npt.NDArray[np.int64]
 """External ids that are integers."""
 
 HALF_KEY_BITS = 32
@@ -48,7 +48,7 @@ class FollowRowChunk:
     member_rows: Sequence[tuple[Member, Member]]
     """Member rows: followed member, follower."""
 
-    def shards(self) -> Mapping[Member, set[int]]:
+    def shards_by_followed(self) -> Mapping[Member, set[int]]:
         """Return the shards that contain followers of this chunk, by followed member."""
         by_followed = defaultdict[Member, set[int]](set)
         for followed, block, _ in self.block_rows:
@@ -75,7 +75,7 @@ def edge_keys_of_arrays(followed: MemberArray, followers: MemberArray) -> Import
 class ResolvedIds:
     """Members of a batch of ids, resolved step by step."""
 
-    ids: Ids
+    ids: NumericIds
     members: MemberArray = field(init=False)
     _is_unresolved: npt.NDArray[np.bool_] = field(init=False)
 
@@ -130,7 +130,7 @@ def _without_duplicates(keys: ImportKeys) -> ImportKeys:
 
 
 def cut_follow_rows(keys: ImportKeys) -> Iterator[FollowRowChunk]:
-    """Yield the follow rows of sorted keys. Of an account's followers in one block, the keys must have all or none."""
+    """Yield the follow rows of sorted keys. The keys must have all of an account's followers in a block, or none."""
     block_bits = np.uint64(BLOCK_MEMBERS.bit_length() - 1)
     starts = np.flatnonzero(np.diff(keys >> block_bits, prepend=~keys[:1] >> block_bits))
     for first in range(0, len(starts), BLOCKS_PER_CHUNK):
@@ -173,12 +173,12 @@ def _follow_row_chunk(keys: ImportKeys, starts: npt.NDArray[np.int64]) -> Follow
     )
 
 
-def merge_limit(next_keys: Sequence[ImportKeys]) -> int:
+def merge_limit(loaded_keys: Sequence[ImportKeys]) -> int:
     """Return the key below which sorted runs can be merged now.
 
-    `next_keys` are the next keys of each run that has more keys after these. The later keys of a run are above the last
-    of its next keys. So the limit is the lowest of these last keys, rounded down to the start of a block. A run's next
-    keys are more than a block has members, so some of them are below the limit.
+    `loaded_keys` has the loaded keys of each run that is not loaded completely. Later keys of a run are above its last
+    loaded one. So the limit is the lowest of the last loaded keys, rounded down to the start of a block. More keys than
+    a block has members are loaded of each run, so at least one key is below the limit.
     """
     slot_mask = BLOCK_MEMBERS - 1
-    return min((int(keys[-1]) & ~slot_mask for keys in next_keys), default=1 << 2 * HALF_KEY_BITS)
+    return min((int(keys[-1]) & ~slot_mask for keys in loaded_keys), default=1 << 2 * HALF_KEY_BITS)

@@ -1,4 +1,4 @@
-"""Follows, stored per member or per block; the highest sequence number of a pair wins."""
+"""Follows of subjects, stored per member or per block."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

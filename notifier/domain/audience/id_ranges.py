@@ -73,7 +73,7 @@ class IdRange:
         return UserId(f"{self.prefix}{self.first + index}") if 0 <= index < self.count else None
 
 
-RangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
+FindRangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
 """For each (prefix, number), return the last range of the prefix that starts at or before the number."""
 
 
@@ -98,7 +98,7 @@ class IdRangeCache:
     def member_of(self, user: UserId) -> Member | None:
         """Return the member according to a cached range.
 
-        It proves nothing: the account may be deleted, or have another number in an entry of its own.
+        The account may be deleted, or have another number in an entry of its own.
         """
         if (parts := split_id(user)) is None:
             return None
@@ -112,12 +112,12 @@ class IdRangeCache:
             self._ranges.append(range_)
 
 
-def members_in_ranges(users: Iterable[UserId], ranges_by_number: RangesByNumber) -> dict[UserId, Member]:
+def members_in_ranges(users: Iterable[UserId], find_ranges: FindRangesByNumber) -> dict[UserId, Member]:
     """Map users whose ids are in a range to members. The number of look-ups depends on the ranges, not on the users."""
     remaining = _by_prefix(users)
     mapped: dict[UserId, Member] = {}
     while remaining:
-        ranges = ranges_by_number([(prefix, ids[-1][0]) for prefix, ids in remaining.items()])
+        ranges = find_ranges([(prefix, ids[-1][0]) for prefix, ids in remaining.items()])
         for (prefix, ids), range_ in zip(list(remaining.items()), ranges, strict=True):
             start = bisect_left(ids, (range_.first, UserId(""))) if range_ else 0
             if range_:
@@ -126,16 +126,16 @@ def members_in_ranges(users: Iterable[UserId], ranges_by_number: RangesByNumber)
     return mapped
 
 
-RangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
+FindRangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
 """For each member, return the last range that starts at or before it."""
 
 
-def users_in_ranges(members: Iterable[Member], ranges_by_member: RangesByMember) -> dict[Member, UserId]:
+def users_in_ranges(members: Iterable[Member], find_ranges: FindRangesByMember) -> dict[Member, UserId]:
     """Map members back to users. Looks up one range per shard, and one more for each range that starts in the shard."""
     remaining = _by_shard(members)
     mapped: dict[Member, UserId] = {}
     while remaining:
-        ranges = ranges_by_member([shard_members[-1] for shard_members in remaining.values()])
+        ranges = find_ranges([shard_members[-1] for shard_members in remaining.values()])
         for (shard, shard_members), range_ in zip(list(remaining.items()), ranges, strict=True):
             start = bisect_left(shard_members, range_.first_member) if range_ else 0
             if range_:

@@ -42,8 +42,7 @@ class InboxRows:
     """Member ranges with at least one recipient, ascending."""
     members: Sequence[bytes]
     """Encoded recipients of each range."""
-    deliveries: int
-    """Number of recipients in all rows."""
+    delivery_count: int
 
     @property
     def row_count(self) -> int:
@@ -100,7 +99,7 @@ def cut_inbox_rows(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Ti
         shard=shard,
         ranges=(ranges + shard * SHARD_RANGES).tolist(),
         members=[next(lists if is_listed else bitmaps) for is_listed in is_list.tolist()],
-        deliveries=int(counts.sum()),
+        delivery_count=int(counts.sum()),
     )
 
 

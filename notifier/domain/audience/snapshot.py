@@ -33,11 +33,10 @@ class AudienceSnapshot:
     to_alert: Bits
     """Members to alert, dormant ones included.
 
-    They have a device and have not switched alerts off. They are in an alerted tier, or asked for alerts.
+    They have a device and have not switched alerts off. They are in a pushed tier, or asked for alerts.
     """
-    dormant: int
-    """Number of dormant members."""
-    suppressed: Mapping[str, int]
+    dormant_count: int
+    suppressed_counts: Mapping[str, int]
     """Number of suppressed followers, by the set that suppressed them."""
 
     def reached_count(self, tier: Tier) -> int:
@@ -64,14 +63,14 @@ class AudienceSnapshot:
         return SnapshotCounts(
             shard=self.shard,
             reached={tier: self.reached_count(tier) for tier in TIERS},
-            dormant=self.dormant,
-            suppressed=sum(self.suppressed.values()),
+            dormant=self.dormant_count,
+            suppressed=sum(self.suppressed_counts.values()),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierSnapshot:
-    """One tier of an audience snapshot: everything needed to write its rows."""
+    """One tier of an audience snapshot."""
 
     shard: int
     opened_at: datetime
@@ -102,18 +101,15 @@ def take_snapshot(
     rule: TierRule = by_activity,
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS,
 ) -> AudienceSnapshot:
-    """Compute the audience snapshot of one shard.
-
-    Members of the pushed tiers are alerted unless they opted out. Members of other tiers are alerted if they asked.
-    """
+    """Compute the audience snapshot of one shard. Only a burst with the verdict ALL has members to alert."""
     audience = _audience(burst, live, rule)
     return AudienceSnapshot(
         shard=shard,
         opened_at=burst.opened_at,
         tiers={tier: audience.tiers[tier] for tier in TIERS},
         to_alert=no_members() if burst.verdict is not Verdict.ALL else _members_to_alert(audience, live, pushed_tiers),
-        dormant=count(audience.tiers[Tier.DORMANT]),
-        suppressed=audience.suppressed,
+        dormant_count=count(audience.tiers[Tier.DORMANT]),
+        suppressed_counts=audience.suppressed_counts,
     )
 
 
@@ -136,6 +132,6 @@ def _audience(burst: Burst, live: ShardSets, rule: TierRule) -> Audience:
         if burst.restricted_to is not None:
             # Fail closed: without the author's followers the owner is not known to follow the author.
             owner = none if live.mentioner_followers is None else owner & live.mentioner_followers
-        return Audience(tiers={Tier.P0: owner, Tier.P1: none, Tier.P2: none, Tier.DORMANT: none}, suppressed={})
+        return Audience(tiers={Tier.P0: owner, Tier.P1: none, Tier.P2: none, Tier.DORMANT: none}, suppressed_counts={})
     is_standard = burst.lane is Lane.STANDARD
     return divide(live, first_of_day=burst.first_of_day, rows_for_dormant=is_standard, rule=rule)

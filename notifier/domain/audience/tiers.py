@@ -29,7 +29,7 @@ class SetKind(StrEnum):
     FIRST = "first"
     DIGEST = "digest"
     ALL = "all"
-    """Members with the explicit subject volume `all`, which overrides their account-wide volume."""
+    """Members with the subject volume `all`. It overrides their account-wide volume, unless that is `off`."""
     OVERALL_OFF = "overall_off"
     OVERALL_FIRST = "overall_first"
     OVERALL_DIGEST = "overall_digest"
@@ -106,7 +106,7 @@ class Audience:
 
     tiers: Mapping[Tier, Bits]
     """Disjoint. Together they are the whole audience."""
-    suppressed: Mapping[str, int]
+    suppressed_counts: Mapping[str, int]
     """Number of suppressed followers, by the set that suppressed them."""
 
 
@@ -135,19 +135,21 @@ def divide(live: ShardSets, *, first_of_day: bool, rows_for_dormant: bool, rule:
 
     In the standard lane every follower gets a row, so P2 includes dormant members.
     """
-    audience, suppressed = _suppress(live, first_of_day)
+    audience, suppressed_counts = _suppress(live, first_of_day)
     by_rule = rule(live)
     p0: Bits = audience & by_rule.get(Tier.P0, no_members())
     p1: Bits = audience & by_rule.get(Tier.P1, no_members()) & ~p0
     remaining: Bits = audience & ~(p0 | p1)
     p2: Bits = remaining if rows_for_dormant else remaining & by_rule.get(Tier.P2, no_members())
     dormant: Bits = remaining & ~p2
-    return Audience(tiers={Tier.P0: p0, Tier.P1: p1, Tier.P2: p2, Tier.DORMANT: dormant}, suppressed=suppressed)
+    return Audience(
+        tiers={Tier.P0: p0, Tier.P1: p1, Tier.P2: p2, Tier.DORMANT: dormant}, suppressed_counts=suppressed_counts
+    )
 
 
 def _suppress(live: ShardSets, first_of_day: bool) -> tuple[Bits, dict[str, int]]:
     audience: Bits = live[SetKind.FOLLOWERS]
-    suppressed: dict[str, int] = {}
+    suppressed_counts: dict[str, int] = {}
     if live.mentioner_followers is not None:
         audience = audience & live.mentioner_followers
     for kind in SUPPRESSING_SETS:
@@ -155,6 +157,6 @@ def _suppress(live: ShardSets, first_of_day: bool) -> tuple[Bits, dict[str, int]
             continue
         excluded = live.suppressed_by(kind)
         if n := count(audience & excluded):
-            suppressed[str(kind)] = n
+            suppressed_counts[str(kind)] = n
             audience = audience & ~excluded
-    return audience, suppressed
+    return audience, suppressed_counts

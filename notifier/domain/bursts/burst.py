@@ -93,7 +93,7 @@ class Burst:
         return self.count == 0
 
     @property
-    def is_narrowed(self) -> bool:
+    def became_restricted(self) -> bool:
         """Return whether the burst was public and is now restricted to followers of a protected author."""
         return self.restricted_to is not None and self.silent and not self.is_retracted
 
@@ -102,7 +102,9 @@ class Burst:
         """Return the burst as it may have been before it became silent, to determine which users could see it."""
         if not self.silent:
             return self
-        before = replace(self, count=max(1, self.count), restricted_to=None if self.is_narrowed else self.restricted_to)
+        before = replace(
+            self, count=max(1, self.count), restricted_to=None if self.became_restricted else self.restricted_to
+        )
         # Mentioners may have left the list. A viewer who blocks all others may have seen the burst because of them.
         may_have_had_more = not (self.is_retracted or self.restricted_to)
         return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)

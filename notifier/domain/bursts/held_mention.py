@@ -55,8 +55,7 @@ class HeldMention:
     def withholds(self, *, released: bool) -> bool:
         """Return whether an event that arrives again is still withheld from followers of these accounts.
 
-        `released` is True for the arrival that an operator's release caused. A dropped event is always withheld. An
-        undecided event, waiting or expired, is withheld until it is released.
+        `released` is True for the arrival that an operator's release caused.
         """
         return self.decision is ModerationDecision.DROPPED or (self.decision is None and not released)
 

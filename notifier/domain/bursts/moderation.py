@@ -70,7 +70,7 @@ AUTHOR_CAP = BucketLimit(capacity=20, refill=timedelta(minutes=3))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReachLimit:
+class AuthorVerdict:
     """An operator's verdict on an author: how far the author's mentions carry. The last write wins."""
 
     user: UserId
@@ -80,16 +80,19 @@ class ReachLimit:
     at: datetime
 
 
-def validated_limit(limit: ReachLimit, current: ReachLimit | None) -> ReachLimit:
-    """Return the limit. Its time is later than the current limit's, even if that was written by a clock that is ahead.
+def validated_verdict(author_verdict: AuthorVerdict, current: AuthorVerdict | None) -> AuthorVerdict:
+    """Return the verdict. Its time is later than that of the current one, which a clock that is ahead may have written.
 
     Raises BadReach if the reason is empty or too long.
     """
-    if not limit.reason.strip():
+    reason = author_verdict.reason
+    if not reason.strip():
         raise BadReach("The reason is empty.")
-    if len(limit.reason) > MAX_REASON_LENGTH:
-        raise BadReach(f"The reason has {len(limit.reason)} characters; the limit is {MAX_REASON_LENGTH}.")
-    return limit if current is None else replace(limit, at=max(limit.at, current.at + _TICK))
+    if len(reason) > MAX_REASON_LENGTH:
+        raise BadReach(f"The reason has {len(reason)} characters; the limit is {MAX_REASON_LENGTH}.")
+    if current is None:
+        return author_verdict
+    return replace(author_verdict, at=max(author_verdict.at, current.at + _TICK))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,7 @@ VerdictRule = Callable[[Mentioner], Verdict]
 """A pure function from author to verdict.
 
 The router calls it with `within_author_cap=True` first. If that refuses the mention, no token of the author's cap is
-taken. Otherwise the router takes one for a celebrity, and calls the rule again with the result.
+taken.
 
 A rule must not hold authors who have no operator verdict. For them the router doesn't check whether it has held the
 event before.
@@ -116,10 +119,7 @@ event before.
 
 
 def by_operator_verdict(mentioner: Mentioner) -> Verdict:
-    """Default rule: the operator's verdict, but rows without alerts once the author's cap has no token left.
-
-    Without the cap one author could alert 200 million followers with every mention.
-    """
+    """Default rule: the operator's verdict, but rows without alerts once the author's cap has no token left."""
     if mentioner.operator_verdict is Verdict.ALL and not mentioner.within_author_cap:
         return Verdict.ROW
     return mentioner.operator_verdict
@@ -133,6 +133,6 @@ def apply_rule(rule: VerdictRule, mentioner: Mentioner, *, released: bool) -> Ve
     return Verdict.ALL if mentioner.within_author_cap else Verdict.ROW
 
 
-def audit_fields(limit: ReachLimit) -> Mapping[str, object]:
+def audit_fields(author_verdict: AuthorVerdict) -> Mapping[str, object]:
     """Return the fields for the audit log."""
-    return {"user": limit.user, "verdict": str(limit.verdict), "reason": limit.reason}
+    return {"user": author_verdict.user, "verdict": str(author_verdict.verdict), "reason": author_verdict.reason}

@@ -83,7 +83,7 @@ class Retraction:
         return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + READ_AHEAD)[::-1]
 
     def apply_to(self, mention: Mention) -> Mention:
-        """Apply the retraction to a mention. Mentions by other authors, or written later, are unchanged."""
+        """Apply the retraction to a mention. An erasure or protection does not change mentions written later."""
         if mention.author != self.author or (not self.tweet and mention.happened_at > self.at):
             return mention
         match self.cause:
@@ -170,9 +170,9 @@ def amended(
 ) -> Burst:
     """Return the burst after the changes, with the same key and opening time.
 
-    `remaining` has one mention that stays for each affected author who has one. Affected are the mentioners with a
-    leaving mention, or all mentioners if the shown tweet leaves. If no affected author has one and the burst needs a
-    new mentioner, `remaining` has a mention by an author who is no mentioner yet.
+    `remaining` has mentions that stay, at most one per author: of the mentioners with a leaving mention, or of all
+    mentioners if the shown tweet leaves. If these have none, it may have a mention by another author, as a new
+    mentioner.
 
     A mentioner with a leaving mention and no entry in `remaining` is removed. If the shown tweet leaves, the first
     mentioner with an entry becomes the opener, and the tweet of this entry is shown. Mentioners without an entry whose

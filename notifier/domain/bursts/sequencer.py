@@ -30,7 +30,7 @@ MAX_OPENING_LEAD = timedelta(seconds=5)
 
 The coordinator's clock may be behind that of the gateway that accepted a mention. With the coordinator's time, a burst
 could open in a period that a user has already marked as seen. If the time of acceptance is later, the burst opens then.
-This limit is larger than MAX_CLOCK_SKEW of `domain/users/visibility.py`. It applies only if a clock is wrong by more.
+This limit is larger than MAX_CLOCK_SKEW of `domain/users/visibility.py`, so only a clock that is wrong reaches it.
 """
 
 MIN_OPENING_GAP = timedelta(milliseconds=1)
@@ -66,7 +66,7 @@ class Head:
     open: Burst | None = None
     """The public burst that the next public mention may join."""
     first: FirstBurstOfDay | None = None
-    """First public burst of the latest day that had one. None if there is none, or it was retracted or narrowed."""
+    """First public burst of the latest day with one. None if there is none, or it was retracted or restricted later."""
     last_opened_at: datetime | None = None
     """Opening time of the newest burst, restricted ones included."""
     budget: TokenBucket | None = None
@@ -199,7 +199,7 @@ def _sequence(
     current = head.open
     if current is None or (has_budget(budget) and _needs_alerting_burst(current, mention)):
         return _open_public(head, mention, budget=budget, now=now)
-    if opens_new_burst(budget, opened_at=current.opened_at, collapse=collapse, now=now):
+    if is_collapse_window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now):
         return _open_public(head, mention, budget=budget, now=now)
     return _with_mention(head, current.joined_by(mention, head.version), mention, budget=budget, is_public=True)
 
@@ -312,18 +312,19 @@ def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now:
     return (budget or TokenBucket.full(limit, now)).refilled(limit, now)
 
 
-# Fan-out budget: an empty budget lengthens the collapse window of a subject. Restricted bursts are never collapsed.
-# They have a separate budget (`restricted_budget`). If it is empty they are pull-only.
+# Fan-out budget: while it is empty, the collapse window of a subject stays open.
 
 
 def fanout_limit(policy: Policy) -> BucketLimit:
     return BucketLimit(capacity=policy.budget_capacity, refill=policy.budget_refill)
 
 
-def opens_new_burst(budget: TokenBucket | None, *, opened_at: datetime, collapse: timedelta, now: datetime) -> bool:
-    """Return whether the next mention opens a new burst.
+def is_collapse_window_over(
+    budget: TokenBucket | None, *, opened_at: datetime, collapse: timedelta, now: datetime
+) -> bool:
+    """Return whether the collapse window has ended: its time has passed, and the budget has a token.
 
-    It does if the collapse window has passed and the budget has a token. With a window of zero it always does.
+    A window of zero has always ended.
     """
     if collapse == timedelta(0):
         return True

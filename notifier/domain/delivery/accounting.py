@@ -93,8 +93,8 @@ class TierProgress:
     """In shard order, without shards that have no followers."""
     people: int
     """Recipients with durable rows."""
-    slices: int
-    ended: int
+    slice_count: int
+    ended_count: int
     """Finished slices."""
     seconds: float | None
     """Time from the acceptance of the first mention to the end of the last slice; None while work is left."""
@@ -124,8 +124,8 @@ def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, perio
         and now - period < slice_state.final_entry.at <= now
     ]
     seconds = period.total_seconds()
-    done = [entry for entry in recent if entry.rows]
-    return DeliveryRate(rows=sum(e.rows for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
+    done = [entry for entry in recent if entry.row_count]
+    return DeliveryRate(rows=sum(e.row_count for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
 
 
 def _tier_progress(progress: BurstProgress, tier: Tier, throttle_ids: Collection[str], now: datetime) -> TierProgress:
@@ -137,8 +137,8 @@ def _tier_progress(progress: BurstProgress, tier: Tier, throttle_ids: Collection
         tier=tier,
         spans=_merged(span for slice_state in slice_states for span in _spans(slice_state, throttle_ids, now)),
         people=sum(entry.people for entry in ended if State(str(entry.fact)) is State.DONE),
-        slices=len(slice_states),
-        ended=len(ended),
+        slice_count=len(slice_states),
+        ended_count=len(ended),
         seconds=(last_end - progress.plan.accepted_at).total_seconds() if last_end else None,
     )
 

@@ -15,7 +15,7 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.timing import LATE_AFTER
 
 MIN_DEFERRAL = timedelta(minutes=1)
-"""Shortest deferral for which a burst is evicted. Evicting and reloading others would cost more than keeping them."""
+"""Shortest deferral for which a burst is evicted. For a shorter one, keeping the burst costs less than reloading it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,35 +43,31 @@ class PoolBacklog:
     """Backlog of one pool."""
 
     slices: int
-    """Unfinished slices that may start or have started."""
+    """Number of runnable slices."""
     oldest_opened_at: datetime | None
     """Opening time of the oldest burst of these slices; None without slices, or if a throttle holds the pool."""
     deferred: int = 0
-    """Further slices that wait for a later time, without those of bursts that were evicted."""
+    """Number of deferred slices, without those of bursts that were evicted."""
 
 
 @dataclass(slots=True)
 class Backlog:
-    """In-memory index of all unfinished bursts.
+    """In-memory index of unfinished bursts.
 
     A burst is in flight while one of its slices may be queued or at a worker, and waiting otherwise. Pool credits limit
     the bursts in flight. Waiting bursts are in queues, oldest first, and a round needs no more bursts of a queue than
     its pool has credits. If alerts are late, a round starts with the newest burst, whose alert covers older ones.
-    A queue lacks a burst if all its slices for that queue wait for a later time.
     """
 
     progress: dict[BurstKey, BurstProgress] = field(default_factory=dict)
-    active_slices: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """Number of slices that could run now or are running, by burst and pool.
-
-    Excludes push slices whose rows are unfinished, and slices that wait for a later time.
-    """
-    active_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `active_slices`."""
-    deferred_slices: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """Number of slices that wait for a later time, by burst and pool."""
+    runnable_counts: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
+    """Number of runnable slices, by burst and pool."""
+    runnable_total: Counter[Pool] = field(default_factory=Counter)
+    """Sum of `runnable_counts`, by pool."""
+    deferred_counts: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
+    """Number of deferred slices, by burst and pool. Bursts without deferred slices are missing."""
     deferred_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `deferred_slices`."""
+    """Sum of `deferred_counts`, by pool."""
     in_flight: dict[BurstKey, None] = field(default_factory=dict)
     """Bursts in flight.
 
@@ -98,18 +94,18 @@ class Backlog:
         for progress in all_progress:
             key = progress.plan.burst
             self.drop([key])
-            self.progress[key], self.active_slices[key] = progress, _count_active(progress, now)
-            self.active_total += self.active_slices[key]
+            self.progress[key], self.runnable_counts[key] = progress, _count_runnable(progress, now)
+            self.runnable_total += self.runnable_counts[key]
             if (until := _wake_time(progress, now)) is not None:
                 self.wake_times[key] = until
-                self.deferred_slices[key] = _count_deferred(progress, now)
-                self.deferred_total += self.deferred_slices[key]
+                self.deferred_counts[key] = _count_deferred(progress, now)
+                self.deferred_total += self.deferred_counts[key]
                 insort(self.wake_queue, (until, key))
-                if not self.active_slices[key] and until > now + MIN_DEFERRAL:
+                if not self.runnable_counts[key] and until > now + MIN_DEFERRAL:
                     self.evictable[key] = None
             if progress.is_finished:
                 self.finished[key] = None
-            elif any(_is_in_flight(slice_state, now) for slice_state in progress.slice_states.values()):
+            elif any(_may_be_in_flight(slice_state, now) for slice_state in progress.slice_states.values()):
                 self.in_flight[key] = None
             else:
                 self._enqueue(progress, now)
@@ -140,11 +136,11 @@ class Backlog:
                 continue
             self.in_flight.pop(key, None)
             self.finished.pop(key, None)
-            self.active_total -= self.active_slices.pop(key)
+            self.runnable_total -= self.runnable_counts.pop(key)
             if (until := self.wake_times.pop(key, None)) is not None:
                 _remove_position(self.wake_queue, (until, key))
                 self.evictable.pop(key, None)
-                self.deferred_total -= self.deferred_slices.pop(key)
+                self.deferred_total -= self.deferred_counts.pop(key)
             for queue_key in self.queues_by_burst.pop(key, ()):
                 pool, _ = queue_key
                 _remove_position(self.queues[queue_key], (progress.plan.opened_at, key))
@@ -178,7 +174,7 @@ class Backlog:
     def pool_backlogs(self) -> Mapping[Pool, PoolBacklog]:
         return {
             pool: PoolBacklog(
-                slices=self.active_total[pool],
+                slices=self.runnable_total[pool],
                 oldest_opened_at=self._oldest_opened_at(pool),
                 deferred=self.deferred_total[pool],
             )
@@ -194,7 +190,7 @@ class Backlog:
             if queue_pool is pool
             for opened_at, _ in queue[:1]
         ]
-        oldest += [self.progress[key].plan.opened_at for key in self.in_flight if self.active_slices[key][pool]]
+        oldest += [self.progress[key].plan.opened_at for key in self.in_flight if self.runnable_counts[key][pool]]
         return min(oldest, default=None)
 
     def _positions_of(self, pool: Pool) -> Iterator[QueuePosition]:
@@ -204,13 +200,15 @@ class Backlog:
 
     def _enqueue(self, progress: BurstProgress, now: datetime) -> None:
         key = progress.plan.burst
-        active = (
-            slice_state.slice for slice_state in progress.slice_states.values() if progress.is_active(slice_state, now)
+        runnable = (
+            slice_state.slice
+            for slice_state in progress.slice_states.values()
+            if progress.is_runnable(slice_state, now)
         )
-        self.queues_by_burst[key] = list(dict.fromkeys((slice_.pool, slice_.tier) for slice_ in active))
+        self.queues_by_burst[key] = list(dict.fromkeys((slice_.pool, slice_.tier) for slice_ in runnable))
         for queue_key in self.queues_by_burst[key]:
             insort(self.queues[queue_key], (progress.plan.opened_at, key))
-        for pool in self.active_slices[key]:
+        for pool in self.runnable_counts[key]:
             if self._has_unparked_slices(progress, pool):
                 self.to_park[pool][key] = None
 
@@ -223,7 +221,7 @@ class Backlog:
         )
 
 
-def _is_in_flight(slice_state: SliceState, now: datetime) -> bool:
+def _may_be_in_flight(slice_state: SliceState, now: datetime) -> bool:
     """Return whether the slice may be queued or at a worker.
 
     It is not if it was deferred after it was last queued. A slice whose task or claim timed out still counts.
@@ -231,9 +229,11 @@ def _is_in_flight(slice_state: SliceState, now: datetime) -> bool:
     return slice_state.busy_until() is not None and not slice_state.final_entry and not slice_state.is_deferred(now)
 
 
-def _count_active(progress: BurstProgress, now: datetime) -> Counter[Pool]:
+def _count_runnable(progress: BurstProgress, now: datetime) -> Counter[Pool]:
     return Counter(
-        slice_state.slice.pool for slice_state in progress.slice_states.values() if progress.is_active(slice_state, now)
+        slice_state.slice.pool
+        for slice_state in progress.slice_states.values()
+        if progress.is_runnable(slice_state, now)
     )
 
 

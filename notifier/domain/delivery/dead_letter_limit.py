@@ -2,7 +2,7 @@
 
     running ── one death more than the limit allows ──► stopped ── an operator resumes it ──► running
 
-A processing lane is one stream and the group that reads it, or one pool of slices. A bad deployment fails on every
+A processing lane is one stream and the group that reads it, or one pool of slices. A bad deployment may fail on every
 record; without a limit it would move the whole stream to the dead letters. A stopped lane handles nothing until an
 operator resumes it.
 
@@ -64,7 +64,7 @@ class LaneStop:
     limit: int
     """Deaths that were allowed."""
     record: str
-    """The record that was not moved to the dead letters. It is tried first after a resume."""
+    """Id of the record that was not moved to the dead letters. It is tried first after a resume."""
     cause: str
 
     @property
@@ -90,14 +90,14 @@ class DeadLetterTally:
     stop: LaneStop | None = None
 
 
-def count_successes(tally: DeadLetterTally, limit: DeadLetterLimit, successes: int) -> DeadLetterTally:
+def count_successes(tally: DeadLetterTally, limit: DeadLetterLimit, success_count: int) -> DeadLetterTally:
     """Return the tally after this many records were handled.
 
-    A success ends the row of consecutive deaths. The oldest deaths leave the window.
+    A success ends a run of consecutive deaths. The oldest deaths leave the window.
     """
-    if successes == 0 or tally.stop is not None:
+    if success_count == 0 or tally.stop is not None:
         return tally
-    return _trimmed(replace(tally, seen=tally.seen + successes, in_a_row=0), limit)
+    return _trimmed(replace(tally, seen=tally.seen + success_count, in_a_row=0), limit)
 
 
 def count_death(
@@ -109,7 +109,7 @@ def count_death(
     the tally. A record that is already among the consecutive deaths is not counted again. Without a limit no death is
     counted.
     """
-    if tally.stop is not None or not limit.is_enabled or _is_in_row(tally, record):
+    if tally.stop is not None or not limit.is_enabled or _is_consecutive_death(tally, record):
         return tally
     earlier = tuple(death for death in tally.deaths if death.record != record)
     died = Death(record=record, position=tally.seen + 1)
@@ -141,11 +141,11 @@ def resume_audit(lane: str, stop: LaneStop, reason: str) -> Mapping[str, object]
     return {"lane": lane, "reason": reason, **stop_fields}
 
 
-def _is_in_row(tally: DeadLetterTally, record: str) -> bool:
-    return any(death.record == record for death in tally.deaths[_start_of_row(tally) :])
+def _is_consecutive_death(tally: DeadLetterTally, record: str) -> bool:
+    return any(death.record == record for death in tally.deaths[_first_consecutive_index(tally) :])
 
 
-def _start_of_row(tally: DeadLetterTally) -> int:
+def _first_consecutive_index(tally: DeadLetterTally) -> int:
     """Return the index in `deaths` of the first consecutive death.
 
     Without a limit on consecutive deaths the oldest of them may be forgotten already.
@@ -163,10 +163,10 @@ def _exceeded(tally: DeadLetterTally, limit: DeadLetterLimit) -> LimitKind | Non
 
 def _trimmed(tally: DeadLetterTally, limit: DeadLetterLimit) -> DeadLetterTally:
     """Forget deaths that no limit needs, so that the tally stays small."""
-    start_of_row = _start_of_row(tally) if limit.in_a_row > 0 else len(tally.deaths)
+    first_consecutive = _first_consecutive_index(tally) if limit.in_a_row > 0 else len(tally.deaths)
     needed = tuple(
         death
         for index, death in enumerate(tally.deaths)
-        if index >= start_of_row or (limit.in_window > 0 and death.position > tally.seen - limit.window)
+        if index >= first_consecutive or (limit.in_window > 0 and death.position > tally.seen - limit.window)
     )
     return tally if len(needed) == len(tally.deaths) else replace(tally, deaths=needed)

@@ -28,13 +28,13 @@ class TierForecast:
 
     people: int
     """Members who get a row."""
-    alerted: int
+    alert_count: int
     """Members of the tier who get an alert."""
-    rows: int
-    bytes: int
+    row_count: int
+    byte_count: int
     """Size of the rows and their keys, without the overhead of the store."""
     seconds: float | None
-    """Time until the last row is written; None if the tier is paused, or no recent delivery provides a speed."""
+    """Time until the last row is written; None if it is not known, for example during a pause."""
     held_by: str | None
     """The throttle that limits the tier, if any."""
 
@@ -51,9 +51,9 @@ class Forecast:
     _counts: Counter[tuple[Tier, str]] = field(default_factory=Counter)
 
     def add(self, snapshot: AudienceSnapshot) -> None:
-        self.dormant += snapshot.dormant
+        self.dormant += snapshot.dormant_count
         self.dormant_alerted += count(snapshot.members_to_alert(Tier.DORMANT))
-        self.suppressed.update(snapshot.suppressed)
+        self.suppressed.update(snapshot.suppressed_counts)
         for tier in TIERS:
             self._add(snapshot, tier)
 
@@ -66,20 +66,20 @@ class Forecast:
             tier=tier,
             shard=snapshot.shard,
         )
-        counts = {"people": rows.deliveries, "rows": rows.row_count, "bytes": sum(map(len, rows.members))}
+        counts = {"people": rows.delivery_count, "rows": rows.row_count, "bytes": sum(map(len, rows.members))}
         counts["alerted"] = count(snapshot.members_to_alert(tier))
         for name, n in counts.items():
             self._counts[tier, name] += n
 
     def tier_forecast(self, tier: Tier, speed: float | None, limit: TierLimit) -> TierForecast:
         """Return the forecast of a tier at `speed` recipients per second, within the limit of a throttle."""
-        people, rows = self._counts[tier, "people"], self._counts[tier, "rows"]
+        people, row_count = self._counts[tier, "people"], self._counts[tier, "rows"]
         key_bytes = ROW_KEY_BYTES + len(str(self.burst.key.subject).encode())
         return TierForecast(
             people=people,
-            alerted=self._counts[tier, "alerted"],
-            rows=rows,
-            bytes=rows * key_bytes + self._counts[tier, "bytes"],
+            alert_count=self._counts[tier, "alerted"],
+            row_count=row_count,
+            byte_count=row_count * key_bytes + self._counts[tier, "bytes"],
             seconds=_seconds(people, speed, limit),
             held_by=limit.throttle_id,
         )

@@ -20,18 +20,18 @@ class Fact(StrEnum):
     ATTEMPT = "attempt"
     """Failed for the n-th time, and not because of an outage."""
     DEFERRED = "deferred"
-    """Deferred for the n-th time: members are in quiet hours, or a provider asked for a later retry."""
+    """Deferred for the n-th time: it can't run before a known time."""
     PARKED = "parked"
     """Held by a throttle."""
     PULLED = "pulled"
-    """Expired, and left to the pull path: audience snapshots are taken and counted, but no rows are written."""
+    """Expired: rows are left to the pull path, and alerts are not sent."""
     DEAD = "dead"
     """Failed too often, and moved to the dead letters."""
     DONE = "done"
 
 
 MAX_ATTEMPTS = 5
-"""Failures after which a slice is dead. Outages of the store or the queue don't count."""
+"""Failures after which a slice is dead. Outages don't count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class LedgerEntry:
     """Time of the fact; for DEFERRED the wake-up time."""
     people: int = 0
     """Recipients according to the audience snapshots; for push slices, members that were sent an alert."""
-    rows: int = 0
+    row_count: int = 0
     alert_count: int | None = None
     """For finished rows: members to alert according to the audience snapshots; None if not counted."""
     note: str = ""
@@ -85,7 +85,7 @@ class SliceState:
     slice: Slice
     times_dispatched: int = 0
     dispatched_at: datetime | None = None
-    failures: int = 0
+    failure_count: int = 0
     times_deferred: int = 0
     deferred_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
@@ -100,7 +100,7 @@ class SliceState:
             case Fact.DISPATCHED:
                 return self
             case Fact.ATTEMPT:
-                return replace(self, failures=max(self.failures, entry.number))
+                return replace(self, failure_count=max(self.failure_count, entry.number))
             case Fact.DEFERRED:
                 return (
                     replace(self, times_deferred=entry.number, deferred_until=entry.at)
@@ -175,8 +175,8 @@ class BurstProgress:
         rows = self.slice_states.get(slice_.rows_slice)
         return rows is not None and rows.final_entry is not None
 
-    def is_active(self, slice_state: SliceState, now: datetime) -> bool:
-        """Return whether a worker may work on the slice now.
+    def is_runnable(self, slice_state: SliceState, now: datetime) -> bool:
+        """Return whether the slice can run now, is running, or is held by a throttle.
 
         Push slices must wait for their rows, and deferred slices for their wake-up time.
         """

@@ -12,11 +12,11 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 
-PUSHED_TIERS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
+TIERS_WITH_ALERTS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
 """Tiers with push slices, in the order in which they are alerted.
 
-Dormant members are alerted only if they asked for alerts. The same holds for P2, unless a setting adds P2 to the
-alerted tiers.
+Dormant members are alerted only if they asked for alerts. The same holds for P2, unless a setting adds P2 to the pushed
+tiers.
 """
 
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
@@ -113,7 +113,7 @@ def _pushed_tiers(burst: Burst) -> Sequence[Tier]:
         return ()
     if burst.key.subject.kind is Kind.SELF:
         return (Tier.P0,)
-    return PUSHED_TIERS if burst.lane is Lane.CELEBRITY else TIERS  # in the standard lane no member is dormant
+    return TIERS_WITH_ALERTS if burst.lane is Lane.CELEBRITY else TIERS  # in the standard lane no member is dormant
 
 
 def intersection(first: FollowerCounts, second: FollowerCounts) -> FollowerCounts:

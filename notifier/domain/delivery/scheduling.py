@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, is_late_push
-from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, PUSHED_TIERS, expected_share
+from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, TIERS_WITH_ALERTS, expected_share
 from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.delivery.throttle import TierLimit
 from notifier.domain.ids import BurstKey
@@ -65,8 +65,8 @@ class _PoolCredit:
     reserved_slices: int = 0
     deliveries_left: float | None = None
     """Deliveries that a throttle still allows; None is no limit."""
-    running: dict[object, int] = field(default_factory=dict)
-    """Queued or running slices by burst."""
+    slice_counts: dict[object, int] = field(default_factory=dict)
+    """Number of queued or running slices, by burst."""
 
     @property
     def has_deliveries_left(self) -> bool:
@@ -85,7 +85,7 @@ class _PoolCredit:
             return False
         # The first slice always fits: one wider than the whole credit must not wait forever.
         free_shards = self.shards if slice_.tier is Tier.P0 else self.shards - self.reserved_shards
-        if free_shards < slice_.width and self.running:
+        if free_shards < slice_.width and self.slice_counts:
             # Otherwise narrow slices would take the shards in every round, and the wide slice would never start.
             self.shards = 0
             return False
@@ -102,7 +102,7 @@ class _PoolCredit:
     def spend(self, slice_: Slice) -> None:
         self.slices -= 1
         self.shards -= slice_.width
-        self.running[slice_.burst] = self.running.get(slice_.burst, 0) + 1
+        self.slice_counts[slice_.burst] = self.slice_counts.get(slice_.burst, 0) + 1
 
     def charge(self, deliveries: float) -> None:
         if self.deliveries_left is not None:
@@ -271,7 +271,7 @@ def _classify(
 ) -> None:
     """Charge a slice in flight to its pool's credit, or add it to the waiting slices if it may start."""
     slice_ = slice_state.slice
-    if not progress.is_active(slice_state, now):
+    if not progress.is_runnable(slice_state, now):
         return
     if slice_state.is_in_flight(now):
         remaining[slice_.pool].spend(slice_)
@@ -287,12 +287,12 @@ def _fair_order(
     The older burst begins, but with late alerts the newest, because its alert covers older ones. In a tier late alerts
     come after alerts in time.
     """
-    turns: dict[object, int] = dict(credit.running)
+    turns: dict[object, int] = dict(credit.slice_counts)
     keyed = []
     for order, (progress, slice_state) in enumerate(sorted(candidates, key=lambda c: _opening_order(c[0]))):
         turn = turns[slice_state.slice.burst] = turns.get(slice_state.slice.burst, 0) + 1
         # P0 alerts come first, regardless of the burst. Rows have a pool per tier.
-        rank = PUSHED_TIERS.index(slice_state.slice.tier)
+        rank = TIERS_WITH_ALERTS.index(slice_state.slice.tier)
         is_late = is_late_push(progress, slice_state.slice, now)
         keyed.append(((rank, is_late, turn, -order if is_late else order), progress, slice_state))
     return [(progress, slice_state) for _, progress, slice_state in sorted(keyed, key=lambda k: k[0])]

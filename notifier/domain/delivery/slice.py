@@ -34,7 +34,7 @@ PUSH_STEPS = (Step.APNS, Step.FCM, Step.WEB)
 
 
 class Pool(StrEnum):
-    """Worker pools. Each has its own queue and processes, so a stalled provider delays no rows and no other alerts."""
+    """Worker pools. Each has its own queue and processes, so a stalled provider delays no other pool."""
 
     P0 = "p0"
     P1 = "p1"
@@ -156,7 +156,7 @@ class Slice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     people: int
-    rows: int
+    row_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

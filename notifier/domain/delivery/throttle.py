@@ -89,8 +89,8 @@ class Readings:
 
     store_latency: timedelta
     """Latency of one small write."""
-    queued: int
-    """Slices in the queues of the pools that come before P2."""
+    queued_count: int
+    """Slices in the queues of P0 and P1."""
     backlog_ages: Mapping[Pool, timedelta]
     """Age of the oldest burst with runnable slices, by pool. Pools without any, and throttled pools, are missing."""
 
@@ -115,7 +115,7 @@ def backpressure(readings: Readings) -> float:
     """Return the backpressure on P2, from 0 (none) to 1 (stopped). P0 and P1 are never slowed."""
     shares = [
         (readings.store_latency - SLOW_STORE_LATENCY) / (STUCK_STORE_LATENCY - SLOW_STORE_LATENCY),
-        (readings.queued - LONG_QUEUE) / (FULL_QUEUE - LONG_QUEUE),
+        (readings.queued_count - LONG_QUEUE) / (FULL_QUEUE - LONG_QUEUE),
         *(
             (readings.backlog_ages[pool] / late_age - 1) / 2
             for pool, late_age in LATE_BACKLOG_AGES.items()

@@ -36,7 +36,7 @@ def recheck_after(times_deferred: int) -> timedelta:
 def shards_due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
     """Return the shards of the burst's push slices that are due now, or within NEWER_DUE_WITHIN."""
     slices = _push_slices(progress, platform)
-    return _by_tier(slice_state for slice_state in slices if progress.is_active(slice_state, now + NEWER_DUE_WITHIN))
+    return _by_tier(slice_state for slice_state in slices if progress.is_runnable(slice_state, now + NEWER_DUE_WITHIN))
 
 
 def unsent_shards(progress: BurstProgress, platform: Platform) -> ShardsByTier:

@@ -22,7 +22,7 @@ times from other clocks, such as MAX_OPENING_LEAD, are larger.
 """
 
 CERTAINLY_VISIBLE_AGE = 2 * VISIBILITY_DEADLINE + MAX_CLOCK_SKEW
-"""Age from which every burst is certainly visible. The `as_of` of a page's seen token is earlier than the page by this.
+"""Age from which every burst is certainly visible. The `as_of` of a seen token is this long before its page.
 
 A burst is readable within one VISIBILITY_DEADLINE of its opening. A page may rely on a comparison of the pull index
 that is up to another one old. The clock of the coordinator may be behind, or that of the page's server ahead.

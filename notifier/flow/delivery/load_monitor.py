@@ -55,7 +55,7 @@ class LoadMonitor:
         return Readings(
             # Since `began_at` the round has only taken the lease, a small durable write.
             store_latency=now - began_at,
-            queued=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
+            queued_count=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
             backlog_ages={
                 pool: now - pool_backlog.oldest_opened_at
                 for pool, pool_backlog in backlog.items()

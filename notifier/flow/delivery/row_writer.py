@@ -56,7 +56,7 @@ class RowWriter:
             self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
         # The snapshots of an expired slice are taken, too: the totals of the burst count their members as pulled.
         fact = Fact.DONE if is_on_time else Fact.PULLED
-        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=row_count, alert_count=alert_count)
+        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, row_count=row_count, alert_count=alert_count)
 
     def read_snapshots(
         self, burst: Burst, shards: Sequence[int], tier: Tier, lease: SliceLease

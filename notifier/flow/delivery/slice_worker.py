@@ -136,7 +136,7 @@ class SliceWorker:
             return self._defer(entry, lease)
         self.ledger.record([entry])
         self.guards.guard_for(entry.slice.pool).record_successes(1)
-        return Done(people=entry.people, rows=entry.rows)
+        return Done(people=entry.people, row_count=entry.row_count)
 
     def _defer(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
         # Record the deferral before releasing the claim, or the dispatcher would queue the slice at once. After a crash
@@ -160,7 +160,7 @@ class SliceWorker:
     def _record_failure(self, slice_: Slice, lease: SliceLease, cause: Exception) -> SliceResult:
         """Record a failure of the slice itself, and retry it. Dead-letter the slice after MAX_ATTEMPTS failures."""
         now = self.clock.now()
-        failures = self._slice_states(slice_)[slice_].failures + 1
+        failures = self._slice_states(slice_)[slice_].failure_count + 1
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([LedgerEntry(slice=slice_, fact=Fact.ATTEMPT, number=failures, at=now, note=reason)])
         if failures < MAX_ATTEMPTS:

@@ -9,9 +9,9 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.follow_import import (
     FollowRowChunk,
-    Ids,
     ImportKeys,
     MemberArray,
+    NumericIds,
     ResolvedIds,
     cut_follow_rows,
     edge_keys,
@@ -49,7 +49,7 @@ class FollowerImport:
         """Yield steps. Each writes a chunk of follow rows, and then requests their bitmaps from the graph indexer."""
         return (partial(self._write, chunk) for chunk in cut_follow_rows(keys))
 
-    def _resolve(self, ids: Ids) -> MemberArray:
+    def _resolve(self, ids: NumericIds) -> MemberArray:
         """Return the members of the ids. Unknown ids get a member number."""
         resolved = ResolvedIds(ids)
         for id_range in self.id_ranges:
@@ -70,7 +70,7 @@ class FollowerImport:
         return self.directory.range_of(UserId(str(id)))
 
     def _write(self, chunk: FollowRowChunk) -> None:
-        shards_by_followed = chunk.shards()
+        shards_by_followed = chunk.shards_by_followed()
         users = self.directory.users(shards_by_followed)
         self._write_block_rows(chunk, users)
         self._write_member_rows((users[followed], follower) for followed, follower in chunk.member_rows)

@@ -47,7 +47,7 @@ class ChangeFollower:
         if changes is None:
             await self._begin()
         else:
-            if changes.viewers_lapsed:
+            if changes.has_viewer_lapse:
                 self.viewers.distrust(self.clock.now())
             for burst in changes.bursts:
                 self.subject_cache.apply(burst)

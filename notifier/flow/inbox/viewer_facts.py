@@ -68,7 +68,7 @@ class ViewerFacts:
             connection=lookup.connection if lookup else 0,
             read_at=read_at,
             last_page=cached_before.last_page if cached_before else None,
-            is_vip=facts.vip,
+            is_vip=facts.is_vip,
         )
         self.viewers.put(cached, distrust_count)
         return cached

@@ -24,8 +24,8 @@ from notifier.metrics import Metrics
 from notifier.ports.disposable_state import RecentEvents
 from notifier.ports.event_log import EventLog, Record
 
-CONTENT_DIGEST_BYTES = 16
-CONTENT_DIGEST_PATTERN = re.compile(f"[0-9a-f]{{{2 * CONTENT_DIGEST_BYTES}}}")
+CONTENT_HASH_BYTES = 16
+CONTENT_HASH_PATTERN = re.compile(f"[0-9a-f]{{{2 * CONTENT_HASH_BYTES}}}")
 
 MAX_RETRACTIONS_HIDDEN = 20
 """Most retractions of a request that the gateway settles before the response. Twenty take tens of milliseconds.
@@ -74,15 +74,15 @@ class Gateway:
 
         Raises LogUnavailable or DiskFull; some events may then be in the log. It is safe to send all of them again.
         """
-        known_digests = dict(self._read_digests([event.id for event in events if isinstance(event, Event)]))
-        receipts, new_digests = [], dict[EventId, str]()
+        known_hashes = dict(self._read_hashes([event.id for event in events if isinstance(event, Event)]))
+        receipts, new_hashes = [], dict[EventId, str]()
         mention_records, other_records = list[Record](), list[Record]()
         for event in events:
-            receipt = _receipt(event, known_digests)
+            receipt = _receipt(event, known_hashes)
             receipts.append(receipt)
             if isinstance(event, Event):
                 if receipt.status is IntakeStatus.ACCEPTED:
-                    known_digests[event.id] = new_digests[event.id] = content_digest(event)
+                    known_hashes[event.id] = new_hashes[event.id] = content_hash(event)
                     mention_records.append(Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)))
             elif not isinstance(event, NotifierError):
                 other_records.append(_record(event))
@@ -92,7 +92,7 @@ class Gateway:
             # retry would be dropped as a duplicate. A crash or a cache outage here is harmless: the coordinator finds
             # duplicates in the store.
             with suppress(CacheUnavailable):
-                self.recent_events.remember(new_digests)
+                self.recent_events.remember(new_hashes)
         for receipt in receipts:
             self.metrics.events.labels(receipt.status).inc()
         return receipts
@@ -116,19 +116,19 @@ class Gateway:
             return False
         return True
 
-    def _read_digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
+    def _read_hashes(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
-            digests = self.recent_events.digests(ids)
+            hashes = self.recent_events.content_hashes(ids)
             # Ignore corrupt values: an event with such a value would be refused as a conflict.
-            return {id: value for id, value in digests.items() if CONTENT_DIGEST_PATTERN.fullmatch(value)}
+            return {id: value for id, value in hashes.items() if CONTENT_HASH_PATTERN.fullmatch(value)}
         except CacheUnavailable:  # fails open: the coordinator finds the duplicates later
             self.metrics.outages.labels("cache").inc()
             return {}
 
 
-def content_digest(event: Event) -> str:
+def content_hash(event: Event) -> str:
     """Return a hash of the event's content. It depends neither on the acceptance time nor on the JSON format."""
-    return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=CONTENT_DIGEST_BYTES).hexdigest()
+    return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=CONTENT_HASH_BYTES).hexdigest()
 
 
 def _record(event: FollowChange | UserBlockChange | AccountChange | Retraction | Sighting) -> Record:
@@ -149,15 +149,15 @@ def _record(event: FollowChange | UserBlockChange | AccountChange | Retraction |
             return Record(stream=topics.ACTIVITY, key=event.user, value=pack(event))
 
 
-def _receipt(event: UpstreamEvent | NotifierError, known_digests: Mapping[EventId, str]) -> IntakeReceipt:
+def _receipt(event: UpstreamEvent | NotifierError, known_hashes: Mapping[EventId, str]) -> IntakeReceipt:
     if isinstance(event, NotifierError):
         return IntakeReceipt(status=IntakeStatus.REFUSED, error=event)
     if not isinstance(event, Event):
         return IntakeReceipt(status=IntakeStatus.ACCEPTED, event=event.id)
-    match known_digests.get(event.id):
+    match known_hashes.get(event.id):
         case None:
             return IntakeReceipt(status=IntakeStatus.ACCEPTED, event=event.id)
-        case known_digest if known_digest == content_digest(event):
+        case known_hash if known_hash == content_hash(event):
             return IntakeReceipt(status=IntakeStatus.DUPLICATE, event=event.id)
         case _:
             conflict = EventConflict(f"The id is {event.id.id}.")

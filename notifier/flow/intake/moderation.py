@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import (
+    AuthorVerdict,
     Mentioner,
     MentionRefusal,
     MentionsAllowed,
-    ReachLimit,
     Verdict,
     VerdictRule,
     apply_rule,
@@ -18,7 +18,7 @@ from notifier.domain.bursts.moderation import (
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
 from notifier.ports.audience import Follows, Pair
-from notifier.ports.retractions import HeldMentions, ReachLimits
+from notifier.ports.retractions import AuthorVerdicts, HeldMentions
 from notifier.ports.user_directory import Directory, DirectoryEntry
 from notifier.ports.viewer_facts import AccountPreferencesStore
 
@@ -30,7 +30,7 @@ class ModerationFacts:
     """Facts about the authors and the named accounts of a batch of events."""
 
     accounts: Mapping[UserId, DirectoryEntry]
-    reach_limits: Mapping[UserId, ReachLimit]
+    author_verdicts: Mapping[UserId, AuthorVerdict]
     """Operators' verdicts, by author."""
     account_preferences: Mapping[Member, AccountPreferences]
     follow_pairs: Collection[Pair]
@@ -55,8 +55,8 @@ class ModerationFacts:
         if (refusal := _account_refusal(event, account)) is not None:
             return refusal
         assert account is not None
-        # Check this even if the author's limit was lifted: a repeated event stays held if its held mention was dropped,
-        # or has no decision yet.
+        # Check this even if the author's verdict was lifted: a repeated event stays held if its held mention was
+        # dropped, or has no decision yet.
         if (held := self.held_mentions.get(event.id)) is not None and held.withholds(released=released):
             return MentionRefusal.HELD
         mentioner = self._mentioner(event.author)
@@ -77,9 +77,9 @@ class ModerationFacts:
         return apply_rule(self.rule, self._mentioner(event.author), released=released)
 
     def _mentioner(self, user: UserId) -> Mentioner:
-        account, limit = self.accounts.get(user), self.reach_limits.get(user)
+        account, author_verdict = self.accounts.get(user), self.author_verdicts.get(user)
         return Mentioner(
-            operator_verdict=limit.verdict if limit else Verdict.ALL,
+            operator_verdict=author_verdict.verdict if author_verdict else Verdict.ALL,
             verified=account is not None and account.verified,
             deleted=account is not None and account.deleted,
         )
@@ -93,7 +93,7 @@ class ModerationFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModerationLookup:
     directory: Directory
-    reach_limits: ReachLimits
+    author_verdicts: AuthorVerdicts
     account_preferences: AccountPreferencesStore
     follows: Follows
     held_mentions: HeldMentions
@@ -102,20 +102,20 @@ class ModerationLookup:
     def __call__(self, events: Sequence[Event]) -> ModerationFacts:
         """Read the facts for a batch of events. Raises StoreUnavailable.
 
-        Accounts, preferences and limits take three lookups. Held mentions are looked up only if an author has an
-        operator's limit; follows only if an account has the preference `MentionsAllowed.FOLLOWED`.
+        Accounts, preferences and verdicts take three lookups. Held mentions are looked up only if an author has an
+        operator's verdict; follows only if an account has the preference `MentionsAllowed.FOLLOWED`.
         """
         accounts = self.directory.accounts({user for event in events for user in (event.author, *event.mentioned)})
         mentioned = {account.member for event in events for user in event.mentioned if (account := accounts.get(user))}
         account_preferences = self.account_preferences.read_current(mentioned)
-        reach_limits = self.reach_limits.read_current({event.author for event in events})
+        author_verdicts = self.author_verdicts.read_current({event.author for event in events})
         return ModerationFacts(
             accounts=accounts,
-            reach_limits=reach_limits,
+            author_verdicts=author_verdicts,
             account_preferences=account_preferences,
             follow_pairs=self._read_follow_pairs(events, accounts, account_preferences),
-            # Only mentions by an author with a limit are held. A lifted limit still has a row, with the verdict ALL.
-            held_mentions=self._read_held_mentions([event for event in events if event.author in reach_limits]),
+            # Only mentions by an author with a verdict are held. A lifted one still has a row, with ALL.
+            held_mentions=self._read_held_mentions([event for event in events if event.author in author_verdicts]),
             rule=self.rule,
         )
 

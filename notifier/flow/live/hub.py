@@ -80,7 +80,7 @@ def _failed(startup_task: "asyncio.Task[None]") -> bool:
 LOGGER = logging.getLogger("notifier.live")
 
 MAX_STREAMS_PER_USER = 10
-"""Most streams per user: a few devices with a few browser tabs each."""
+"""Maximum number of streams per user: a few devices with a few browser tabs each."""
 MAX_FACTS_AGE = timedelta(seconds=10)
 """Age at which a listener's viewer facts are read again, because other processes may have changed them."""
 SWEEP_INTERVAL_SECONDS = 1.0

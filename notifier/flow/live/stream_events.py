@@ -18,12 +18,12 @@ from notifier.flow.inbox.digest_walk import changes_digest, digest_due_for
 from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_of
 
 MAX_BUFFERED_BURSTS = 10_000
-"""Most bursts kept for clients that reconnect: eleven a second in the 15 minutes that a token is valid; 20 MB."""
+"""Maximum bursts kept for clients that reconnect: eleven a second in the 15 minutes that a token is valid; 20 MB."""
 MAX_QUEUED_BURSTS = 100
-"""Most bursts in a stream's queue. A client that reads too slowly for that is cut off, and loads its page again."""
+"""Maximum bursts in a stream's queue. A client that reads too slowly for that is cut off, and loads its page again."""
 PAGE_SIZE = 20
-"""Most events queued for a client that reconnects, and most queued bursts with changed marks. If there are more, the
-client loads its first page again, with one request."""
+"""Maximum number of events queued for a client that reconnects, and of queued bursts with changed marks. If there are
+more, the client loads its first page again, with one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 """Smallest difference between two times."""
@@ -81,9 +81,10 @@ class StreamUpdate:
 
 
 def event_for(burst: Burst, before: Burst | None, view: InboxView, since: datetime) -> StreamEvent | None:
-    """Return the event of a burst for a viewer whose page was loaded at `since`; None if there is no event.
+    """Return the event of a burst for a stream of the viewer; None if there is no event.
 
-    `before` is the last version that this process received; None if this is the first.
+    Bursts that opened after `since` are new to the client. `before` is the last version that this process received;
+    None if this is the first.
     """
     if not view.is_visible(burst):
         return StreamEvent.HIDDEN if _may_be_on_page(view, burst, before) else None

@@ -22,7 +22,7 @@ Advance = Callable[[int], object]
 def live_sets_by_shard(
     sets: MemberSets, subject: Subject, shards: Sequence[int], advance: Advance, restricted_to: UserId | None = None
 ) -> Iterator[tuple[int, ShardSets]]:
-    """Yield each shard with its live sets. Raises Unavailable for an unreadable bitmap, too."""
+    """Yield each shard with its live sets. Raises Unavailable, also for an unreadable bitmap."""
     for first in range(0, len(shards), SHARDS_PER_BATCH):
         batch = shards[first : first + SHARDS_PER_BATCH]
         try:
@@ -64,7 +64,7 @@ class AudienceCounter:
     rule: TierRule = by_activity
 
     def count(self, subject: Subject, lane: Lane, advance: Advance = lambda _: None) -> AudienceCounts:
-        """Count the audience. Raises Unavailable for an unreadable bitmap, too."""
+        """Count the audience. Raises Unavailable, also for an unreadable bitmap."""
         follower_counts = self.sets.follower_counts(subject)
         shards = [shard for shard, followers in enumerate(follower_counts.by_shard) if followers]
         tiers, push_enabled, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
@@ -95,5 +95,5 @@ class AudienceCounter:
         for tier, members in division.tiers.items():
             tiers[tier] += count(members)
             push_enabled[tier] += count(members & live_sets.push_enabled)
-        suppressed.update(division.suppressed)
+        suppressed.update(division.suppressed_counts)
         return sum(count(members & live_sets.first_only) for members in division.tiers.values())

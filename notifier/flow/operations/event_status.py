@@ -28,7 +28,7 @@ PULL_ONLY_NOTE = "Served by the pull path: the fan-out budget was spent."
 RETRACTED_NOTE = "Retracted: no user sees it."
 RESTRICTED_NOTE = "The author is protected now: only the author's followers see it."
 MAX_SEARCHED_RECORDS = 20_000
-"""Most records searched per stream: 40 s of events at the peak of 500 a second."""
+"""Maximum number of records searched per stream: 40 s of events at the peak of 500 a second."""
 
 
 class EventStatus(StrEnum):
@@ -44,11 +44,11 @@ class TierStatus:
 
     tier: Tier
     state: State
-    slices: int
-    ended: int
+    slice_count: int
+    ended_count: int
     """Number of slices that are done, pulled or dead."""
     people: int
-    """Recipients of the ended slices."""
+    """Number of recipients of the ended slices."""
     eta_seconds: float | None
     """Estimated seconds until all slices have ended; None if that cannot be estimated."""
 
@@ -171,7 +171,7 @@ class EventStatusLookup:
         statuses = {
             key: BurstStatus(
                 burst=burst,
-                tiers=_tier_statuses(burst, progress[key], throttle_ids, now) if key in progress else (),
+                tiers=_tier_statuses_of_burst(burst, progress[key], throttle_ids, now) if key in progress else (),
             )
             for key, burst in bursts.items()
         }
@@ -179,10 +179,10 @@ class EventStatusLookup:
 
 
 def note_of(burst: Burst) -> str | None:
-    """Return the note for a burst that is retracted, narrowed or pull-only; None for any other burst."""
+    """Return the note for a burst that is retracted, restricted later or pull-only; None for any other burst."""
     if burst.is_retracted:
         return RETRACTED_NOTE
-    if burst.is_narrowed:
+    if burst.became_restricted:
         return RESTRICTED_NOTE
     return PULL_ONLY_NOTE if burst.pull_only else None
 
@@ -224,7 +224,7 @@ def held_statuses(held_mention: HeldMention, now: datetime) -> Sequence[AccountS
     ]
 
 
-def _tier_statuses(
+def _tier_statuses_of_burst(
     burst: Burst, progress: BurstProgress, throttle_ids: Collection[str], now: datetime
 ) -> Sequence[TierStatus]:
     """Return the progress of all tiers. A pull-only burst has no fan-out, so all its tiers are PULLED."""
@@ -244,10 +244,10 @@ def _tier_status(progress: BurstProgress, tier: Tier, *, throttle_ids: Collectio
     return TierStatus(
         tier=tier,
         state=state,
-        slices=len(rows),
-        ended=len(ended),
+        slice_count=len(rows),
+        ended_count=len(ended),
         people=sum(entry.people for entry in ended),
-        eta_seconds=_eta(progress, state, slices=len(rows), ended=len(ended), now=now),
+        eta_seconds=_eta(progress, state, slice_count=len(rows), ended_count=len(ended), now=now),
     )
 
 
@@ -270,13 +270,13 @@ def state_of(slice_states: Sequence[SliceState], *, throttle_ids: Collection[str
     return State.PLANNED if unfinished == states else State.IN_FLIGHT
 
 
-def _eta(progress: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
+def _eta(progress: BurstProgress, state: State, *, slice_count: int, ended_count: int, now: datetime) -> float | None:
     """Return the estimated seconds until all slices of the tier have ended; None if that cannot be estimated.
 
     The estimate assumes the mean rate since the burst opened. So it grows while no slice ends.
     """
-    if ended == slices:
+    if ended_count == slice_count:
         return 0.0
-    if not ended or state is State.PARKED:
+    if not ended_count or state is State.PARKED:
         return None
-    return (now - progress.plan.opened_at).total_seconds() / ended * (slices - ended)
+    return (now - progress.plan.opened_at).total_seconds() / ended_count * (slice_count - ended_count)

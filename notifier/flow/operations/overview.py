@@ -45,10 +45,10 @@ from notifier.ports.push import CircuitReport
 
 MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
-"""Most bursts that a read lists, the newest ones. The mention rate is computed from their growth."""
-MAX_WATCHED_BURSTS = 32
-"""Most unfinished bursts whose progress is read from the ledger, the newest ones. A burst of 200 million followers
-takes 5 ms."""
+"""Maximum number of newest bursts that a read lists. The mention rate is computed from their growth."""
+NEWLY_WATCHED_BURSTS = 32
+"""Number of newest unfinished bursts that each read adds to the watched ones. To read the progress of a burst of 200
+million followers takes 5 ms."""
 MAX_SHOWN_BURSTS = 8
 DEFERRED_COUNT_INTERVAL = timedelta(seconds=10)
 """Interval between counts of the deferred bursts. Their number changes mostly at quarter hours."""
@@ -56,7 +56,7 @@ RATE_WINDOW = timedelta(seconds=3)
 """Time over which the delivery rate is measured. It is long enough for a smooth rate, because a slice takes a quarter
 of a second."""
 SNAPSHOTS_PER_READ = 512
-"""Most audience snapshots counted per read; they take 70 ms. Three reads count a burst of 200 million followers."""
+"""Maximum audience snapshots counted per read; they take 70 ms. Three reads count a burst of 200 million followers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class BurstOverview:
     tiers: Sequence[TierProgress]
     totals: RecipientTotals
     counted_shards: int
-    """Shards whose audience snapshot is included in `totals`. The other snapshots are not taken or not counted yet."""
+    """Number of shards in `totals`. The audience snapshots of the others are not taken or not counted yet."""
     is_finished: bool
     deferred_until: datetime | None
     """When the first deferred slice resumes."""
@@ -131,11 +131,11 @@ class Overview:
     pull: PullIndex
     clock: Clock
     mention_counts: dict[BurstKey, int] = field(default_factory=dict)
-    """Mentions of each burst that was listed at the last read."""
+    """Number of mentions of each burst that was listed at the last read."""
     read_at: datetime | None = None
     """Time of the last read."""
     watched_bursts: frozenset[BurstKey] = frozenset()
-    """Bursts that were unfinished at the last read. The next read includes those that have finished since, for the
+    """Bursts that the last read found unfinished. The next read includes those that have finished since, for the
     delivery rate."""
     deferred_counted_at: datetime | None = None
     deferred_count: int = 0
@@ -157,7 +157,7 @@ class Overview:
         unfinished_keys = frozenset(unfinished_bursts)
         shown = _choose_burst(listed, unfinished_keys)
         to_read = dict.fromkeys(
-            [*unfinished_bursts[-MAX_WATCHED_BURSTS:], *self.watched_bursts, *([shown.key] if shown else [])]
+            [*unfinished_bursts[-NEWLY_WATCHED_BURSTS:], *self.watched_bursts, *([shown.key] if shown else [])]
         )
         progress_by_burst = self.ledger.read(to_read)
         # Do not watch deferred bursts: they get no entries until they wake, often hours later.
@@ -249,7 +249,7 @@ def _first_resume_time(slice_states: Iterable[SliceState], now: datetime) -> dat
 # Freshness: age of the data from which tiers are computed, and records that the indexers have not finished.
 
 MAX_COUNTED_RECORDS = 1_000
-"""Most records counted per stream."""
+"""Maximum number of records counted per stream."""
 AUDIENCE_STREAMS = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
 
 
@@ -259,7 +259,7 @@ class AudienceFreshness:
     rolled_up_at: datetime | None
     """When activity was last rolled up into the active sets; None if that is unknown."""
     unprocessed_records: Mapping[str, int]
-    """Records of each stream that the indexers have not finished, counted up to MAX_COUNTED_RECORDS."""
+    """Number of records of each stream that the indexers have not finished, counted up to MAX_COUNTED_RECORDS."""
 
 
 def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval: timedelta) -> AudienceFreshness:

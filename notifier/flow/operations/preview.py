@@ -27,9 +27,9 @@ from notifier.ports.retractions import Retractions
 
 MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
-"""Most bursts that are listed to find those to measure, the newest ones."""
+"""Maximum number of newest bursts from which the bursts to measure are chosen."""
 MAX_MEASURED_BURSTS = 32
-"""Most bursts of celebrities from which the delivery speeds are estimated."""
+"""Maximum number of bursts from which the delivery speeds are estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,8 @@ class Preview:
     rule: TierRule = by_activity
     pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
     count_lock: AbstractContextManager[object] | None = None
-    """Lock held while audiences are counted, because a count keeps a core busy. It raises Unavailable if taken."""
+    """Lock held while audiences are counted, because a count keeps a core busy. It raises Unavailable if it is not
+    free in time."""
 
     def estimate(
         self, event: Event, on_start: Callable[[int], Advance] = lambda _: lambda _: None
@@ -82,7 +83,7 @@ class Preview:
 
         For each account whose followers are counted, `on_start` gets the number of shards, and returns the callback for
         the progress. The author's cap is not checked, because a check would take a token. Whether the event is a
-        duplicate is not checked either. Raises Unavailable for an unreadable bitmap, too.
+        duplicate is not checked either. Raises Unavailable, also for an unreadable bitmap.
         """
         facts = self.moderation([event])
         with self.count_lock or nullcontext():

@@ -213,8 +213,8 @@ class CatchUp:
     ) -> ShardsByTier:
         """Select shards by the sibling's progress.
 
-        Select none if the sibling was retracted. Select none either if its progress is unreadable, because then the
-        dispatcher queues none of its slices.
+        Select none if the sibling sends no more alerts, or if its progress is unreadable: then the dispatcher queues
+        none of its slices.
         """
         if not shards or sibling.silent:
             return {}
@@ -236,7 +236,7 @@ class CatchUp:
     def _not_suppressed(self, sibling: Burst, members: Mapping[int, Bits], now: datetime) -> Mapping[int, Bits]:
         nonempty = {shard: bits for shard, bits in members.items() if bits.any()}
         suppressions = self.push_suppressions.read(sibling, nonempty, now) if nonempty else {}
-        return {shard: bits & ~suppressions[shard].never for shard, bits in nonempty.items()}
+        return {shard: bits & ~suppressions[shard].suppressed for shard, bits in nonempty.items()}
 
 
 def _remaining(audiences: AudienceByShard) -> AudienceByShard:

@@ -40,7 +40,7 @@ from notifier.ports.push import CircuitReport
 LOGGER = logging.getLogger("notifier.push")
 
 MAX_LINES = 256
-"""Most lines with a stored breaker. Web Push has four services, but one of them uses dozens of host names."""
+"""Maximum lines with a stored breaker. Web Push has four services, but one of them uses dozens of host names."""
 REPORT_INTERVAL = timedelta(seconds=5)
 """Interval of the reports of an open circuit. They are repeated, because Redis may have lost the last one."""
 

@@ -13,7 +13,7 @@ from notifier.metrics import Metrics
 from notifier.ports.push import FrequencyCapStore
 
 MAX_REMEMBERED_MEMBERS = 100_000
-"""Most members in `local_histories`: those alerted most recently. 70 MB if each was alerted five times."""
+"""Maximum number of members in `local_histories`: those alerted most recently. 70 MB if each was alerted five times."""
 
 
 @dataclass(slots=True, kw_only=True)

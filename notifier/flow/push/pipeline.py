@@ -77,7 +77,7 @@ class GroupOutcome(Enum):
     DEFER = auto()
     """Defer the rest of the slice: the provider accepts no more now."""
     STOP = auto()
-    """End the slice: the burst was retracted."""
+    """End the slice: the burst sends no more alerts."""
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class PushPipeline:
     def _run_shards(
         self, burst: Burst, slice_: Slice, shards: Sequence[int], lease: SliceLease, totals: SliceTotals
     ) -> GroupOutcome:
-        if self._is_retracted(burst):  # before the cap step: a retracted burst must not use up any caps
+        if self._is_silent(burst):  # before the cap step: a silent burst must not use up any caps
             return GroupOutcome.STOP
         now = self.clock.now()
         states = self._suppress(burst, self._load(burst, slice_, shards), now)
@@ -147,15 +147,15 @@ class PushPipeline:
     def _load(self, burst: Burst, slice_: Slice, shards: Sequence[int]) -> Sequence[ShardState]:
         """Return the state of each shard that has members to alert."""
         platform = slice_.step.platform
-        alerted = {
+        to_alert = {
             shard: bits
             for shard, bits in self.audience_snapshots.read_to_alert(burst.key, shards, slice_.tier).items()
             if bits.any()
         }
-        batches = self.send_log.read(burst.key, platform, alerted) if alerted else {}
-        log_keys = {shard: SendLogKey(burst.key, slice_.tier, shard, platform) for shard in sorted(alerted)}
+        batches = self.send_log.read(burst.key, platform, to_alert) if to_alert else {}
+        log_keys = {shard: SendLogKey(burst.key, slice_.tier, shard, platform) for shard in sorted(to_alert)}
         return [
-            ShardState(log_key=log_key, to_alert=alerted[shard], progress=send_progress(batches.get(log_key, ())))
+            ShardState(log_key=log_key, to_alert=to_alert[shard], progress=send_progress(batches.get(log_key, ())))
             for shard, log_key in log_keys.items()
         ]
 
@@ -168,7 +168,7 @@ class PushPipeline:
         return [
             replace(
                 state,
-                suppressed=suppressions[state.shard].never,
+                suppressed=suppressions[state.shard].suppressed,
                 quiet=suppressions[state.shard].quiet,
                 quiet_until=suppressions[state.shard].recheck_at,
             )
@@ -218,7 +218,7 @@ class PushPipeline:
         # Hand the slice back only after a group was sent. Otherwise a slice whose reads take its whole time share would
         # be handed back each time, and never end.
         lease.renew(may_hand_back=totals.has_sent)
-        if self._is_retracted(burst):  # check again: sending the groups before may have taken long
+        if self._is_silent(burst):  # check again: sending the groups before may have taken long
             return GroupOutcome.STOP
         platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)
         sendable = self._within_rate_limit(admission.drafts)
@@ -267,5 +267,5 @@ class PushPipeline:
     def _retry_at(self, line: str) -> datetime:
         return self.breakers.retry_at(line) or self.clock.now() + RATE_REFILL_TIME
 
-    def _is_retracted(self, burst: Burst) -> bool:
+    def _is_silent(self, burst: Burst) -> bool:
         return self.bursts.read([burst.key])[burst.key].silent

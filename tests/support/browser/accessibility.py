@@ -10,7 +10,7 @@ from tests.support.browser.chromium import visit
 from tests.support.browser.fake_inbox import Inbox, items
 from tests.support.browser.fake_server import serving
 from tests.support.browser.inbox_page import FakeInboxPage
-from tests.support.browser.page_states import delivered, demo_states, inbox_states
+from tests.support.browser.page_states import demo_states, inbox_states, wait_until_delivered
 
 # Run axe on a page.
 
@@ -35,7 +35,7 @@ def demo_violations(browser: Browser, address: str, *, scheme: str, width: int) 
     """Check a running demo; its Redis is wiped on the way."""
     with visit(browser, scheme=scheme, width=width) as page:
         page.goto(address)
-        delivered(page)
+        wait_until_delivered(page)
         return _violations_by_state(page, demo_states(page), f"demo, {scheme}, {width}")
 
 

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-WIDE = 1440
+DEFAULT_WIDTH = 1440
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-software-rasterizer")
 """Without a graphics process, which a machine without a graphics card only emulates."""
-PATIENCE = 60_000
+TIMEOUT_MS = 60_000
 """Timeout in milliseconds, far beyond any limit."""
 
 
@@ -26,7 +26,7 @@ def headless(chromium: str) -> Iterator[Browser]:
 
 
 @contextmanager
-def visit(browser: Browser, *, scheme: str = "light", width: int = WIDE) -> Iterator[Page]:
+def visit(browser: Browser, *, scheme: str = "light", width: int = DEFAULT_WIDTH) -> Iterator[Page]:
     """Open a page without animations, because axe would see a color in transition."""
     context = browser.new_context(
         viewport={"width": width, "height": 900},
@@ -34,7 +34,7 @@ def visit(browser: Browser, *, scheme: str = "light", width: int = WIDE) -> Iter
         color_scheme="dark" if scheme == "dark" else "light",
         reduced_motion="reduce",
     )
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT_MS)
     try:
         yield context.new_page()
     finally:

@@ -23,7 +23,7 @@ class Inbox:
     items: list[Item] = field(default_factory=list)
     token: str = TOKEN
     status: int = 200
-    """Status of every response that is not a file."""
+    """If it is not 200, all requests except those for files fail with it."""
     stream_status: int = 200
     stream_refusal: str = "not_found"
     """Problem code of a rejected stream."""
@@ -32,17 +32,17 @@ class Inbox:
     retry_after: int | None = None
     """Retry-After of every error, in seconds."""
     poll_interval: int = 1
-    """Poll interval of every response, in seconds."""
+    """Poll interval of the API's responses, in seconds."""
     gap_status: int = 200
     older_status: int = 200
     marks_status: int = 204
-    slow: str = ""
+    delayed_change: str = ""
     """Mark or end of a mute that takes effect with a delay."""
     marked: list[str] = field(default_factory=list)
     """Marks in the order in which they took effect."""
-    preferred: list[str | None] = field(default_factory=list)
+    mute_ends: list[str | None] = field(default_factory=list)
     """Ends of mutes in the order in which they took effect."""
-    everything: Item = field(
+    account_preferences: Item = field(
         default_factory=lambda: {
             "volume": "all",
             "push": True,
@@ -55,22 +55,22 @@ class Inbox:
     )
     """Account-wide preferences."""
     partial: bool = False
-    passed: bool = False
+    first_page_is_empty: bool = False
     """The first page is empty but has a next one: the newest bursts are not visible."""
     badge: Item | None = None
     """Replaces the counted badge."""
-    gate: threading.Event = field(default_factory=threading.Event)
+    page_gate: threading.Event = field(default_factory=threading.Event)
     """Pages wait while it is cleared."""
     stale: bool = False
     """A waiting page has the content as of the request."""
-    asked: list[tuple[str, Item]] = field(default_factory=list)
+    requests: list[tuple[str, Item]] = field(default_factory=list)
     """Method and path of each request, with its body or headers."""
-    not_modified: int = 0
+    not_modified_count: int = 0
     """Number of pages answered with 304."""
-    lines: list["SimpleQueue[str]"] = field(default_factory=list)
-    issued: int = 0
+    streams: list["SimpleQueue[str]"] = field(default_factory=list)
+    token_count: int = 0
     sent_messages: list[tuple[int, str]] = field(default_factory=list)
-    line_gate: threading.Event = field(default_factory=threading.Event)
+    stream_gate: threading.Event = field(default_factory=threading.Event)
     """Streams wait while it is cleared."""
     mark_gate: threading.Event = field(default_factory=threading.Event)
     """Marks wait while it is cleared, before they take effect."""
@@ -78,47 +78,47 @@ class Inbox:
     """Bursts that each token covers."""
     hidden: dict[str, Item] = field(default_factory=dict)
     """Hidden items by burst."""
-    kept: set[str] = field(default_factory=set)
+    kept_unread: set[str] = field(default_factory=set)
     """Bursts marked as unread, which opening the inbox does not change."""
 
     def __post_init__(self) -> None:
-        self.gate.set()
-        self.line_gate.set()
+        self.page_gate.set()
+        self.stream_gate.set()
         self.mark_gate.set()
 
-    def say(self, kind: str, data: object = None, **more: object) -> None:
+    def send(self, kind: str, data: object = None, **more: object) -> None:
         """Send a message to every open stream, and later to streams that resume with an older id."""
         lines = [f"event: {kind}", f"data: {json.dumps(data if data is not None else {})}", f"id: {self.as_of()}"]
         lines += [f"{name}: {value}" for name, value in more.items()]
-        self.sent_messages.append((self.issued, "\n".join(lines) + "\n\n"))
-        for line in self.lines:
-            line.put(self.sent_messages[-1][1])
+        self.sent_messages.append((self.token_count, "\n".join(lines) + "\n\n"))
+        for stream in self.streams:
+            stream.put(self.sent_messages[-1][1])
 
     def since(self, id: str | None) -> list[str]:
         """Return the messages after an id; a stream without an id gets none."""
-        number = self.issued if id is None else int(id.removeprefix("as-of-"))
+        number = self.token_count if id is None else int(id.removeprefix("as-of-"))
         return [text for at, text in self.sent_messages if at > number]
 
     def raw(self, text: str) -> None:
-        for line in self.lines:
-            line.put(text)
+        for stream in self.streams:
+            stream.put(text)
 
     def arrive(self, item: Item) -> None:
         self.items.insert(0, item)
-        self.say("row", item)
-        self.say("count", self.count())
+        self.send("row", item)
+        self.send("count", self.count())
 
     def count(self) -> Item:
         unread = sum(item["unread"] for item in self.items)
         return self.badge or {"count": min(unread, 100), "more": unread > 100}
 
     def as_of(self) -> str:
-        self.issued += 1
-        self.covered[f"as-of-{self.issued}"] = {item["burst"] for item in self.items}
-        return f"as-of-{self.issued}"
+        self.token_count += 1
+        self.covered[f"as-of-{self.token_count}"] = {item["burst"] for item in self.items}
+        return f"as-of-{self.token_count}"
 
     def page(self, cursor: str | None, limit: int) -> Item:
-        if cursor is None and self.passed:
+        if cursor is None and self.first_page_is_empty:
             fields = {"next": TOP, "seen": self.as_of(), "live": None, "badge": self.count(), "partial": False}
             return {"items": [], **fields}
         start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor not in (None, TOP) else 0
@@ -144,11 +144,11 @@ class Inbox:
 
     def see(self, token: str) -> None:
         for item in self.items:
-            item["unread"] &= item["burst"] not in self.covered[token] or item["burst"] in self.kept
-        self.say("count", self.count())
+            item["unread"] &= item["burst"] not in self.covered[token] or item["burst"] in self.kept_unread
+        self.send("count", self.count())
 
     def mark(self, bursts: list[str], mark: str) -> None:
-        self.kept = self.kept | set(bursts) if mark == "unread" else self.kept - set(bursts)
+        self.kept_unread = self.kept_unread | set(bursts) if mark == "unread" else self.kept_unread - set(bursts)
         for item in self.items:
             if item["burst"] in bursts and mark in ("read", "unread"):
                 item["unread"] = mark == "unread"
@@ -164,16 +164,16 @@ class Inbox:
             self.items = sorted([*self.items, *restored], key=lambda item: str(item["opened_at"]), reverse=True)
         for burst in bursts:
             marked = [item for item in self.items if item["burst"] == burst]
-            self.say("marked", marked[0]) if marked else self.say("hidden", {"burst": burst})
-        self.say("count", self.count())
+            self.send("marked", marked[0]) if marked else self.send("hidden", {"burst": burst})
+        self.send("count", self.count())
 
     def silence(self, subject: str) -> None:
         self.items = [item for item in self.items if item["subject"] != subject]
-        self.say("reset")
-        self.say("count", self.count())
+        self.send("reset")
+        self.send("count", self.count())
 
     def calls(self, call: str) -> list[Item]:
-        return [details for name, details in self.asked if name.partition("?")[0] == call]
+        return [details for name, details in self.requests if name.partition("?")[0] == call]
 
 
 def item(number: int, **changes: Any) -> Item:

@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         if not url.path.startswith("/v1/"):
             return self._file(url.path)
-        self.inbox.asked.append((f"GET {self.path}", dict(self.headers)))
+        self.inbox.requests.append((f"GET {self.path}", dict(self.headers)))
         if self._refused():
             return None
         match url.path:
@@ -40,14 +40,14 @@ class Handler(BaseHTTPRequestHandler):
             case "/v1/inbox/stream":
                 return self._stream()
             case "/v1/preferences":
-                return self._answer(200, {"preferences": []} | self.inbox.everything)
+                return self._answer(200, {"preferences": []} | self.inbox.account_preferences)
         if gap := GAP.fullmatch(url.path):
             return self._gap(unquote(gap[1]), parse_qs(url.query))
         return self._answer(404, {"code": "not_found"})
 
     def do_PUT(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.inbox.asked.append((f"PUT {self.path}", body))
+        self.inbox.requests.append((f"PUT {self.path}", body))
         if self._refused():
             return None
         if self.path == "/v1/inbox/seen":
@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
             return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
         else:
             self.inbox.mark_gate.wait(20)
-            if body["mark"] == self.inbox.slow:
+            if body["mark"] == self.inbox.delayed_change:
                 time.sleep(0.3)
             self.inbox.mark(body["bursts"], body["mark"])
             self.inbox.marked.append(body["mark"])
@@ -64,20 +64,20 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PATCH(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.inbox.asked.append((f"PATCH {self.path}", body))
+        self.inbox.requests.append((f"PATCH {self.path}", body))
         if self._refused():
             return None
         if self.inbox.marks_status != 204:
             return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
         if self.path == "/v1/preferences":
-            self.inbox.everything |= body
-            return self._answer(200, self.inbox.everything)
+            self.inbox.account_preferences |= body
+            return self._answer(200, self.inbox.account_preferences)
         if "volume" in body:
             self.inbox.silence(unquote(self.path.rpartition("/")[2]))
             return self._answer(200, body)
-        if body["muted_until"] == self.inbox.slow:
+        if body["muted_until"] == self.inbox.delayed_change:
             time.sleep(0.3)
-        self.inbox.preferred.append(body["muted_until"])
+        self.inbox.mute_ends.append(body["muted_until"])
         if body["muted_until"]:
             self.inbox.silence(unquote(self.path.rpartition("/")[2]))
         return self._answer(200, {"muted_until": body["muted_until"]})
@@ -94,14 +94,14 @@ class Handler(BaseHTTPRequestHandler):
     def _page(self, query: dict[str, str]) -> None:
         cursor, limit = query.get("cursor"), int(query.get("limit", "20"))
         early = deepcopy(self.inbox.page(cursor, limit)) if self.inbox.stale else None
-        self.inbox.gate.wait(20)
+        self.inbox.page_gate.wait(20)
         if "cursor" in query and self.inbox.older_status != 200:
             return self._answer(self.inbox.older_status, {"code": "store_unavailable"})
         page = early or self.inbox.page(cursor, limit)
         shown = {name: value for name, value in page.items() if name not in ("seen", "live")}
         tag = f'W/"{hash(json.dumps(shown))}"'
         if self.headers["If-None-Match"] == tag:
-            self.inbox.not_modified += 1
+            self.inbox.not_modified_count += 1
             return self._answer(304, None, ETag=tag)
         return self._answer(200, page, ETag=tag)
 
@@ -118,21 +118,21 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
-        line: SimpleQueue[str] = SimpleQueue()
-        self.inbox.line_gate.wait(20)
+        stream: SimpleQueue[str] = SimpleQueue()
+        self.inbox.stream_gate.wait(20)
         for text in (": hello\n\n", *self.inbox.since(self.headers["Last-Event-ID"])):
-            line.put(text)
+            stream.put(text)
         if self.inbox.stream_cut:
-            line.put(CLOSE)
-        self.inbox.lines.append(line)
+            stream.put(CLOSE)
+        self.inbox.streams.append(stream)
         try:
-            for text in messages(line):
+            for text in messages(stream):
                 self.wfile.write(text.encode())
                 self.wfile.flush()
         except OSError:
             pass  # the page was closed
         finally:
-            self.inbox.lines.remove(line)
+            self.inbox.streams.remove(stream)
 
     def _answer(self, status: int, body: object, **headers: str) -> None:
         content = b"" if body is None else json.dumps(body).encode()
@@ -161,10 +161,10 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def messages(line: "SimpleQueue[str]") -> Iterator[str]:
+def messages(stream: "SimpleQueue[str]") -> Iterator[str]:
     while True:
         try:
-            text = line.get(timeout=15)
+            text = stream.get(timeout=15)
         except Empty:
             text = ": beat\n\n"
         if text == CLOSE:

@@ -82,7 +82,7 @@ class FakeInboxPage(InboxPage):
         """Open the page and wait for rows and a connected stream."""
         self.open()
         expect(self.rows.first).to_be_visible()
-        self.until(lambda: bool(self.inbox.lines))
+        self.until(lambda: bool(self.inbox.streams))
         return self
 
 

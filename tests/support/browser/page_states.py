@@ -1,4 +1,4 @@
-"""Walks through every state of a page."""
+"""Walks through the states of the demo's page and of the inbox element."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from playwright.sync_api import Page, Route, expect
 
 from notifier.api.demo.traffic import STORM_CELEBRITIES
-from tests.support.browser.chromium import PATIENCE
+from tests.support.browser.chromium import TIMEOUT_MS
 from tests.support.browser.fake_inbox import item, items
 from tests.support.browser.inbox_page import FakeInboxPage
 
@@ -34,7 +34,7 @@ class FakePhones:
         self._rang: list[Mapping[str, str]] = []
         page.route("**/demo/phones?*", self._answer)
         page.reload()
-        expect(page.locator("#phones > li")).to_have_count(len(PLATFORMS), timeout=PATIENCE)
+        expect(page.locator("#phones > li")).to_have_count(len(PLATFORMS), timeout=TIMEOUT_MS)
 
     def ring(self, *alerts: Mapping[str, str]) -> None:
         at = datetime(2026, 1, 5, 12, tzinfo=UTC).isoformat()
@@ -53,24 +53,24 @@ class FakePhones:
         route.fulfill(json={"phones": phones, "after": end})
 
 
-def delivered(page: Page) -> None:
-    """Return when the demo's page says that a burst of a celebrity is delivered.
+def wait_until_delivered(page: Page) -> None:
+    """Wait until the demo's page says that a burst of a celebrity is delivered.
 
     Before their first burst the page shows those of the small accounts that the API mentions once a second.
     """
-    expect(page.locator("#burst-text")).to_contain_text(STAR_DELIVERED, timeout=PATIENCE)
-    expect(page.locator("#accounting-total")).to_contain_text("the accounting balances", timeout=PATIENCE)
+    expect(page.locator("#burst-text")).to_contain_text(STAR_DELIVERED, timeout=TIMEOUT_MS)
+    expect(page.locator("#accounting-total")).to_contain_text("the accounting balances", timeout=TIMEOUT_MS)
 
 
 def demo_states(page: Page) -> Iterator[str]:
-    """Walk through the states of the demo's page, whose burst is delivered; its Redis is wiped at the end."""
+    """Walk through the states of the demo's page, whose burst is delivered. Wipes the demo's Redis."""
     yield "delivered"
     FakePhones(page).ring(*ARRIVED)
-    delivered(page)
-    expect(page.locator("#phones ol li")).to_have_count(len(ARRIVED), timeout=PATIENCE)
+    wait_until_delivered(page)
+    expect(page.locator("#phones ol li")).to_have_count(len(ARRIVED), timeout=TIMEOUT_MS)
     yield "phones rang"
     page.click("#empty")
-    expect(page.locator("#log code")).to_have_count(2, timeout=PATIENCE)
+    expect(page.locator("#log code")).to_have_count(2, timeout=TIMEOUT_MS)
     yield "something happened"
     page.click("#pause")
     expect(page.locator("dialog")).to_be_visible()
@@ -83,7 +83,7 @@ def demo_states(page: Page) -> Iterator[str]:
 
     page.route("**/v1/system/stream", loading)
     page.reload()
-    expect(page.locator("#message")).to_contain_text("37 % of the users", timeout=PATIENCE)
+    expect(page.locator("#message")).to_contain_text("37 % of the users", timeout=TIMEOUT_MS)
     yield "loading"
     page.unroute("**/v1/system/stream")
 
@@ -96,13 +96,13 @@ def inbox_states(opened: FakeInboxPage) -> Iterator[str]:
 
 def _with_rows(opened: FakeInboxPage) -> Iterator[str]:
     inbox, page = opened.inbox, opened.page
-    inbox.gate.clear()
+    inbox.page_gate.clear()
     opened.open()
     _shown(page, "Notifications")
     yield "loading"
     inbox.items = items(30)
     inbox.items[0].update(unread=True, names=["ada", "bob"], more=True)
-    inbox.gate.set()
+    inbox.page_gate.set()
     _shown(page, "ada mentioned")
     yield "rows"
     opened.burst(0).focus()

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Response, expect
 
-from tests.support.browser.chromium import PATIENCE, visit
+from tests.support.browser.chromium import TIMEOUT_MS, visit
 
 
 def weighed(browser: Browser, address: str) -> Mapping[str, int]:
@@ -19,8 +19,8 @@ def weighed(browser: Browser, address: str) -> Mapping[str, int]:
     with visit(browser) as page:
         page.on("response", lambda answer: responses.append(answer))  # noqa: PLW0108 - Playwright sets an attribute on the handler
         page.goto(address)
-        expect(page.locator("#connection")).to_have_text("live", timeout=PATIENCE)
-        expect(page.locator("notifier-inbox .row").first).to_be_visible(timeout=PATIENCE)
+        expect(page.locator("#connection")).to_have_text("live", timeout=TIMEOUT_MS)
+        expect(page.locator("notifier-inbox .row").first).to_be_visible(timeout=TIMEOUT_MS)
         sizes = Counter[str]()
         for response in filter(_ends, responses):
             sizes[urlsplit(response.url).path] += len(response.body())
@@ -28,9 +28,6 @@ def weighed(browser: Browser, address: str) -> Mapping[str, int]:
 
 
 def _ends(response: Response) -> bool:
-    """Whether the response has a body.
-
-    On a slow machine the first row appears before the page is live; that response has no body yet.
-    """
+    """Whether the response has a body that ends."""
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
     return response.url.startswith("http") and response.status != HTTPStatus.NO_CONTENT and not is_stream

@@ -10,11 +10,11 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.browser.chromium import visit
 from tests.support.browser.inbox_page import StormTimes
-from tests.support.browser.page_states import delivered
+from tests.support.browser.page_states import wait_until_delivered
 
-BETWEEN = 30.0
-"""Seconds between two clicks: longer than a storm of 8 s and the demo's collapse window of 20 s together."""
-WITHIN = 90.0
+STORM_INTERVAL_SECONDS = 30.0
+"""Time between two clicks: longer than a storm of 8 s and the demo's collapse window of 20 s together."""
+TIMEOUT_SECONDS = 90.0
 POLL_INTERVAL_MS = 50
 """Milliseconds between two reads; the page itself changes each second."""
 BURST = re.compile(r"Burst (\S+): ")
@@ -24,7 +24,7 @@ SHOWN = """() => ({
   followers: document.querySelector("#followers").textContent,
   p1: document.querySelectorAll(".tier")[1].querySelector(".reached").textContent,
 })"""
-"""Both are read at once, so that they belong to one burst."""
+"""Read at once, so that all belong to one burst."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,8 +39,8 @@ class Watcher:
         """Open the page of a fully loaded demo and wait for its first burst."""
         with visit(browser) as page:
             page.goto(address)
-            delivered(page)
-            yield cls(page=page, free_at=monotonic() + BETWEEN)
+            wait_until_delivered(page)
+            yield cls(page=page, free_at=monotonic() + STORM_INTERVAL_SECONDS)
 
     def storm(self) -> StormTimes:
         """Start a storm that begins a burst of its own.
@@ -50,17 +50,17 @@ class Watcher:
         self.page.wait_for_timeout(max(0.0, self.free_at - monotonic()) * 1_000)
         before = _burst(self._shown())
         pressed = monotonic()
-        self.free_at = pressed + BETWEEN
+        self.free_at = pressed + STORM_INTERVAL_SECONDS
         with self.page.expect_response("**/demo/storm") as answered:
             self.page.click("#storm")
         says = answered.value.json()["message"]
         assert "a new burst" in says, says
-        seen = self._read(before, pressed)
-        delivered(self.page)
-        return seen
+        times = self._read(before, pressed)
+        wait_until_delivered(self.page)
+        return times
 
     def _read(self, before: str, pressed: float) -> StormTimes:
-        while (elapsed := monotonic() - pressed) < WITHIN:
+        while (elapsed := monotonic() - pressed) < TIMEOUT_SECONDS:
             shown = self._shown()
             took = TOOK.fullmatch(shown["p1"])
             if took and _burst(shown) != before:
@@ -74,7 +74,7 @@ class Watcher:
                     shown_s=elapsed,
                 )
             self.page.wait_for_timeout(POLL_INTERVAL_MS)
-        raise TimeoutError(f"The page says after {WITHIN:g} s: {' '.join(self._shown().values())}")
+        raise TimeoutError(f"The page says after {TIMEOUT_SECONDS:g} s: {' '.join(self._shown().values())}")
 
     def _shown(self) -> Mapping[str, str]:
         shown: Mapping[str, str] = self.page.evaluate(SHOWN)

@@ -17,8 +17,8 @@ class InlineThreads:
 
 
 @dataclass(slots=True)
-class HeldThreads:
-    """Holds each call until `open` is set."""
+class GatedThreads:
+    """Delays each call until `open` is set."""
 
     open: asyncio.Event = field(default_factory=asyncio.Event)
     calls: list[tuple[object, ...]] = field(default_factory=list)

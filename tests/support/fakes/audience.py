@@ -107,9 +107,9 @@ class MemoryMemberSets:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
-        self._heads: dict[Subject, FollowerCounts] = {}
-        self._stamps: dict[object, int] = {}
-        self.refused = 0
+        self._follower_counts: dict[Subject, FollowerCounts] = {}
+        self._tokens: dict[object, int] = {}
+        self.refused_count = 0
         """Number of writes rejected by a newer fencing token."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
@@ -128,33 +128,35 @@ class MemoryMemberSets:
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
         if subject.kind is not Kind.SELF:
-            return self._heads.get(subject, NO_FOLLOWERS)
+            return self._follower_counts.get(subject, NO_FOLLOWERS)
         member = self._member(subject.owner)
         return NO_FOLLOWERS if member is None else FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
 
     def put(self, bitmaps: Iterable[ShardBitmap], token: FencingToken | None = None) -> None:
-        for blob in bitmaps:
-            name = blob.kind, blob.owner, blob.shard
-            if self._stands(name, token):
-                self._sets[name] = blob.bits.copy()
+        for bitmap in bitmaps:
+            name = bitmap.kind, bitmap.owner, bitmap.shard
+            if self._admits(name, token):
+                self._sets[name] = bitmap.bits.copy()
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
-        self._heads |= {subject: head for subject, head in counts.items() if self._stands(subject, token)}
+        self._follower_counts |= {
+            subject: follower_counts for subject, follower_counts in counts.items() if self._admits(subject, token)
+        }
 
     def force(self, value: ShardBitmap | FollowerCounts, of: Subject | None = None) -> None:
         """Overwrite a value without a check, like a disk that loses or corrupts data."""
         if isinstance(value, FollowerCounts):
             assert of is not None
-            self._heads[of] = value
+            self._follower_counts[of] = value
         else:
             self._sets[value.kind, value.owner, value.shard] = value.bits
 
-    def _stands(self, name: object, stamp: int | None) -> bool:
-        later = (stamp or 0) >= self._stamps.get(name, 0)
+    def _admits(self, name: object, token: int | None) -> bool:
+        later = (token or 0) >= self._tokens.get(name, 0)
         if later:
-            self._stamps[name] = stamp or 0
+            self._tokens[name] = token or 0
         else:
-            self.refused += 1
+            self.refused_count += 1
         return later
 
     def _of_all(self, subject: Subject, shard: int) -> dict[SetKind, Bits]:
@@ -165,11 +167,11 @@ class MemoryMemberSets:
         member = self._member(owner)
         if member is None or shard_of(member) != shard:
             return {}
-        phones = {
+        device_sets = {
             kind: self._sets.get((kind, None, shard), no_members())
             for kind in (SetKind.WITH_DEVICE, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN)
         }
-        return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), **phones}
+        return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), **device_sets}
 
     def _member(self, user: UserId) -> Member | None:
         account = self._directory.accounts([user]).get(user)

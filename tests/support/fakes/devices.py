@@ -18,7 +18,7 @@ class MemoryDevices:
     clock: Clock
     kept: dict[DeviceId, DeviceUpdate] = field(default_factory=dict)
     _had: dict[Member, set[DeviceId]] = field(default_factory=lambda: defaultdict(set))
-    """Devices that a member has had since the last lookup; of ten thousand, few are read again."""
+    """Devices to read at a member's next lookup: those of the last lookup, and those written since."""
 
     def write(self, updates: Collection[DeviceUpdate]) -> None:
         for update in updates:

@@ -21,13 +21,13 @@ class MemoryRecentEvents:
     def wipe(self) -> None:
         self.known.clear()
 
-    def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
+    def content_hashes(self, events: Collection[EventId]) -> Mapping[EventId, str]:
         return {event: self.known[event][0] for event in events if self._remembers(event)}
 
-    def remember(self, digests: Mapping[EventId, str]) -> None:
-        for event, digest in digests.items():
+    def remember(self, hashes: Mapping[EventId, str]) -> None:
+        for event, content_hash in hashes.items():
             if not self._remembers(event):
-                self.known[event] = (digest, self.clock.now() + REMEMBERED)
+                self.known[event] = (content_hash, self.clock.now() + REMEMBERED)
 
     def was_accepted(self, source: str | None, id: str) -> bool:
         return any(e.id == id and source in (None, e.source) for e in list(self.known) if self._remembers(e))

@@ -13,7 +13,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 from tests.support.fakes.bursts import MemoryBursts
 
-# Seals.
+# Audience snapshots.
 
 
 class MemoryAudienceSnapshots:

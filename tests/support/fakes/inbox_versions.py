@@ -48,7 +48,7 @@ class MemoryBurstChanges:
             return None
         current = self._bursts.read(changed)
         return ChangesSince(
-            bursts=[current[key] for key in changed], viewers_lapsed=None in entries, position=MemoryPosition(end)
+            bursts=[current[key] for key in changed], has_viewer_lapse=None in entries, position=MemoryPosition(end)
         )
 
     async def record_viewer_lapse(self) -> None:

@@ -23,8 +23,8 @@ class MemoryClaims:
         if previous is not None and now < previous.until:
             return None
         attempt = previous.attempt + 1 if previous else 1
-        reached = previous.checkpoint if previous else 0
-        claim_ = Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=reached)
+        checkpoint = previous.checkpoint if previous else 0
+        claim_ = Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=checkpoint)
         claims[slice_] = claim_
         return claim_
 
@@ -54,7 +54,7 @@ class MemoryLedger:
         self._open: set[BurstKey] = set()
         self.deferred_by_burst: dict[BurstKey, DeferredBurst] = {}
         """Written by MemoryDeferredBursts."""
-        self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], LedgerEntry]] = {}
+        self._entries: dict[BurstKey, dict[tuple[Slice, Fact, int], LedgerEntry]] = {}
         self._read: dict[BurstKey, tuple[object, BurstProgress]] = {}
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
@@ -68,7 +68,7 @@ class MemoryLedger:
         return [burst for _, burst in sorted(place for place in places if since is None or place[0] >= since)]
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        return {burst: self._account(burst) for burst in bursts if burst in self._plans}
+        return {burst: self._progress(burst) for burst in bursts if burst in self._plans}
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         return [self._record(entry) for entry in entries]
@@ -79,7 +79,7 @@ class MemoryLedger:
     def relist(self, burst: BurstKey) -> None:
         self._open.add(burst)
 
-    def unsettled(self) -> Sequence[BurstKey]:
+    def unfinished_or_deferred(self) -> Sequence[BurstKey]:
         """Return open and deferred bursts."""
         return [*self.unfinished_bursts(), *sorted(self.deferred_by_burst.keys() - self._open)]
 
@@ -87,17 +87,17 @@ class MemoryLedger:
         """Return every burst that ever had a plan."""
         return sorted(self._plans)
 
-    def _account(self, burst: BurstKey) -> BurstProgress:
-        """Return the cached progress unless cells or claims have changed; cells are never overwritten."""
-        cells, claims = self._cells.get(burst, {}), [*self._claims.of(burst)]
-        state = len(cells), claims
+    def _progress(self, burst: BurstKey) -> BurstProgress:
+        """Return the cached progress unless entries or claims have changed; entries are never overwritten."""
+        entries, claims = self._entries.get(burst, {}), [*self._claims.of(burst)]
+        state = len(entries), claims
         if burst not in self._read or self._read[burst][0] != state:
-            self._read[burst] = state, burst_progress(self._plans[burst], cells.values(), claims)
+            self._read[burst] = state, burst_progress(self._plans[burst], entries.values(), claims)
         return self._read[burst][1]
 
     def _record(self, entry: LedgerEntry) -> bool:
-        cells = self._cells.setdefault(entry.slice.burst, {})
-        return cells.setdefault((entry.slice, entry.fact, entry.number), entry) is entry
+        entries = self._entries.setdefault(entry.slice.burst, {})
+        return entries.setdefault((entry.slice, entry.fact, entry.number), entry) is entry
 
 
 # Deferred bursts.

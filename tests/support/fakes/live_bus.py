@@ -15,8 +15,8 @@ class MemoryLiveBus:
 
     published: list[Burst] = field(default_factory=list)
     stream: "list[Burst | MissedUpdates]" = field(default_factory=list)
-    """Everything published, which caching processes follow."""
-    lines: "list[asyncio.Queue[LiveMessage | CacheUnavailable]]" = field(default_factory=list)
+    """Bursts and MissedUpdates that were published. Caching processes follow it."""
+    listeners: "list[asyncio.Queue[LiveMessage | CacheUnavailable]]" = field(default_factory=list)
     away: bool = False
     """New listeners are rejected."""
     stalled: bool = False
@@ -38,20 +38,20 @@ class MemoryLiveBus:
 
     def lose(self) -> None:
         """Disconnect all listeners, as a restart of Redis does."""
-        for line in self.lines:
-            line.put_nowait(CacheUnavailable("The line was lost."))
+        for listener in self.listeners:
+            listener.put_nowait(CacheUnavailable("The connection was lost."))
 
     async def listen(self) -> AsyncGenerator[LiveMessage | None, None]:
         if self.away:
             raise CacheUnavailable("It is away.")
-        line: asyncio.Queue[LiveMessage | CacheUnavailable] = asyncio.Queue()
-        self.lines.append(line)
+        listener: asyncio.Queue[LiveMessage | CacheUnavailable] = asyncio.Queue()
+        self.listeners.append(listener)
         try:
             yield None
             while True:
                 try:
                     async with asyncio.timeout(CAUGHT_UP_INTERVAL.total_seconds()):
-                        message = await line.get()
+                        message = await listener.get()
                 except TimeoutError:
                     yield None
                     continue
@@ -59,9 +59,9 @@ class MemoryLiveBus:
                     raise message
                 yield message
         finally:
-            self.lines.remove(line)
+            self.listeners.remove(listener)
 
     def _send(self, messages: Sequence[LiveMessage]) -> None:
-        for line in () if self.deaf else self.lines:
+        for listener in () if self.deaf else self.listeners:
             for message in messages:
-                line.put_nowait(message)
+                listener.put_nowait(message)

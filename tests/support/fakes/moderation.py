@@ -6,7 +6,7 @@ from datetime import datetime
 
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.moderation import ReachLimit
+from notifier.domain.bursts.moderation import AuthorVerdict
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
@@ -48,19 +48,19 @@ class MemoryHeldMentions:
 # Verdicts that operators set for authors, with a list as audit log.
 
 
-class MemoryReachLimits:
+class MemoryAuthorVerdicts:
     def __init__(self) -> None:
-        self._verdicts: dict[UserId, ReachLimit] = {}
-        self.audit: list[ReachLimit] = []
+        self._verdicts: dict[UserId, AuthorVerdict] = {}
+        self.audit: list[AuthorVerdict] = []
 
-    def put(self, limit: ReachLimit) -> None:
-        current = self._verdicts.get(limit.user)
-        if current is None or limit.at > current.at:
-            self._verdicts[limit.user] = limit
-        self.audit.append(limit)
+    def put(self, author_verdict: AuthorVerdict) -> None:
+        current = self._verdicts.get(author_verdict.user)
+        if current is None or author_verdict.at > current.at:
+            self._verdicts[author_verdict.user] = author_verdict
+        self.audit.append(author_verdict)
 
-    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
+    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, AuthorVerdict]:
         return {user: self._verdicts[user] for user in users if user in self._verdicts}
 
-    def read_all(self) -> Sequence[ReachLimit]:
+    def read_all(self) -> Sequence[AuthorVerdict]:
         return sorted(self._verdicts.values(), key=lambda verdict: verdict.user)

@@ -13,14 +13,14 @@ from notifier.ports.pull_index import MAX_COMPARISON_AGE, NewestPositions, Subje
 
 KEPT = 64
 TICK = timedelta(milliseconds=1)
-FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Start of a list that proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """List of a subject that claims to have every burst opened at or after `since`, without a gap in the numbers."""
+    """List of a subject. It claims to have every burst opened at or after `since`, and its numbers have no gap."""
 
     since: datetime
     opened: Mapping[int, datetime]
@@ -38,7 +38,7 @@ class _List:
         if high.first > low.last + 1:
             return replace(high, since=max(high.since, _after(low.opened.values())))
         seqs = sorted(low.opened.keys() | high.opened.keys())
-        # A new stamp only moves forward, so the later of two opening times wins.
+        # An opening time only moves forward, so the later of two opening times wins.
         opened = {
             seq: max(opened_times[seq] for opened_times in (low.opened, high.opened) if seq in opened_times)
             for seq in seqs
@@ -61,7 +61,7 @@ class MemoryPullIndex:
     since: datetime | None = None
     nonce: str | None = None
     as_of: datetime | None = None
-    _seen: str | None = None
+    _last_read: str | None = None
     _nonce_count: int = 0
 
     def wipe(self) -> None:
@@ -76,29 +76,29 @@ class MemoryPullIndex:
         if self.nonce is None:
             self._nonce_count += 1
             self.nonce = f"nonce-{self._nonce_count}"
-        self._seen = self.nonce
+        self._last_read = self.nonce
         return None if self.since is None else self.nonce
 
     def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        if self._seen is None:
+        if self._last_read is None:
             self.generation()
-        seen, bursts = self._seen, [burst for page in pages for burst in page]
-        self._unbroken(seen)
+        last_read, bursts = self._last_read, [burst for page in pages for burst in page]
+        self._require_generation(last_read)
         for subject, run in _newest_runs(bursts, since).items():
             current = self.lists.get(subject)
             if current and current.since == NEVER:
                 current = replace(current, since=current.opened[current.first])
             self.lists[subject] = current.joined(run) if current else run.cut()
         self.since = since
-        self._settle(since)
+        self._apply_since(since)
         self.as_of = as_of
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
-        self._unbroken(self._seen)
+        self._require_generation(self._last_read)
         if self.since is None:
             raise CacheUnavailable("The index isn't rebuilt.")
         self.since = max(self.since, since)
-        self._settle(self.since)
+        self._apply_since(self.since)
         self.as_of = as_of
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
@@ -121,7 +121,7 @@ class MemoryPullIndex:
             return NewestPositions(positions=(), complete_since=None)
         unlisted = NEVER if self.since is None else self.since
         claims = [self.lists[subject].since if subject in self.lists else unlisted for subject in asked]
-        since = max(claims, default=FOR_EVER)
+        since = max(claims, default=EARLIEST)
         if since == NEVER:
             return NewestPositions(positions=(), complete_since=None)
         places = [
@@ -137,19 +137,19 @@ class MemoryPullIndex:
         if current is None:
             if self.since is not None and opened_at < self.since:
                 return
-            unproven = NEVER if self.since is None else FOR_EVER if seq == 1 else self.since
+            unproven = NEVER if self.since is None else EARLIEST if seq == 1 else self.since
             self.lists[subject] = _List(unproven, {seq: opened_at})
             return
         if seq > current.last + 1:
             self.since = self.nonce = None
-        since = NEVER if current.since == NEVER else FOR_EVER if seq == 1 else opened_at
+        since = NEVER if current.since == NEVER else EARLIEST if seq == 1 else opened_at
         self.lists[subject] = current.joined(_List(since, {seq: opened_at}))
 
-    def _unbroken(self, seen: str | None) -> None:
-        if seen is None or self.nonce != seen:
+    def _require_generation(self, last_read: str | None) -> None:
+        if last_read is None or self.nonce != last_read:
             raise CacheUnavailable("The index was emptied, or found to have a gap, while it was rebuilt.")
 
-    def _settle(self, since: datetime) -> None:
+    def _apply_since(self, since: datetime) -> None:
         for subject, current in list(self.lists.items()):
             if current.opened[current.last] < since:
                 del self.lists[subject]
@@ -165,7 +165,7 @@ def _newest_runs(bursts: Iterable[Burst], since: datetime) -> dict[Subject, _Lis
         if run and seq == run.last + 1:
             runs[subject] = replace(run, opened={**run.opened, seq: burst.opened_at})
         else:
-            claim = burst.opened_at if run else FOR_EVER if seq == 1 else since
+            claim = burst.opened_at if run else EARLIEST if seq == 1 else since
             runs[subject] = _List(claim, {seq: burst.opened_at})
     return runs
 

@@ -1,4 +1,4 @@
-"""In-memory rate limits, frequency caps, reports, devices, send log and push suppression."""
+"""In-memory rate limits, frequency caps, reports, phones, send log and push suppression."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,36 +27,36 @@ from tests.support.fakes.viewer_facts import MemoryPeople
 
 @dataclass(slots=True)
 class MemoryProviderRates:
-    terms: Mapping[Platform, ProviderLimit] = field(default_factory=lambda: PROVIDER_LIMITS)
-    paces: dict[Platform, ProviderRate] = field(default_factory=dict)
+    limits: Mapping[Platform, ProviderLimit] = field(default_factory=lambda: PROVIDER_LIMITS)
+    rates: dict[Platform, ProviderRate] = field(default_factory=dict)
 
     def wipe(self) -> None:
-        self.paces.clear()
+        self.rates.clear()
 
     def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown_factor: float, now: datetime) -> int:
-        current, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform], granted = draw(current, terms, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor)
+        current, limit = self.rates.get(platform), self.limits[platform]
+        self.rates[platform], granted = draw(current, limit, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor)
         return granted
 
     def report_results(self, platform: Platform, *, refused_count: int, is_slow: bool, now: datetime) -> None:
-        current, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform] = report_results(current, terms, now, refused_count=refused_count, is_slow=is_slow)
+        current, limit = self.rates.get(platform), self.limits[platform]
+        self.rates[platform] = report_results(current, limit, now, refused_count=refused_count, is_slow=is_slow)
 
 
 @dataclass(slots=True)
 class MemoryFrequencyCaps:
     caps: CapLimits = field(default_factory=CapLimits)
-    days: dict[Member, AlertHistory] = field(default_factory=dict)
+    histories: dict[Member, AlertHistory] = field(default_factory=dict)
 
     def wipe(self) -> None:
-        self.days.clear()
+        self.histories.clear()
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         cause = AlertCause.of(burst, tweet)
-        rulings = {member: ruling_on(self.days.get(member, ()), cause, now, self.caps) for member in people}
+        rulings = {member: ruling_on(self.histories.get(member, ()), cause, now, self.caps) for member in people}
         for member, ruling in rulings.items():
             if ruling is Ruling.NEW:
-                self.days[member] = with_alert(self.days.get(member, ()), cause, now, self.caps)
+                self.histories[member] = with_alert(self.histories.get(member, ()), cause, now, self.caps)
         return rulings
 
 
@@ -87,7 +87,7 @@ class MemoryCircuitReport:
         self.reports[line] = circuit, self.clock.now() + ttl
 
     def read(self) -> Mapping[str, OpenCircuit]:
-        return {line: left for line, (left, until) in self.reports.items() if self.clock.now() < until}
+        return {line: circuit for line, (circuit, until) in self.reports.items() if self.clock.now() < until}
 
 
 # Phones: a provider for every platform that records alerts in the order of arrival.
@@ -130,23 +130,23 @@ class MemorySendLog:
     ) -> Mapping[SendLogKey, Sequence[SendBatch]]:
         wanted = set(shards)
         return {
-            sending: [batches[n] for n in sorted(batches)]
-            for sending, batches in self.batches.items()
-            if (sending.burst, sending.platform) == (burst, platform) and sending.shard in wanted and batches
+            key: [batches[n] for n in sorted(batches)]
+            for key, batches in self.batches.items()
+            if (key.burst, key.platform) == (burst, platform) and key.shard in wanted and batches
         }
 
     def write_ahead(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> Sequence[bool]:
-        return [self._intend(sending, batch) for sending, batch in batches]
+        return [self._write_ahead(key, batch) for key, batch in batches]
 
     def close(self, batches: Sequence[tuple[SendLogKey, SendBatch]]) -> None:
-        for sending, batch in batches:
-            if (intended := self.batches[sending].get(batch.number)) is not None:
-                self.batches[sending][batch.number] = replace(intended, failures=batch.failures)
+        for key, batch in batches:
+            if (stored := self.batches[key].get(batch.number)) is not None:
+                self.batches[key][batch.number] = replace(stored, failures=batch.failures)
 
-    def _intend(self, sending: SendLogKey, batch: SendBatch) -> bool:
-        if batch.number in self.batches[sending]:
+    def _write_ahead(self, key: SendLogKey, batch: SendBatch) -> bool:
+        if batch.number in self.batches[key]:
             return False
-        self.batches[sending][batch.number] = replace(batch, failures=None)
+        self.batches[key][batch.number] = replace(batch, failures=None)
         return True
 
 
@@ -172,13 +172,13 @@ class MemoryPushSuppressions:
 
 # A transport without a network, answered by a function.
 
-Answering = Callable[[Post], Reply | NoReply]
+Answer = Callable[[Post], Reply | NoReply]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryTransport:
-    answering: Answering
+    answer: Answer
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         for post in posts:
-            yield post, self.answering(post)
+            yield post, self.answer(post)

@@ -44,7 +44,7 @@ class MemorySubjectPreferences:
 
     def write(self, changes: Collection[PreferenceChange]) -> None:
         for change in changes:
-            self._people.say(change)
+            self._people.apply_change(change)
 
     def write_mutes(self, mutes: Iterable[MemberBlockMutes]) -> None:
         self._people.mutes |= {(mute.block, mute.subject): mute for mute in mutes}
@@ -73,10 +73,10 @@ class MemoryAccountPreferences:
 
     def write(self, changes: Collection[AccountPreferencesChange]) -> None:
         for change in changes:
-            self._people.say_of_everything(change)
+            self._people.apply_account_change(change)
 
     def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
-        return {m: self._people.overall(m) for m in members if self._people.account_changes.get(m)}
+        return {m: self._people.account_preferences(m) for m in members if self._people.account_changes.get(m)}
 
     def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
         return account_preference_sets(
@@ -96,7 +96,7 @@ class MemoryPreferences:
         self._subject_preferences.write([change])
 
     async def read_account(self, member: Member) -> AccountPreferences:
-        return self._people.overall(member)
+        return self._people.account_preferences(member)
 
     async def write_account(self, change: AccountPreferencesChange) -> None:
-        self._people.say_of_everything(change)
+        self._people.apply_account_change(change)

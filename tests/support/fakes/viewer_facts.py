@@ -81,7 +81,7 @@ class MemoryPeople:
         if (member := await self.member(user)) is None:
             return None
         vip = self._flags is not None and contains(self._flags.members(Flag.VIP, shard_of(member)), member)
-        return InboxContext(member=member, viewer=self._viewer(user, member), vip=vip)
+        return InboxContext(member=member, viewer=self._viewer(user, member), is_vip=vip)
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         self._seen_at[member] = max(seen_at, self._seen_at.get(member, seen_at))
@@ -129,27 +129,27 @@ class MemoryPeople:
         before = self.subject_preferences(member).get(
             subject, SubjectPreference(subject=subject, member=member, at=ALWAYS)
         )
-        self.say(replace(PreferencePatch(volume=volume).change_for(before, ALWAYS), visible_from=None))
+        self.apply_change(replace(PreferencePatch(volume=volume).change_for(before, ALWAYS), visible_from=None))
 
-    def say(self, change: PreferenceChange) -> None:
+    def apply_change(self, change: PreferenceChange) -> None:
         changes = self.subject_changes[change.member][change.subject]
         for name in ("volume", "visible_from"):
             if getattr(change, name) is not None and (name not in changes or change.at > changes[name].at):
                 changes[name] = change
 
-    def arrange(self, user: UserId, patch: AccountPreferencesPatch) -> None:
+    def patch_account(self, user: UserId, patch: AccountPreferencesPatch) -> None:
         """Apply a patch as of the beginning of time, so that it hides nothing."""
         member = self._member(user)
-        change = patch.change_for(member, self.overall(member), ALWAYS)
-        self.say_of_everything(replace(change, visible_from=None, default_from=None))
+        change = patch.change_for(member, self.account_preferences(member), ALWAYS)
+        self.apply_account_change(replace(change, visible_from=None, default_from=None))
 
-    def say_of_everything(self, change: AccountPreferencesChange) -> None:
+    def apply_account_change(self, change: AccountPreferencesChange) -> None:
         changes = self.account_changes[change.member]
         for field_name in encode_change(change):
             if field_name not in changes or change.at > changes[field_name].at:
                 changes[field_name] = change
 
-    def overall(self, member: Member) -> AccountPreferences:
+    def account_preferences(self, member: Member) -> AccountPreferences:
         changes = self.account_changes.get(member, {})
         latest = max((change.at for change in changes.values()), default=ALWAYS)
         return replace(
@@ -190,7 +190,7 @@ class MemoryPeople:
         follows, subject_preferences, overall = (
             self._follows(member),
             self.subject_preferences(member),
-            self.overall(member),
+            self.account_preferences(member),
         )
         user_blocks = self._user_blocks(member, follows)
         marks = Marks(
@@ -220,7 +220,7 @@ class MemoryPeople:
         before = self.subject_preferences(member).get(
             subject, SubjectPreference(subject=subject, member=member, at=ALWAYS)
         )
-        self.say(patch.change_for(before, now))
+        self.apply_change(patch.change_for(before, now))
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member

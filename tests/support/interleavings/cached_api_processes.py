@@ -52,14 +52,14 @@ FIRST, SECOND = BurstKey(OF_NOVA, 1), BurstKey(OF_NOVA, 2)
 OTHERS = tuple(BurstKey(OF_LYRA, seq) for seq in (1, 2, 3))
 SINCE = START - timedelta(days=7)
 METRICS = Metrics()
-"""One for all worlds: creating a registry takes longer than running an order."""
+"""One for all instances: creating a registry takes longer than running an order."""
 
-Seen = tuple[Sequence[str], int] | None
+ShownInbox = tuple[Sequence[str], int] | None
 """The bursts on a first page and the badge's count; None where the user does not exist."""
-BEFORE: Seen = ([str(FIRST)], 1)
+BEFORE: ShownInbox = ([str(FIRST)], 1)
 
 
-class World:
+class CachedApiProcesses:
     """Kim, a VIP, follows nova, who was mentioned a minute ago. Lee follows lyra, who was mentioned three times."""
 
     def __init__(self, gate: Gate, *, warm: Collection[int]) -> None:
@@ -80,7 +80,7 @@ class World:
         self._follow_feed(warm=warm)
         self.token = SeenToken(viewer=KIM, as_of=self.clock.now(), newer=frozenset())
 
-    def open(self, process: int, user: UserId = KIM, *, limit: int = 20) -> Seen:
+    def open(self, process: int, user: UserId = KIM, *, limit: int = 20) -> ShownInbox:
         try:
             opening = run_sync(self.inboxes[process].open(user, limit=limit))
         except NotFound:
@@ -135,7 +135,7 @@ class World:
             assert self.heads.compare_and_set([head]) == [True]
 
     def _follow_feed(self, *, warm: Collection[int]) -> None:
-        """Both processes follow the feed for a minute, and have just read it; Kim is known to those that are warm."""
+        """Let both processes follow the feed for a minute and read it. The warm ones open Kim's inbox."""
         for inbox in self.inboxes:
             run_sync(inbox.facts.lookups.look_up((), may_wait=True))
         self.clock.advance(timedelta(minutes=1))
@@ -172,7 +172,7 @@ class World:
         )
 
     def store(self, port: Any, name: str) -> Any:
-        """The port as a process calls it."""
+        """Return the port as the processes call it."""
         return proxied(port, name, Part.STORE, self._gate)
 
     def _cache(self, port: Any, name: str) -> Any:

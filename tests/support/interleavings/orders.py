@@ -18,7 +18,7 @@ class Order:
 
     prefix: Sequence[int] = ()
     most_switches: int
-    """How many times a thread that could go on has to wait for another one."""
+    """How many times a thread that could go on may still have to wait for another one."""
     choices: list[tuple[int, int]] = field(default_factory=list)
     """Each choice made, and how many options there were."""
 

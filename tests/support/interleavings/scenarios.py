@@ -8,7 +8,14 @@ from functools import partial
 
 from notifier.domain.ids import BurstKey
 from notifier.ports.inbox_versions import PLACEHOLDER_TTL, Scope
-from tests.support.interleavings.cached_api_processes import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
+from tests.support.interleavings.cached_api_processes import (
+    BEFORE,
+    LEE,
+    OF_LYRA,
+    CachedApiProcesses,
+    ShownInbox,
+    burst_of,
+)
 from tests.support.interleavings.orders import Threads, Work, orders
 from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
 
@@ -17,7 +24,7 @@ WITHIN = timedelta(seconds=1)
 NO_SUBJECT, NO_BODY = 4_000, 7_500
 """Bytes of a cache from which Lee's opening evicts nova, and of one from which it evicts the body of nova's burst."""
 
-Step = Callable[[World, Threads], None]
+Step = Callable[[CachedApiProcesses, Threads], None]
 
 
 class Start(StrEnum):
@@ -34,7 +41,7 @@ class Start(StrEnum):
 WARM_PROCESSES = {Start.COLD: (), Start.REMEMBERED: (1,), Start.WARM: (0, 1), Start.FORGOTTEN: (0, 1)}
 
 
-def nothing(world: World) -> None:
+def nothing(processes: CachedApiProcesses) -> None:
     """Prepare nothing."""
 
 
@@ -46,7 +53,7 @@ class Scenario:
     start: Start
     other_threads: Mapping[str, Step] = field(default_factory=dict)
     """Threads that stop only where they pause."""
-    prepare: Callable[[World], None] = nothing
+    prepare: Callable[[CachedApiProcesses], None] = nothing
     atomic_writer: bool = False
     shares_memory: bool = False
     """Another thread runs in process 0, too."""
@@ -56,40 +63,40 @@ class Scenario:
     """Redis missed the change, so processes may show the old state for up to WITHIN."""
 
     def failures(self) -> Iterator[str]:
-        """Run every order, and describe each that ends with anything but the truth."""
+        """Run every order, and describe each that shows a wrong inbox."""
         for order in orders(self.switches):
             atomic = [*self.other_threads, *(["writer"] if self.atomic_writer else [])]
             threads = Threads(stops_behind=self.shares_memory, atomic=atomic)
-            world = self._world(threads)
-            opened: list[Seen] = []
-            threads.run(self._work(world, threads, opened), order)
-            if wrong := [*self._wrong(world, threads, opened[0])]:
+            processes = self._processes(threads)
+            opened: list[ShownInbox] = []
+            threads.run(self._work(processes, threads, opened), order)
+            if wrong := [*self._wrong(processes, threads, opened[0])]:
                 yield "; ".join([*wrong, *threads.steps])
 
-    def _world(self, threads: Threads) -> World:
-        world = World(threads, warm=WARM_PROCESSES[self.start])
+    def _processes(self, threads: Threads) -> CachedApiProcesses:
+        processes = CachedApiProcesses(threads, warm=WARM_PROCESSES[self.start])
         if self.start is Start.FORGOTTEN:
-            world.versions.entries.clear()
-        self.prepare(world)
-        return world
+            processes.versions.entries.clear()
+        self.prepare(processes)
+        return processes
 
-    def _work(self, world: World, threads: Threads, opened: list[Seen]) -> Mapping[str, Work]:
+    def _work(self, processes: CachedApiProcesses, threads: Threads, opened: list[ShownInbox]) -> Mapping[str, Work]:
         return {
-            "opening": lambda: opened.append(world.open(0)),
-            "writer": lambda: self.writer.write(world),
-            **{name: partial(step, world, threads) for name, step in self.other_threads.items()},
+            "opening": lambda: opened.append(processes.open(0)),
+            "writer": lambda: self.writer.write(processes),
+            **{name: partial(step, processes, threads) for name, step in self.other_threads.items()},
         }
 
-    def _wrong(self, world: World, threads: Threads, opened: Seen) -> Iterator[str]:
+    def _wrong(self, processes: CachedApiProcesses, threads: Threads, opened: ShownInbox) -> Iterator[str]:
         allowed = [BEFORE, self.writer.after]
         if "writer ends" in threads.steps[: self._began(threads)] and not self.redis_missed_it:
             allowed.remove(BEFORE)
         if opened not in allowed:
             yield f"the opening showed {opened}"
         if self.redis_missed_it:
-            world.clock.advance(WITHIN)
+            processes.clock.advance(WITHIN)
         for process in (0, 1, 0, 1):  # the second time from what the first opening left in the cache
-            if (shown := world.open(process)) != self.writer.after:
+            if (shown := processes.open(process)) != self.writer.after:
                 yield f"afterwards process {process} shows {shown}"
 
     @staticmethod
@@ -98,13 +105,13 @@ class Scenario:
         return next(at for at, step in enumerate(threads.steps) if step.startswith("opening"))
 
 
-def wipe(world: World, _: Threads) -> None:
-    world.versions.wipe()
+def wipe(processes: CachedApiProcesses, _: Threads) -> None:
+    processes.versions.wipe()
 
 
-def expire(world: World, _: Threads) -> None:
-    """Let a mark expire, because the writer is slower than any write should be."""
-    world.clock.advance(PLACEHOLDER_TTL + timedelta(seconds=1))
+def expire(processes: CachedApiProcesses, _: Threads) -> None:
+    """Let a placeholder expire, because the writer is slower than any write should be."""
+    processes.clock.advance(PLACEHOLDER_TTL + timedelta(seconds=1))
 
 
 @dataclass(slots=True)
@@ -113,93 +120,93 @@ class FailOver:
 
     replica: Mapping[Scope, str] = field(default_factory=dict)
 
-    def prepare(self, world: World) -> None:
-        self.replica = {scope: entry.version for scope, entry in world.versions.entries.items()}
+    def prepare(self, processes: CachedApiProcesses) -> None:
+        self.replica = {scope: entry.version for scope, entry in processes.versions.entries.items()}
 
-    def __call__(self, world: World, _: Threads) -> None:
-        world.fail_over(self.replica)
-
-
-def redis_away(world: World) -> None:
-    world.versions.away = world.bus.stalled = True
+    def __call__(self, processes: CachedApiProcesses, _: Threads) -> None:
+        processes.fail_over(self.replica)
 
 
-def redis_back(world: World) -> None:
-    world.versions.away = world.bus.stalled = False
+def redis_away(processes: CachedApiProcesses) -> None:
+    processes.versions.away = processes.bus.stalled = True
 
 
-def outage(world: World, threads: Threads) -> None:
-    redis_away(world)
+def redis_back(processes: CachedApiProcesses) -> None:
+    processes.versions.away = processes.bus.stalled = False
+
+
+def outage(processes: CachedApiProcesses, threads: Threads) -> None:
+    redis_away(processes)
     threads.pause("Redis is away")
-    redis_back(world)
+    redis_back(processes)
 
 
-def later(world: World, _: Threads) -> None:
+def later(processes: CachedApiProcesses, _: Threads) -> None:
     """Redis is back, and process 0 reads the change feed."""
-    redis_back(world)
-    world.clock.advance(WITHIN)
-    world.open(0, LEE)
+    redis_back(processes)
+    processes.clock.advance(WITHIN)
+    processes.open(0, LEE)
 
 
-def after_idling(world: World, _: Threads) -> None:
+def after_idling(processes: CachedApiProcesses, _: Threads) -> None:
     """Redis is back, and both processes restart the change feed."""
-    redis_back(world)
-    world.clock.advance(timedelta(minutes=3))
-    world.open(0, LEE)
-    world.open(1, LEE)
+    redis_back(processes)
+    processes.clock.advance(timedelta(minutes=3))
+    processes.open(0, LEE)
+    processes.open(1, LEE)
 
 
-def empty_index(world: World) -> None:
+def empty_index(processes: CachedApiProcesses) -> None:
     """Leave the pull index empty, so that subjects are loaded from the store."""
-    world.pull.wipe()
+    processes.pull.wipe()
 
 
-def another(world: World, _: Threads) -> None:
-    world.open(0)
+def another(processes: CachedApiProcesses, _: Threads) -> None:
+    processes.open(0)
 
 
-def small(world: World, bytes: int) -> None:
-    for inbox in world.inboxes:
+def small(processes: CachedApiProcesses, bytes: int) -> None:
+    for inbox in processes.inboxes:
         inbox.subject_cache.max_bytes = bytes
 
 
-def shallow(world: World) -> None:
+def shallow(processes: CachedApiProcesses) -> None:
     """Read one burst at a time, and list one of a subject, so that a page needs older ones from the store."""
-    empty_index(world)
-    for inbox in world.inboxes:
+    empty_index(processes)
+    for inbox in processes.inboxes:
         inbox.subject_cache.run_length = inbox.subject_cache.max_positions = 1
 
 
-def short_memory(world: World) -> None:
+def short_memory(processes: CachedApiProcesses) -> None:
     """Remember a single change."""
-    empty_index(world)
-    for inbox in world.inboxes:
+    empty_index(processes)
+    for inbox in processes.inboxes:
         inbox.subject_cache.max_recent_changes = 1
 
 
-def crowd(world: World, _: Threads) -> None:
+def crowd(processes: CachedApiProcesses, _: Threads) -> None:
     """Let process 0 receive more changes than it remembers."""
     for seq in (4, 5):
-        world.publish(burst_of(BurstKey(OF_LYRA, seq), world.clock))
-    world.open(0, LEE)
+        processes.publish(burst_of(BurstKey(OF_LYRA, seq), processes.clock))
+    processes.open(0, LEE)
 
 
 def without_redis(writer: Writer) -> Writer:
-    def write(world: World) -> None:
-        redis_away(world)
-        writer.write(world)
-        redis_back(world)
+    def write(processes: CachedApiProcesses) -> None:
+        redis_away(processes)
+        writer.write(processes)
+        redis_back(processes)
 
     return replace(writer, write=write)
 
 
-def small_page(world: World, _: Threads) -> None:
+def small_page(processes: CachedApiProcesses, _: Threads) -> None:
     """Open the same inbox with a page of another size, which is cached separately."""
-    world.open(0, limit=10)
+    processes.open(0, limit=10)
 
 
-def lee(world: World, _: Threads) -> None:
-    world.open(0, LEE)
+def lee(processes: CachedApiProcesses, _: Threads) -> None:
+    processes.open(0, LEE)
 
 
 EVERYTHING = {**OF_FACTS, **OF_BURSTS}

@@ -24,49 +24,51 @@ from tests.support.interleavings.cached_api_processes import (
     OTHERS,
     SECOND,
     SINCE,
-    Seen,
-    World,
+    CachedApiProcesses,
+    ShownInbox,
     burst_of,
 )
 from tests.support.simulator.inbox_visits import run_sync
 
-NOTHING: Seen = ([], 0)
+NOTHING: ShownInbox = ([], 0)
 UNFOLLOW = Follow(subject=OF_NOVA, member=MEMBERS[KIM], visible_from=UNFOLLOWED, sequence=9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    write: Callable[[World], None]
-    after: Seen
+    write: Callable[[CachedApiProcesses], None]
+    after: ShownInbox
     """Kim's inbox after the write."""
 
 
-def mark(world: World, process: int = 1) -> None:
-    run_sync(world.inboxes[process].mark(KIM, [FIRST], Mark.HIDDEN))
+def mark(processes: CachedApiProcesses, process: int = 1) -> None:
+    run_sync(processes.inboxes[process].mark(KIM, [FIRST], Mark.HIDDEN))
 
 
-def see(world: World, process: int = 1) -> None:
-    run_sync(world.inboxes[process].see(KIM, world.token))
+def see(processes: CachedApiProcesses, process: int = 1) -> None:
+    run_sync(processes.inboxes[process].see(KIM, processes.token))
 
 
-def mute(world: World) -> None:
+def mute(processes: CachedApiProcesses) -> None:
     current = SubjectPreference(subject=OF_NOVA, member=MEMBERS[KIM], at=ALWAYS)
-    run_sync(world.preferences().write(PreferencePatch(muted_until=NEVER).change_for(current, world.clock.now())))
+    run_sync(
+        processes.preferences().write(PreferencePatch(muted_until=NEVER).change_for(current, processes.clock.now()))
+    )
 
 
-def unfollow(world: World) -> None:
-    _follows(world).write([UNFOLLOW])
+def unfollow(processes: CachedApiProcesses) -> None:
+    _follows(processes).write([UNFOLLOW])
 
 
-def follow_many(world: World) -> None:
+def follow_many(processes: CachedApiProcesses) -> None:
     """Write an import: Kim's whole block follows lyra."""
     row = BlockFollows(subject=OF_LYRA, block=0, visible_from=SINCE, members=b"\xff" * BLOCK_BYTES)
-    _follows(world).write_blocks(iter([row]))
+    _follows(processes).write_blocks(iter([row]))
 
 
-def block(world: World) -> None:
-    stored = world.store(MemoryUserBlocks(world.people), "user_blocks")
-    user_blocks = VersionedUserBlocks(user_blocks=stored, invalidation=world.invalidation())
+def block(processes: CachedApiProcesses) -> None:
+    stored = processes.store(MemoryUserBlocks(processes.people), "user_blocks")
+    user_blocks = VersionedUserBlocks(user_blocks=stored, invalidation=processes.invalidation())
     user_block = UserBlock(
         blocker=KIM,
         blocker_member=MEMBERS[KIM],
@@ -78,31 +80,31 @@ def block(world: World) -> None:
     user_blocks.write([user_block])
 
 
-def delete(world: World) -> None:
-    stored = world.store(world.directory, "directory")
-    directory = VersionedDirectory(directory=stored, invalidation=world.invalidation())
+def delete(processes: CachedApiProcesses) -> None:
+    stored = processes.store(processes.directory, "directory")
+    directory = VersionedDirectory(directory=stored, invalidation=processes.invalidation())
     directory.enrol([DirectoryEntry(user=KIM, member=MEMBERS[KIM], deleted=True)])
 
 
-def retract(world: World) -> None:
-    world.publish(replace(world.bursts.by_key[FIRST], count=0))
+def retract(processes: CachedApiProcesses) -> None:
+    processes.publish(replace(processes.bursts.by_key[FIRST], count=0))
 
 
-def mention(world: World) -> None:
-    world.publish(burst_of(SECOND, world.clock))
+def mention(processes: CachedApiProcesses) -> None:
+    processes.publish(burst_of(SECOND, processes.clock))
 
 
-def die(world: World) -> None:
+def die(processes: CachedApiProcesses) -> None:
     """Die after the write, before `finish`."""
     with suppress(StoreUnavailable):
-        _follows(world, _Unanswered(world.people)).write([UNFOLLOW])
+        _follows(processes, _Unanswered(processes.people)).write([UNFOLLOW])
 
 
-def time_out(world: World) -> None:
+def time_out(processes: CachedApiProcesses) -> None:
     """Give up a write that takes effect later."""
     with suppress(StoreUnavailable):
-        _follows(world, _Refusing(world.people)).write([UNFOLLOW])
-    world.store(MemoryFollows(world.people), "follows").write([UNFOLLOW])
+        _follows(processes, _Refusing(processes.people)).write([UNFOLLOW])
+    processes.store(MemoryFollows(processes.people), "follows").write([UNFOLLOW])
 
 
 class _Unanswered(MemoryFollows):
@@ -116,9 +118,9 @@ class _Refusing(MemoryFollows):
         raise StoreUnavailable("The write timed out.")
 
 
-def _follows(world: World, stored: MemoryFollows | None = None) -> VersionedFollows:
-    port = world.store(stored or MemoryFollows(world.people), "follows")
-    return VersionedFollows(follows=port, invalidation=world.invalidation())
+def _follows(processes: CachedApiProcesses, stored: MemoryFollows | None = None) -> VersionedFollows:
+    port = processes.store(stored or MemoryFollows(processes.people), "follows")
+    return VersionedFollows(follows=port, invalidation=processes.invalidation())
 
 
 OF_FACTS = {

@@ -35,7 +35,7 @@ class Oracle:
     bursts: Mapping[Key, ObservedBurst]
     retractions: Collection[RetractionUpdate] = ()
     unsettled: Collection[tuple[str, str]] = ()
-    """Tweets with an account that each mentions for which retractions may not be applied yet."""
+    """Pairs of a tweet and a mentioned account whose retractions may not be applied yet."""
     _states: dict[tuple[str, str], State] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Cache: the state is the same for every viewer."""
 
@@ -44,7 +44,7 @@ class Oracle:
         return replace(self, people={**self.people, person.name: person})
 
     def sequencing_violations(self, accepted: Collection[str]) -> Iterator[str]:
-        """Check that each account of each accepted tweet is in exactly one burst of each kind."""
+        """Check that each mention is in one burst of each kind. A retracted one may be in none."""
         counts = Counter(
             (kind, owner, tweet) for (kind, owner, _), burst in self.bursts.items() for tweet in burst.tweets
         )
@@ -66,7 +66,7 @@ class Oracle:
             numbered = [b.opened_at for k, b in sorted(self.bursts.items()) if k[:2] == (kind, owner)]
             if any(later <= sooner for sooner, later in pairwise(numbered)):
                 yield f"the times of {kind}:{owner} don't rise with the numbers"
-            if any(b.opened_at - a.opened_at < window and self.shared(a) for a, b in pairwise(public)):
+            if any(b.opened_at - a.opened_at < window and self.public_tweets(a) for a, b in pairwise(public)):
                 yield f"two bursts of {kind}:{owner} are closer than {window}"
             if kind == "mention" and owner in budgeted:
                 yield from self._over_budget(owner, [b.opened_at for b in public if not b.pull_only])
@@ -83,7 +83,7 @@ class Oracle:
                 continue
             same_kind = self._restricted(owner) if self._is_restricted(burst) else self._public(kind, owner)
             before = [b for b in same_kind if b.key[2] < n]
-            joins = not self._is_restricted(burst) and (not before or bool(self.shared(before[-1])))
+            joins = not self._is_restricted(burst) and (not before or bool(self.public_tweets(before[-1])))
             if kind != "mention" or owner not in budgeted or joins:
                 yield f"{burst.key} is not fanned out although nothing prevents it"
             elif sum(not b.pull_only for b in before) < FANOUTS_AT_ONCE:
@@ -98,7 +98,7 @@ class Oracle:
 
     def visible(self, person: Person, burst: ObservedBurst, marked: InboxMarks, now: datetime) -> bool:
         kind, owner, _ = burst.key
-        volume = person.wanted_of(owner) if kind == "mention" else "all"
+        volume = person.effective_volume(owner) if kind == "mention" else "all"
         wanted = volume == "all" or (volume == "first" and self.first_of_day(burst))
         return wanted and self._allowed(person, burst, marked, now)
 
@@ -107,7 +107,7 @@ class Oracle:
         digested = [
             burst
             for burst in self.bursts.values()
-            if burst.key[0] == "mention" and person.wanted_of(burst.key[1]) == "digest"
+            if burst.key[0] == "mention" and person.effective_volume(burst.key[1]) == "digest"
             if self._allowed(person, burst, marked, now)
         ]
         keys = {("digest", person.name, int(f"{_day_of(burst):%Y%m%d}")) for burst in digested}
@@ -124,7 +124,7 @@ class Oracle:
     def _allowed(self, person: Person, burst: ObservedBurst, marked: InboxMarks, now: datetime) -> bool:
         """Whether the user would see the burst if the volume were `all`."""
         kind, owner, _ = burst.key
-        left = self.left(burst)
+        left = self.visible_tweets(burst)
         if not left or burst.opened_at + RETENTION <= now or marked.marks.get(burst.key) == "hidden":
             return False
         if kind == "self" and owner != person.name:
@@ -135,7 +135,7 @@ class Oracle:
             return False
         if kind == "mention" and burst.opened_at < person.wants_since(owner):
             return False
-        if not self.shared(burst) and not self._follows(person, self.tweets[left[0]].author):
+        if not self.public_tweets(burst) and not self._follows(person, self.tweets[left[0]].author):
             return False
         names, more = self._author_names(left)
         return more or not names <= person.blocked
@@ -145,11 +145,8 @@ class Oracle:
             return marked.marks[burst.key] == "unread"
         return not any(burst.opened_at <= until or burst.key in newer for until, newer in marked.seen)
 
-    def rings(self, person: Person, burst: ObservedBurst, marked: InboxMarks, now: datetime) -> bool:
-        """Whether an alert is allowed.
-
-        The burst must be visible and untouched, its first author not blocked, and its first tweet unchanged.
-        """
+    def allows_alert(self, person: Person, burst: ObservedBurst, marked: InboxMarks, now: datetime) -> bool:
+        """Whether an alert of the burst is allowed now, quiet hours aside."""
         if person.deleted or not person.alerts or self.silent(burst):
             return False
         opener = self.tweets[burst.tweets[0]].author
@@ -191,7 +188,10 @@ class Oracle:
         first: ObservedBurst | None = None
         for candidate in self._public(burst.key[0], burst.key[1]):
             today = candidate.opened_at.date() == burst.opened_at.date()
-            if today and (first is None or (first.retracted_at is not None and first.retracted_at < candidate.opened)):
+            if today and (
+                first is None
+                or (first.retracted_version is not None and first.retracted_version < candidate.opened_version)
+            ):
                 first = candidate
             if candidate.key == burst.key:
                 return candidate is first
@@ -206,42 +206,45 @@ class Oracle:
     def text(self, id: str) -> str:
         return text(self.tweets[id], self.retractions)
 
-    def shared(self, burst: ObservedBurst) -> Sequence[str]:
+    def public_tweets(self, burst: ObservedBurst) -> Sequence[str]:
         """Return the tweets of the burst that are public."""
         return [] if self._is_restricted(burst) else self._with_state(burst, State.PUBLIC)
 
-    def left(self, burst: ObservedBurst) -> Sequence[str]:
+    def visible_tweets(self, burst: ObservedBurst) -> Sequence[str]:
         """Return the tweets of the burst that at least one user may see."""
         if self._is_restricted(burst):
             return [id for id in burst.tweets if self.state(id, burst.key[1]) is not State.GONE]
         private = self._with_state(burst, State.PRIVATE)
-        return self.shared(burst) or [id for id in private if self.tweets[id].author == burst.left_to]
+        return self.public_tweets(burst) or [id for id in private if self.tweets[id].author == burst.left_to]
 
     def silent(self, burst: ObservedBurst) -> bool:
-        return burst.tweets[0] not in (self.left(burst) if self._is_restricted(burst) else self.shared(burst))
+        return burst.tweets[0] not in (
+            self.visible_tweets(burst) if self._is_restricted(burst) else self.public_tweets(burst)
+        )
 
     def restriction_violations(self) -> Iterator[str]:
-        """Check the author to whose followers each burst is left.
+        """Check to whose followers each burst is left.
 
-        An author who was protected before the last public mention was retracted may have been removed already. If
-        only one author is left and no tweet was retracted, the followers of that author keep the burst.
+        A burst whose tweets are all private and by one author is left to the followers of that author.
         """
         for key, burst in sorted(self.bursts.items()):
-            hidden = {self.tweets[id].author for id in burst.tweets if id not in self.shared(burst)}
+            hidden = {self.tweets[id].author for id in burst.tweets if id not in self.public_tweets(burst)}
             protected = hidden & {retraction.author for retraction in self.retractions if retraction.kind == "protect"}
-            if burst.left_to and (self.shared(burst) or self._is_restricted(burst) or burst.left_to not in protected):
+            if burst.left_to and (
+                self.public_tweets(burst) or self._is_restricted(burst) or burst.left_to not in protected
+            ):
                 yield f"{key} is left to the followers of {burst.left_to}"
             alone = len(hidden) == 1 and len(self._with_state(burst, State.PRIVATE)) == len(burst.tweets)
             if alone and not self._is_restricted(burst) and not burst.left_to:
                 yield f"{key} is lost to the followers of {hidden}"
-            if burst.secret and (len(burst.tweets) > 1 or self._with_state(burst, State.PUBLIC)):
+            if burst.opened_restricted and (len(burst.tweets) > 1 or self._with_state(burst, State.PUBLIC)):
                 yield f"{key} opened as restricted, and is public"
 
     def _with_state(self, burst: ObservedBurst, wanted: State) -> Sequence[str]:
         return [id for id in burst.tweets if self.state(id, burst.key[1]) is wanted]
 
     def _is_restricted(self, burst: ObservedBurst) -> bool:
-        return burst.secret or self.tweets[burst.tweets[0]].protected
+        return burst.opened_restricted or self.tweets[burst.tweets[0]].protected
 
     def _may_receive(self, person: Person, burst: ObservedBurst) -> bool:
         kind, owner, _ = burst.key
@@ -251,7 +254,7 @@ class Oracle:
 
     def _suppressed(self, person: Person, burst: ObservedBurst) -> bool:
         owner = burst.key[1]
-        volume = person.wanted_of(owner)
+        volume = person.effective_volume(owner)
         not_first = volume == "first" and not self.first_of_day(burst)
         return owner in person.muted or volume in ("off", "digest") or not_first
 

@@ -19,13 +19,13 @@ class ObservedBurst:
     """On the pull path from the start: no inbox row is written."""
     standard: bool = False
     """In the standard lane: every follower gets a row."""
-    secret: bool = False
+    opened_restricted: bool = False
     """Opened for the followers of its author alone."""
     left_to: str = ""
     """Author whose followers still see it after nothing in it is public any more."""
-    opened: int = 0
+    opened_version: int = 0
     """Version of the subject's head at which it opened."""
-    retracted_at: int | None = None
+    retracted_version: int | None = None
     """Version of the head at which it stopped being public; None while it is public."""
 
 

@@ -20,7 +20,7 @@ class FollowUpdate:
     owner: str
     sequence: int
     at: datetime
-    left: bool = False
+    is_unfollow: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class AccountUpdate:
     since: datetime | None = None
     """Bursts of all subjects that open from then on are wanted."""
     default_since: datetime | None = None
-    """The same, for accounts without a setting of their own."""
+    """The same, for accounts without a volume of their own."""
     alerts: bool | None = None
     quiet: tuple[int, int] | None = None
 
@@ -73,7 +73,7 @@ class DeviceUpdate:
     person: str
     device: str
     rank: tuple[datetime, bool, int]
-    has: bool
+    is_registered: bool
     """Whether the user has the device from then on."""
 
 
@@ -120,9 +120,9 @@ class Person:
             update for update in updates if isinstance(update, PreferenceUpdate) and update.person == self.name
         ]
         follows = dict(self.follows)
-        for follow in sorted(follow_updates, key=lambda update: (update.sequence, update.left, update.at)):
+        for follow in sorted(follow_updates, key=lambda update: (update.sequence, update.is_unfollow, update.at)):
             follows.pop(follow.owner, None)
-            if not follow.left:
+            if not follow.is_unfollow:
                 follows[follow.owner] = follow.at
         volume, since = dict(self.volume), dict.fromkeys(self.muted, FOR_EVER) | dict(self.since)
         for change in sorted(preference_updates, key=lambda update: update.at):
@@ -137,7 +137,9 @@ class Person:
         device_updates = [
             update for update in updates if isinstance(update, DeviceUpdate) and update.person == self.name
         ]
-        current = {update.device: update.has for update in sorted(device_updates, key=lambda update: update.rank)}
+        current = {
+            update.device: update.is_registered for update in sorted(device_updates, key=lambda update: update.rank)
+        }
         return replace(self, push=any(current.values())) if current else self
 
     def _parted(self, updates: Collection[Update]) -> Self:
@@ -171,10 +173,10 @@ class Person:
 
     @property
     def blocked(self) -> frozenset[str]:
-        """Accounts on either side of a block."""
+        """Accounts that the user blocks or that block the user."""
         return frozenset(account for (account, _), until in self.apart.items() if until == FOR_EVER)
 
-    def wanted_of(self, owner: str) -> str:
+    def effective_volume(self, owner: str) -> str:
         """Return the effective volume: the account's own setting first, unless everything is off."""
         own = self.volume.get(owner, "default")
         return self.overall if own == "default" or self.overall == "off" else own

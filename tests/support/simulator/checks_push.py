@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import burst_alert, summary_alert
 from notifier.domain.push.send_log import SendBatch, SendLogKey, SilentReason
 from tests.support.simulator.script import Failing, Fault, Killed, Outage, Part, Stalled, Wiped
-from tests.support.simulator.simulation import World
+from tests.support.simulator.simulation import Simulation
 from tests.support.simulator.snapshot import key_of
 
 CAPS = ((timedelta(hours=1), 5), (timedelta(days=1), 20))
@@ -23,52 +23,54 @@ AlertCounts = Counter[tuple[BurstKey, Member, Platform]]
 Batches = list[tuple[SendLogKey, SendBatch]]
 
 
-def alert_violations(world: World) -> Iterator[str]:
-    state = world.state
+def alert_violations(simulation: Simulation) -> Iterator[str]:
+    state = simulation.state
     alerts: AlertCounts = Counter((sent.burst, device.member, device.platform) for sent, device in state.phones.arrived)
-    yield from world.push_observer.wrong
-    yield from _with_wrong_collapse_id(world)
-    for account in state.archive.burst_progress():
-        yield from _finished_slices(world, account, alerts)
-    alerted = _members_to_alert(world)
+    yield from simulation.push_observer.wrong
+    yield from _with_wrong_collapse_id(simulation)
+    for burst_progress in state.archive.burst_progress():
+        yield from _finished_slices(simulation, burst_progress, alerts)
+    alerted = _members_to_alert(simulation)
     yield from (
         f"{member} was alerted of {burst} without an audience snapshot"
         for burst, member, _ in sorted(alerts)
         if member not in alerted[burst]
     )
     batches: Batches = [(at, batch) for at, by_number in state.send_log.batches.items() for batch in by_number.values()]
-    yield from chain(_wrong_reasons(world, batches, alerted), _over_cap(world, batches))
+    yield from chain(_wrong_reasons(simulation, batches, alerted), _over_cap(simulation, batches))
 
 
-def _with_wrong_collapse_id(world: World) -> Iterator[str]:
-    bursts, state = world.state_reader.oracle().bursts, world.state
+def _with_wrong_collapse_id(simulation: Simulation) -> Iterator[str]:
+    bursts, state = simulation.state_reader.oracle().bursts, simulation.state
     for sent, _ in state.phones.arrived:
         opened = replace(state.bursts.by_key[sent.burst], tweet=bursts[key_of(sent.burst)].tweets[0])
         if sent.collapse_id not in (burst_alert(opened).collapse_id, summary_alert(opened, 2).collapse_id):
             yield f"an alert of {sent.burst} has another collapse id"
 
 
-def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) -> Iterator[str]:
+def _finished_slices(simulation: Simulation, burst_progress: BurstProgress, alerts: AlertCounts) -> Iterator[str]:
     """Check a finished push slice: every eligible user with a device was alerted, or a reason is recorded.
 
     A slice that was left to the pull path must have been too late.
     """
-    snapshots = {snapshot.shard: snapshot for snapshot in world.state.archive.audience_snapshots(account.plan.burst)}
-    always = world.push_observer.always(account.plan.burst)
-    for slice_, progress in account.slice_states.items():
+    snapshots = {
+        snapshot.shard: snapshot for snapshot in simulation.state.archive.audience_snapshots(burst_progress.plan.burst)
+    }
+    always = simulation.push_observer.always(burst_progress.plan.burst)
+    for slice_, progress in burst_progress.slice_states.items():
         if slice_.step is Step.ROWS or progress.final_entry is None:
             continue
         if (
             progress.final_entry.fact is Fact.PULLED
-            and progress.final_entry.at < account.plan.opened_at + slice_.pool_timing.expires_after
+            and progress.final_entry.at < burst_progress.plan.opened_at + slice_.pool_timing.expires_after
         ):
             yield f"{slice_} was dropped before its time"
         for shard in set(slice_.shards) & set(snapshots):
             if progress.final_entry.fact is not Fact.DONE:
                 continue
-            batches = _batches(world, slice_, shard)
+            batches = _batches(simulation, slice_, shard)
             platform = slice_.step.platform
-            reached = always & world.population.members_with(platform)
+            reached = always & simulation.population.members_with(platform)
             expected = {Member(m) for m in members(snapshots[shard].members_to_alert(slice_.tier), shard)} & reached
             if missing := {m for m in expected if not alerts[slice_.burst, m, platform]} - _recorded_as_silent(
                 batches, shard
@@ -78,9 +80,9 @@ def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) 
                 yield f"{slice_} is done, and the outcome of some alerts is unknown"
 
 
-def _batches(world: World, slice_: Slice, shard: int) -> Sequence[SendBatch]:
+def _batches(simulation: Simulation, slice_: Slice, shard: int) -> Sequence[SendBatch]:
     sending = SendLogKey(slice_.burst, slice_.tier, shard, slice_.step.platform)
-    return world.state.send_log.read(slice_.burst, sending.platform, [shard]).get(sending, ())
+    return simulation.state.send_log.read(slice_.burst, sending.platform, [shard]).get(sending, ())
 
 
 def _recorded_as_silent(batches: Sequence[SendBatch], shard: int) -> set[Member]:
@@ -91,33 +93,35 @@ def _recorded_as_silent(batches: Sequence[SendBatch], shard: int) -> set[Member]
     }
 
 
-def _members_to_alert(world: World) -> Mapping[BurstKey, set[Member]]:
+def _members_to_alert(simulation: Simulation) -> Mapping[BurstKey, set[Member]]:
     """Return the members to alert by burst, as the audience snapshots have them."""
     members_by_burst = defaultdict[BurstKey, set[Member]](set)
-    for account in world.state.archive.burst_progress():
-        for snapshot in world.state.archive.audience_snapshots(account.plan.burst):
-            members_by_burst[account.plan.burst] |= {Member(m) for m in members(snapshot.to_alert, snapshot.shard)}
+    for burst_progress in simulation.state.archive.burst_progress():
+        for snapshot in simulation.state.archive.audience_snapshots(burst_progress.plan.burst):
+            members_by_burst[burst_progress.plan.burst] |= {
+                Member(m) for m in members(snapshot.to_alert, snapshot.shard)
+            }
     return members_by_burst
 
 
-def _wrong_reasons(world: World, batches: Batches, alerted: Mapping[BurstKey, set[Member]]) -> Iterator[str]:
+def _wrong_reasons(simulation: Simulation, batches: Batches, alerted: Mapping[BurstKey, set[Member]]) -> Iterator[str]:
     """Check that each recorded reason for not alerting a member is true."""
     for at, batch in batches:
         for why, bits in batch.silent.items():
             for member in map(Member, members(bits, at.shard)):
                 other_bursts = [key for key in alerted if key != at.burst and member in alerted[key]]
                 if why is SilentReason.COLLAPSED:
-                    is_true = _is_in_newer_alert(world, at, member, batch.at)
+                    is_true = _is_in_newer_alert(simulation, at, member, batch.at)
                 else:
-                    is_true = _reason_is_true(world, why, at.burst, other_bursts, batch.at)
+                    is_true = _reason_is_true(simulation, why, at.burst, other_bursts, batch.at)
                 if not is_true:
-                    yield f"{member} wasn't told of {at.burst}, which is said to be {why}, and isn't"
+                    yield f"{member} was not alerted of {at.burst} for the false reason {why}"
 
 
 def _reason_is_true(
-    world: World, why: SilentReason, burst: BurstKey, other_bursts: list[BurstKey], now: datetime
+    simulation: Simulation, why: SilentReason, burst: BurstKey, other_bursts: list[BurstKey], now: datetime
 ) -> bool:
-    by_key, tweets = world.state.bursts.by_key, world.state_reader.oracle().bursts
+    by_key, tweets = simulation.state.bursts.by_key, simulation.state_reader.oracle().bursts
     opened = {key: by_key[key].opened_at for key in [burst, *other_bursts]}
     match why:
         case SilentReason.HOURLY | SilentReason.DAILY:
@@ -130,23 +134,23 @@ def _reason_is_true(
             return False
 
 
-def _is_in_newer_alert(world: World, at: SendLogKey, member: Member, now: datetime) -> bool:
+def _is_in_newer_alert(simulation: Simulation, at: SendLogKey, member: Member, now: datetime) -> bool:
     """Whether an alert of a newer burst that includes this one was sent by then."""
-    burst, by_key = at.burst, world.state.bursts.by_key
+    burst, by_key = at.burst, simulation.state.bursts.by_key
     for newer in (key for key in by_key if key.subject == burst.subject and key.seq > burst.seq):
-        for batches in world.state.send_log.read(newer, at.platform, [at.shard]).values():
+        for batches in simulation.state.send_log.read(newer, at.platform, [at.shard]).values():
             sent = (batch for batch in batches if batch.at <= now and contains(batch.alerted, member))
             if any(burst.seq in batch.covered_by_alert(member) for batch in sent):
                 return True
     return False
 
 
-def _over_cap(world: World, batches: Batches) -> Iterator[str]:
-    """Check the frequency caps, except in runs where Redis lost its counters.
+def _over_cap(simulation: Simulation, batches: Batches) -> Iterator[str]:
+    """Check the frequency caps, except in runs in which Redis may have lost its counters.
 
-    A worker that counted an alert and then died or stalled records it later than it was counted.
+    Runs in which a push worker died, stalled or failed are left out, too: it may record an alert late.
     """
-    if any(isinstance(entry.what, Fault) and _loses_counts(entry.what) for entry in world.script.entries):
+    if any(isinstance(entry.what, Fault) and _loses_counts(entry.what) for entry in simulation.script.entries):
         return
     times = defaultdict[Member, dict[BurstKey, datetime]](dict)
     for at, batch in sorted(batches, key=lambda entry: entry[1].at):

@@ -32,7 +32,7 @@ from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore,
 from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
-from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
+from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.push import (
     MemoryCircuitReport,
@@ -108,17 +108,17 @@ class WatchedBursts(MemoryBursts):
     def __init__(self) -> None:
         super().__init__()
         self.restricted: dict[BurstKey, bool] = {}
-        self.opened: dict[BurstKey, int] = {}
-        self.hidden_at: dict[BurstKey, int] = {}
+        self.opened_version: dict[BurstKey, int] = {}
+        self.hidden_version: dict[BurstKey, int] = {}
 
     def write(
         self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
     ) -> None:
         for burst in bursts:
             self.restricted.setdefault(burst.key, burst.restricted_to is not None)
-            self.opened.setdefault(burst.key, burst.version)
+            self.opened_version.setdefault(burst.key, burst.version)
             if burst.is_retracted or burst.restricted_to is not None:
-                self.hidden_at.setdefault(burst.key, burst.version)
+                self.hidden_version.setdefault(burst.key, burst.version)
         super().write(bursts, mentions, changed)
 
 
@@ -138,7 +138,7 @@ class DurableState:
         self.deferred_bursts = MemoryDeferredBursts(self.ledger)
         self.inbox = MemoryInboxStore(self.audience_snapshots)
         self.active_sets, self.epochs = MemoryActiveSets(), MemoryEpochs()
-        self.reach_limits, self.held_mentions = MemoryReachLimits(), MemoryHeldMentions(self.clock)
+        self.author_verdicts, self.held_mentions = MemoryAuthorVerdicts(), MemoryHeldMentions(self.clock)
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
         self.erasure_targets = MemoryErasureTargets(self.held_mentions, self.dead_letters)
         self.send_log, self.leases, self.lane_tallies = MemorySendLog(), MemoryLeases(), MemoryDeadLetterTallies()
@@ -189,9 +189,9 @@ class DurableState:
 
     def skip(self) -> None:
         """Advance the clock to the next wake-up if all work waits, so that nights are not stepped through."""
-        now, accounts = self.clock.now(), self.ledger.read(self.ledger.unsettled()).values()
+        now, bursts = self.clock.now(), self.ledger.read(self.ledger.unfinished_or_deferred()).values()
         unfinished = [
-            progress for account in accounts for progress in account.slice_states.values() if not progress.final_entry
+            progress for burst in bursts for progress in burst.slice_states.values() if not progress.final_entry
         ]
         if not unfinished or self._pending() or not all(progress.is_deferred(now) for progress in unfinished):
             return
@@ -205,7 +205,7 @@ class DurableState:
 
     def at_rest(self) -> bool:
         """Whether no work is left in the store or in a queue."""
-        return not (self._pending() or self.ledger.unsettled())
+        return not (self._pending() or self.ledger.unfinished_or_deferred())
 
     def _pending(self) -> bool:
         return bool(any(self.queue.waiting.values()) or self.log.uncommitted() or self.heads.unpublished(1))

@@ -64,7 +64,7 @@ class Visits:
     wrong: list[str] = field(default_factory=list)
     shown: dict[str, set[Key]] = field(default_factory=dict)
     """Bursts that complete pages have shown, by user."""
-    n: int = 0
+    count: int = 0
     requests: int = 0
 
     def visit(self, opened: Opened) -> None:
@@ -73,7 +73,7 @@ class Visits:
         after = self._look(opened.person)
         if walk is None:
             return
-        self.n += 1
+        self.count += 1
         marked = self.marked.get(opened.person, InboxMarks())
         shown = self.shown.setdefault(opened.person, set())
         hidden = {key for key, mark in marked.marks.items() if mark == Mark.HIDDEN}
@@ -99,7 +99,7 @@ class Visits:
                     yield f"{token.person} never saw {key}, and a token covers it"
 
     def _walk(self, opened: Opened) -> Walk | None:
-        """Walk through all pages; None if the store is unavailable."""
+        """Walk through all pages; None if the inbox is unavailable."""
         user, pages, cursor = UserId(opened.person), list[Page](), None
         try:
             first = run_sync(self._next().open(user, limit=opened.limit))
@@ -155,9 +155,9 @@ def _unread(oracle: Oracle, keys: Collection[Key], marked: InboxMarks) -> int:
 def wrong(
     walk: Walk, before: ListBounds, after: ListBounds, marked: InboxMarks, shown_before: Collection[Key]
 ) -> Iterator[str]:
-    """Yield differences between the pages and the predicate at any moment between the two looks.
+    """Yield what the predicate denied all the time between the two looks, and what is missing.
 
-    A partial page may repeat what was shown before, because a denial in between tells the user nothing new.
+    A partial page may repeat what was shown before, because the user learns nothing new from it.
     """
     moving = before.moving | after.moving
     shown = walk.shown
@@ -192,8 +192,10 @@ def _left(walk: Walk, before: Oracle, after: Oracle, moving: Collection[Key]) ->
     for burst, names in ((item.burst, item.mentioners) for item in items):
         if (key := key_of(burst.key)) in moving or not after.retractions:
             continue
-        visible = {id for oracle in (before, after) if key in oracle.bursts for id in oracle.left(oracle.bursts[key])}
+        visible = {
+            id for oracle in (before, after) if key in oracle.bursts for id in oracle.visible_tweets(oracle.bursts[key])
+        }
         if burst.tweet not in visible:
-            yield f"{key} shows {burst.tweet}, which was taken back"
+            yield f"{key} shows {burst.tweet}, which was retracted"
         if unnamed := set(names) - {after.tweets[id].author for id in visible}:
             yield f"{key} names {sorted(unnamed)}, who have no mention in it"

@@ -83,10 +83,12 @@ def _crowded(crowd: int) -> dict[str, Person]:
 def _with_restarted_follows(before: Person, after: Person, now: datetime) -> Person:
     """Restart the follow where the change ends a silence or begins a digest.
 
-    Bursts from before a silence do not come back, and a digest never repeats what was listed individually.
+    Bursts from before the end of a silence do not come back. A digest never repeats what was listed individually.
     """
     ended_silences = {owner for owner in after.follows if _silent(before, owner) and not _silent(after, owner)}
-    new_digests = {owner for owner in after.follows if before.wanted_of(owner) != after.wanted_of(owner) == "digest"}
+    new_digests = {
+        owner for owner in after.follows if before.effective_volume(owner) != after.effective_volume(owner) == "digest"
+    }
     restarted = ended_silences | new_digests
     return replace(
         after, follows={owner: now if owner in restarted else since for owner, since in after.follows.items()}
@@ -94,7 +96,7 @@ def _with_restarted_follows(before: Person, after: Person, now: datetime) -> Per
 
 
 def _silent(person: Person, owner: str) -> bool:
-    return person.wanted_of(owner) in ("off", "digest")
+    return person.effective_volume(owner) in ("off", "digest")
 
 
 class Population:
@@ -145,7 +147,7 @@ class Population:
         """Change the claimed size. The subject may change its lane; its followers stay as they are."""
         self.sizes[account] = followers
         self.claimed.setdefault(account, []).append(followers)
-        self._write_head(account)
+        self._write_follower_counts(account)
 
     def note_visit(self, name: str) -> None:
         """Note that the user opened the inbox.
@@ -232,7 +234,7 @@ class Population:
             people.volume(user, Subject(Kind.MENTION, UserId(owner)), Volume(volume))
         push = True if person.asked else None if person.alerts else False
         quiet = quiet_of(f"{person.quiet[0]}-{person.quiet[1]}")
-        people.arrange(user, AccountPreferencesPatch(volume=Volume(person.overall), push=push, quiet=quiet))
+        people.patch_account(user, AccountPreferencesPatch(volume=Volume(person.overall), push=push, quiet=quiet))
         for (peer, peer_blocks), until in person.apart.items():
             if not peer_blocks:
                 people.unblock(user, UserId(peer), until)
@@ -267,7 +269,7 @@ class Population:
         for volume in ("off", "first", "digest"):
             self._put(SetKind(f"overall_{volume}"), None, [p for p in living if p.overall == volume])
         for owner in sorted({owner for people in known for p in people.values() for owner in p.follows}):
-            self._write_head(owner)
+            self._write_follower_counts(owner)
             followers = self._followers(owner)
             subject = Subject(Kind.MENTION, UserId(owner))
             self._put(SetKind.FOLLOWERS, subject, followers)
@@ -275,7 +277,7 @@ class Population:
             for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL):
                 self._put(kind, subject, [p for p in followers if p.volume.get(owner) == str(kind)])
 
-    def _write_head(self, owner: str) -> None:
+    def _write_follower_counts(self, owner: str) -> None:
         """Write the size of a subject.
 
         With an indexer, the claimed followers are added as a shard without members; it counts the real ones itself.

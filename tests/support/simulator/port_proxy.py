@@ -33,7 +33,7 @@ SPLIT = (
 )
 """Calls whose ports allow that only part of the argument took effect."""
 
-REMEMBERED_HERE = ("poll",)
+WITHOUT_EFFECT = ("poll",)
 """Calls without an outside effect: a failed one has no effect at all."""
 
 
@@ -76,7 +76,7 @@ class PortProxy:
             if (
                 how is FailureMode.BEFORE
                 or (how is FailureMode.HALF and method not in SPLIT)
-                or (how and method in REMEMBERED_HERE)
+                or (how and method in WITHOUT_EFFECT)
             ):
                 raise ERRORS[self.part](label)
             if how is FailureMode.HALF:

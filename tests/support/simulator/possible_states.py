@@ -85,7 +85,7 @@ class InFlightChanges:
             name
             for name, changes in self.logged.items()
             for change in changes
-            if isinstance(change.update, FollowUpdate) and change.update.owner == owner and change.update.left
+            if isinstance(change.update, FollowUpdate) and change.update.owner == owner and change.update.is_unfollow
             if not self.state.log.indexed(change.partition, change.offset)
         }
 

@@ -158,9 +158,9 @@ def graph_updates(record: GraphRecord, directory: Directory) -> Sequence[Update]
 
 
 def _follow_update(change: FollowChange) -> FollowUpdate:
-    left = change.action is FollowAction.UNFOLLOW
+    is_unfollow = change.action is FollowAction.UNFOLLOW
     return FollowUpdate(
-        person=change.follower, owner=change.followed, sequence=change.sequence, at=change.at, left=left
+        person=change.follower, owner=change.followed, sequence=change.sequence, at=change.at, is_unfollow=is_unfollow
     )
 
 

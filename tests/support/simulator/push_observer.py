@@ -77,7 +77,7 @@ class PushObserver:
         for key in (burst, *(BurstKey(burst.subject, seq) for seq in older_seqs)):
             if member not in self.allowed_at_claim.get((owner, key), frozenset()) | self._may(key):
                 self.wrong.append(
-                    f"{member} was alerted of {key} after having seen, muted or blocked, or once it was taken back"
+                    f"{member} was alerted of {key} after having seen, muted or blocked, or after its retraction"
                 )
 
     def note_accepted(self, burst: BurstKey, device: Device) -> None:
@@ -118,11 +118,13 @@ class PushObserver:
         Users who marked or opened the burst are excluded.
         """
         oracle, now = self.state_reader.oracle(), self.state_reader.state.clock.now()
-        seen = oracle.bursts[key_of(burst)]
-        if oracle.silent(seen):
+        observed = oracle.bursts[key_of(burst)]
+        if oracle.silent(observed):
             return frozenset()
         states = self.state_reader.population.all_states()
-        excluded = {p.member for p in states if not p.push or not oracle.rings(p, seen, self._marked(p.name), now)}
+        excluded = {
+            p.member for p in states if not p.push or not oracle.allows_alert(p, observed, self._marked(p.name), now)
+        }
         return self._may(burst) - excluded
 
     def _awake(self) -> frozenset[int]:
@@ -131,9 +133,12 @@ class PushObserver:
 
     def _may(self, burst: BurstKey) -> frozenset[int]:
         oracle, now = self.state_reader.lenient(), self.state_reader.state.clock.now()
-        seen, possible = oracle.bursts[key_of(burst)], self.state_reader.population.possible_states().values()
+        observed, possible = oracle.bursts[key_of(burst)], self.state_reader.population.possible_states().values()
         return frozenset(
-            p.member for people in possible for p in people if oracle.rings(p, seen, self._marked(p.name), now)
+            p.member
+            for people in possible
+            for p in people
+            if oracle.allows_alert(p, observed, self._marked(p.name), now)
         )
 
     def _marked(self, name: str) -> InboxMarks:
@@ -174,8 +179,7 @@ class ObservedClaims:
 class ObservedPhones:
     """Provider of one worker. If the connection fails, it reports whether the alert may have arrived."""
 
-    line: MemoryProvider
-    """Proxied."""
+    proxied_phones: MemoryProvider
     phones: MemoryProvider
     push_observer: PushObserver
     owner: str
@@ -191,7 +195,7 @@ class ObservedPhones:
     def _ring(self, alert: Alert, device: Device) -> Receipt:
         before = len(self.phones.arrived)
         try:
-            return self.line.ring(alert, device)
+            return self.proxied_phones.ring(alert, device)
         except Unavailable as cause:
             if (alert, device) in self.phones.arrived[before:]:
                 return Unknown(reason=str(cause))

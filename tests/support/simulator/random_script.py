@@ -162,8 +162,10 @@ def _with_quiet_hours(script: Script, random: Random) -> Script:
 
 def _with_several_platforms(script: Script, random: Random) -> Script:
     """In a tenth of the scripts, and in half of those with quiet hours, users have devices of several providers."""
-    indexers = any(isinstance(entry.what, Changed) and entry.what.what.startswith("quiet") for entry in script.entries)
-    if script.devices or random.random() < (0.5 if indexers else 0.9):
+    has_quiet_hours = any(
+        isinstance(entry.what, Changed) and entry.what.what.startswith("quiet") for entry in script.entries
+    )
+    if script.devices or random.random() < (0.5 if has_quiet_hours else 0.9):
         return script
     return replace(script, platforms=ALL)
 

@@ -143,22 +143,22 @@ class Roles:
     metrics: Metrics = field(default_factory=Metrics)
 
     def system(self, process: Process) -> System:
-        owner = f"{process.name}.{process.lives}"
+        owner = f"{process.name}.{process.start_count}"
         return build_system(ports=self._ports(owner), settings=self.settings, metrics=self.metrics, owner=owner)
 
     def reads(self) -> ReadPorts:
-        g = self.state
+        state = self.state
         return ReadPorts(
-            people=proxied(g.people, "people", Part.STORE, self.scheduler),
-            preferences=proxied(g.preferences, "preferences", Part.STORE, self.scheduler),
-            timeline=proxied(g.timeline, "timeline", Part.STORE, self.scheduler),
-            burst_changes=proxied(g.burst_changes, "burst_changes", Part.STORE, self.scheduler),
-            pull=proxied(g.pull, "pull", Part.CACHE, self.scheduler),
-            activity=g.activity,
-            live=g.bus,
-            versions=proxied(MemoryViewerVersionReader(g.versions), "inbox_versions", Part.CACHE, self.scheduler),
-            clock=g.clock,
-            nonces=g.nonces,
+            people=proxied(state.people, "people", Part.STORE, self.scheduler),
+            preferences=proxied(state.preferences, "preferences", Part.STORE, self.scheduler),
+            timeline=proxied(state.timeline, "timeline", Part.STORE, self.scheduler),
+            burst_changes=proxied(state.burst_changes, "burst_changes", Part.STORE, self.scheduler),
+            pull=proxied(state.pull, "pull", Part.CACHE, self.scheduler),
+            activity=state.activity,
+            live=state.bus,
+            versions=proxied(MemoryViewerVersionReader(state.versions), "inbox_versions", Part.CACHE, self.scheduler),
+            clock=state.clock,
+            nonces=state.nonces,
         )
 
     def inbox(self, observer: AnswerObserver | None) -> Inbox:
@@ -240,29 +240,29 @@ class Roles:
         return Loop(name=name, step=step, idle=idle, stop_signal=stop_signal, metrics=self.metrics).run
 
     def _ports(self, owner: str) -> Ports:
-        g, gate = self.state, self.scheduler
+        state, gate = self.state, self.scheduler
 
         def store(name: str) -> Any:
-            return proxied(getattr(g, name), name, Part.STORE, gate)
+            return proxied(getattr(state, name), name, Part.STORE, gate)
 
         def cache(name: str) -> Any:
-            return proxied(getattr(g, name), name, Part.CACHE, gate)
+            return proxied(getattr(state, name), name, Part.CACHE, gate)
 
         ports = Ports(
-            log=cast(EventLog, ProxiedLog(g.log, gate)),
+            log=cast(EventLog, ProxiedLog(state.log, gate)),
             directory=store("directory"),
-            sets=proxied(ObservedSets(g.sets, self.snapshot_observer, owner), "sets", Part.STORE, gate),
+            sets=proxied(ObservedSets(state.sets, self.snapshot_observer, owner), "sets", Part.STORE, gate),
             heads=store("heads"),
             bursts=store("bursts"),
-            recent_bursts=proxied(g.bursts, "recent_bursts", Part.STORE, gate),
+            recent_bursts=proxied(state.bursts, "recent_bursts", Part.STORE, gate),
             viewer_lapses=store("viewer_lapses"),
-            versions=proxied(MemoryViewerVersionWriter(g.versions), "viewer_versions", Part.CACHE, gate),
+            versions=proxied(MemoryViewerVersionWriter(state.versions), "viewer_versions", Part.CACHE, gate),
             retractions=store("retractions"),
             ledger=store("ledger"),
             deferred_bursts=store("deferred_bursts"),
             claims=ObservedClaims(store("claims"), self.push_observer),
             audience_snapshots=proxied(
-                ObservedAudienceSnapshots(g.audience_snapshots, self.snapshot_observer, owner),
+                ObservedAudienceSnapshots(state.audience_snapshots, self.snapshot_observer, owner),
                 "audience_snapshots",
                 Part.STORE,
                 gate,
@@ -276,17 +276,17 @@ class Roles:
             user_blocks=store("user_blocks"),
             active_sets=store("active_sets"),
             epochs=store("epochs"),
-            reach_limits=store("reach_limits"),
+            author_verdicts=store("author_verdicts"),
             held_mentions=store("held_mentions"),
             erasure_targets=store("erasure_targets"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
-            lane_tallies=g.lane_tallies,  # nothing dies in the simulation, so no tally ever changes
+            lane_tallies=state.lane_tallies,  # nothing dies in the simulation, so no tally ever changes
             send_log=store("send_log"),
             push_suppressions=store("push_suppressions"),
             leases=store("leases"),
-            archive=g.archive,
-            pull=PendingPullIndex(cache("pull"), g),
+            archive=state.archive,
+            pull=PendingPullIndex(cache("pull"), state),
             recent_events=cache("recent_events"),
             token_buckets=cache("token_buckets"),
             backpressure=cache("backpressure"),
@@ -295,13 +295,13 @@ class Roles:
             provider_rates=cache("provider_rates"),
             caps=cache("caps"),
             inbox_latency=cache("inbox_latency"),
-            circuit_report=g.circuit_report,  # no decision depends on it
+            circuit_report=state.circuit_report,  # no decision depends on it
             bus=cache("bus"),
-            queue=proxied(g.queue, "queue", Part.QUEUE, gate),
+            queue=proxied(state.queue, "queue", Part.QUEUE, gate),
             providers=dict.fromkeys(self.script.platforms, self._phones(owner)),
             platforms=self.script.platforms,
-            clock=g.clock,
-            nonces=g.nonces,
+            clock=state.clock,
+            nonces=state.nonces,
             random=lambda: 0.5,
         )
         return versioned(ports)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from tests.support.simulator.checks import violations_of
 from tests.support.simulator.script import Script
-from tests.support.simulator.simulation import World
+from tests.support.simulator.simulation import Simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Trial:
     story: Sequence[tuple[int, datetime, str]]
     points: Mapping[str, Sequence[str]]
     """Calls of each thread, before and after every effect."""
-    visits: int
+    visit_count: int
 
     def __str__(self) -> str:
         s = self.script
@@ -26,19 +26,19 @@ class Trial:
 
 
 def trial(script: Script) -> Trial:
-    world = World(script)
-    world.run()
+    simulation = Simulation(script)
+    simulation.run()
     return Trial(
         script=script,
-        wrong=violations_of(world),
-        story=world.scheduler.story,
-        points=dict(world.scheduler.points),
-        visits=world.visits.n,
+        wrong=violations_of(simulation),
+        story=simulation.scheduler.story,
+        points=dict(simulation.scheduler.points),
+        visit_count=simulation.visits.count,
     )
 
 
 def shortened(failing: Trial, tries: int = 150, play: Callable[[Script], Trial] = trial) -> Trial:
-    """Drop one entry after another while the script still fails."""
+    """Drop entries one by one, then the crowd, workers and pumps, if the script still fails."""
     best, n = failing, 0
     while n < len(best.script.entries) and tries > 0:
         entries = best.script.entries

@@ -53,7 +53,7 @@ class Thread:
     wakes_at: datetime
     at: str = "start"
     """The call before or after which it is stopped."""
-    fails: FailureMode | None = None
+    next_failure: FailureMode | None = None
     """How its next call fails."""
 
 
@@ -63,7 +63,7 @@ class Process:
 
     name: str
     starts: Callable[["Process", int], dict[str, Callable[[], None]]]
-    lives: int = 0
+    start_count: int = 0
     threads: list[Thread] = field(default_factory=list)
     killed: bool = False
     back_at: datetime | None = None
@@ -88,14 +88,14 @@ class Scheduler:
         self.pace = 1.0
         """Factor on all sleeps."""
         self.lost: set[str] = set()
-        """Threads that ended for good."""
+        """Threads that were lost for good."""
         self._inputs = inputs
         self._random = Random(script.seed)
         self._processes: dict[str, Process] = {}
         self._threads: Sequence[Thread] = ()
         """Threads of all processes, in order of the processes."""
         self._any_killed = False
-        """Whether any process is doomed."""
+        """Whether the threads of a killed process have not ended yet."""
         self._any_down = False
         """Whether any process starts again later."""
         self._hub = getcurrent()
@@ -129,7 +129,7 @@ class Scheduler:
         thread = self._give_way(label)
         if part in self._outages and self.state.clock.now() < self._outages[part]:
             return FailureMode.BEFORE
-        failure, thread.fails = thread.fails, None
+        failure, thread.next_failure = thread.next_failure, None
         if failure is not None:
             self.tell(f"{thread.name}: {label} fails {failure} its effect")
         return failure
@@ -247,7 +247,7 @@ class Scheduler:
                 self.tell("Redis comes back empty")
                 self.state.wipe()
             case QueueDamaged(pool=pool, how=how):
-                self._meddle(Pool(pool), how)
+                self._damage_queue(Pool(pool), how)
             case Frozen(lasting=lasting):
                 self.tell(f"the machine sleeps for {lasting}")
                 self.state.clock.advance(lasting)
@@ -266,7 +266,7 @@ class Scheduler:
                 thread.wakes_at = max(thread.wakes_at, self.state.clock.now() + lasting)
 
     def _lose(self, name: str) -> None:
-        """Stall the thread for good, so that another process takes over; its process restarts without it."""
+        """Stall the thread for good, so that another process takes over its work."""
         self.tell(f"{name} is lost")
         self.lost.add(name)
         self._stall(name, FOR_EVER)
@@ -274,9 +274,9 @@ class Scheduler:
     def _let_fail(self, name: str, how: FailureMode) -> None:
         for thread in self._threads:
             if thread.name == name:
-                thread.fails = how
+                thread.next_failure = how
 
-    def _meddle(self, pool: Pool, how: QueueDamage) -> None:
+    def _damage_queue(self, pool: Pool, how: QueueDamage) -> None:
         waiting = self.state.queue.waiting[pool]
         self.tell(f"the queue {pool} with {len(waiting)} tasks: {how}")
         match how:
@@ -288,14 +288,14 @@ class Scheduler:
                 self._random.shuffle(waiting)
 
     def _start(self, process: Process) -> None:
-        process.lives += 1
+        process.start_count += 1
         process.back_at = None
-        if process.lives > 1:
+        if process.start_count > 1:
             self.tell(f"{process.name} starts again")
         now = self.state.clock.now()
         process.threads = [
             Thread(name=name, process=process, greenlet=greenlet(run, self._hub), wakes_at=now)
-            for name, run in process.starts(process, process.lives).items()
+            for name, run in process.starts(process, process.start_count).items()
             if name not in self.lost
         ]
         self._collect_threads()

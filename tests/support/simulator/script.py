@@ -66,7 +66,7 @@ class FailureMode(StrEnum):
 
 
 class QueueDamage(StrEnum):
-    """How a queue damages its tasks."""
+    """How a queue is damaged."""
 
     LOSE = "lose"
     DOUBLE = "double"
@@ -171,7 +171,7 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A thread ends for good; its process restarts without it."""
+    """A thread stalls for good. If its process restarts, it does so without this thread."""
 
     thread: str
 
@@ -240,7 +240,7 @@ class Script:
     collapse: timedelta | None = None
     crowd: int = 0
     """Followers with consecutive numbers, so that an inbox row names many members."""
-    rolls_up: timedelta = timedelta(0)
+    roll_up_every: timedelta = timedelta(0)
     """Interval of the activity roll-up; 0 means never."""
     threshold: int = 1_000
     """Follower count from which an account is a celebrity."""
@@ -253,7 +253,7 @@ class Script:
     """Devices go through the log to the device indexer. Otherwise they apply at once."""
 
     platforms: tuple[Platform, ...] = ONE
-    """Platforms. If there are several, some users have a device of each, and others of a single one."""
+    """Platforms. If there are several, some users have devices of several, and others of one."""
 
     has_operator: bool = False
     """An operator releases held mentions repeatedly."""

@@ -16,7 +16,7 @@ from notifier.domain.delivery.slice import PUSH_STEPS, Pool
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import DiskFull, NotifierError, Unavailable
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, MENTIONED_TYPE, PROTECTED_TYPE
-from notifier.flow.inbox.page import OpenedInbox as Shown
+from notifier.flow.inbox.page import OpenedInbox
 from notifier.flow.intake.gateway import Gateway, IntakeReceipt, IntakeStatus
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway
@@ -128,7 +128,7 @@ SLOWER = 4.0
 """Factor on all sleeps once the script is over, which leaves fewer steps to order."""
 
 
-class World:
+class Simulation:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.state = DurableState()
@@ -151,17 +151,17 @@ class World:
         self.state_reader = StateReader(self.state, self.population, self.tweets, self.retraction_tracker)
         self.push_observer = PushObserver(self.state_reader)
         self.snapshot_observer = SnapshotObserver(self.population, self.scheduler.running)
-        settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
+        settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.roll_up_every)
         self.roles = Roles(self.state, self.scheduler, settings, self.push_observer, self.snapshot_observer, script)
-        inboxes = [self.roles.inbox(self if script.rolls_up else None) for _ in range(API_PROCESSES)]
+        inboxes = [self.roles.inbox(self if script.roll_up_every else None) for _ in range(API_PROCESSES)]
         self.visits = Visits(inboxes, self.state_reader, self.scheduler.sleep, marked=self.push_observer.marked)
-        self.quiet = False
+        self.is_drained = False
         self._opened: dict[str, deque[Opened]] = {name: deque() for name in VIEWERS}
         self._throttles = 0
         self._sequences: Counter[tuple[str, str]] = Counter()
 
     def run(self) -> None:
-        """Run the script, then let all work finish; `quiet` is whether it did."""
+        """Run the script, then let all work finish; `is_drained` is whether it did."""
         with self.logged_errors.recording():
             self._populate()
             self.scheduler.advance(self.script.steps)
@@ -169,10 +169,10 @@ class World:
             self.scheduler.pace = SLOWER
             for _ in range(DRAIN_STEPS // CHECK_EVERY):
                 self.scheduler.advance(CHECK_EVERY)
-                if self._quiet():
+                if self._is_drained():
                     break
                 self.state.skip()
-            self.quiet = self._quiet()
+            self.is_drained = self._is_drained()
             self.scheduler.close()
 
     def waiting(self) -> Iterator[str]:
@@ -186,7 +186,7 @@ class World:
             yield f"{uncommitted} records aren't committed"
         yield from (f"the index lacks {key}, which Redis refused" for key in sorted(self.state.unannounced))
         yield from (f"{subject} has an unpublished head" for subject in self.state.heads.unpublished(9))
-        for burst, progress in self.state.ledger.read(self.state.ledger.unsettled()).items():
+        for burst, progress in self.state.ledger.read(self.state.ledger.unfinished_or_deferred()).items():
             yield from (
                 f"{slice_} hasn't ended"
                 for slice_, slice_progress in progress.slice_states.items()
@@ -198,7 +198,7 @@ class World:
             idle = self.population.in_flight_changes.missing_from_active_sets(self.population.base)
             yield from (f"{name} opened the inbox, and isn't active" for name in idle)
 
-    def _quiet(self) -> bool:
+    def _is_drained(self) -> bool:
         visiting = any(self._opened.values())
         pending = (
             self.pending_events
@@ -310,7 +310,7 @@ class World:
 
         return live
 
-    def observe(self, opened: Shown) -> None:
+    def observe(self, opened: OpenedInbox) -> None:
         """Record the activity as the API does. The script injects no faults into it."""
         run_sync(self.state.activity.touch([opened.view.member], hour_of(opened.view.now)))
         self.population.note_visit(opened.view.viewer.user)

@@ -40,7 +40,7 @@ class StateReader:
     population: Population
     tweets: Mapping[str, Tweet]
     retraction_tracker: RetractionTracker
-    _seen: dict[BurstKey, tuple[object, ObservedBurst]] = field(
+    _observed: dict[BurstKey, tuple[object, ObservedBurst]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     """Cache by burst: hardly one in hundreds of reads finds a changed burst."""
@@ -50,30 +50,30 @@ class StateReader:
         mentions: dict[BurstKey, list[str]] = {}
         for (key, event), _ in self.state.bursts.mentions.items():
             mentions.setdefault(key, []).append(event.id)
-        observed = [self._of(burst, mentions.get(key, ())) for key, burst in self.state.bursts.by_key.items()]
-        bursts = {seen.key: seen for seen in observed}
+        observed_bursts = [self._of(burst, mentions.get(key, ())) for key, burst in self.state.bursts.by_key.items()]
+        bursts = {observed.key: observed for observed in observed_bursts}
         retractions = self.retraction_tracker.logged()
         return Oracle(people=self.population.people, tweets=self.tweets, bursts=bursts, retractions=retractions)
 
     def _of(self, burst: Burst, mentions: Sequence[str]) -> ObservedBurst:
         key, bursts = burst.key, self.state.bursts
         tweets, restricted = tuple(mentions) or (burst.tweet,), bursts.restricted[key]
-        opened, hidden_at = bursts.opened[key], bursts.hidden_at.get(key)
-        state = burst, tweets, restricted, opened, hidden_at
-        if key not in self._seen or self._seen[key][0] != state:
-            seen = ObservedBurst(
+        opened_version, hidden_version = bursts.opened_version[key], bursts.hidden_version.get(key)
+        state = burst, tweets, restricted, opened_version, hidden_version
+        if key not in self._observed or self._observed[key][0] != state:
+            observed = ObservedBurst(
                 key=key_of(key),
                 opened_at=burst.opened_at,
                 tweets=tweets,
                 pull_only=burst.pull_only,
                 standard=burst.lane is Lane.STANDARD,
-                secret=restricted,
+                opened_restricted=restricted,
                 left_to="" if restricted else burst.restricted_to or "",
-                opened=opened,
-                retracted_at=hidden_at,
+                opened_version=opened_version,
+                retracted_version=hidden_version,
             )
-            self._seen[key] = state, seen
-        return self._seen[key][1]
+            self._observed[key] = state, observed
+        return self._observed[key][1]
 
     def lenient(self) -> Oracle:
         """Return the oracle with only those retractions that must be applied."""

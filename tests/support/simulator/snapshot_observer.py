@@ -38,18 +38,18 @@ class SnapshotObserver:
         for snapshot in snapshots:
             self.possible_by_shard.setdefault((burst, snapshot.shard), self.possible_at_read[owner])
 
-    def check_head(self, subject: Subject, head: FollowerCounts, sets: MemberSets) -> None:
+    def check_follower_counts(self, subject: Subject, counts: FollowerCounts, sets: MemberSets) -> None:
         """Check that a plan made now would include every shard with a follower who is not about to unfollow."""
-        if self.running().endswith("/graph_indexer"):  # it only reads the head to change it
+        if self.running().endswith("/graph_indexer"):  # it reads the counts only to change them
             return
-        counts = dict(enumerate(head.by_shard))
-        bitmaps = sets.read(SetKind.FOLLOWERS, subject, [shard for shard in range(SHARDS) if not counts.get(shard)])
+        by_shard = dict(enumerate(counts.by_shard))
+        bitmaps = sets.read(SetKind.FOLLOWERS, subject, [shard for shard in range(SHARDS) if not by_shard.get(shard)])
         leaving = {
             self.population.base[name].member for name in self.population.in_flight_changes.unfollowing(subject.owner)
         }
         for shard, bits in bitmaps.items():
             if missing := set(members(bits, shard)) - leaving:
-                self.wrong.append(f"the head of {subject} doesn't name shard {shard}, where {sorted(missing)} are")
+                self.wrong.append(f"{subject} counts no follower in shard {shard}, and has {sorted(missing)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class ObservedSets:
         return self.sets.live(subject, shards, restricted_to)
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
-        head = self.sets.follower_counts(subject)
-        self.snapshot_observer.check_head(subject, head, self.sets)
-        return head
+        counts = self.sets.follower_counts(subject)
+        self.snapshot_observer.check_follower_counts(subject, counts, self.sets)
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,9 @@ def snapshot_contradictions(
     }
     tier_counts = Counter(member for tier_members in actual.tiers.values() for member in tier_members)
     yield from (f"{member} is in {n} tiers" for member, n in sorted(tier_counts.items()) if n > 1)
-    yield from (f"{member} is nobody" for member in sorted((set(tier_counts) | actual.push) - set(places)))
+    yield from (
+        f"{member} is no user of the shard" for member in sorted((set(tier_counts) | actual.push) - set(places))
+    )
     tiers = {member: tier for tier, tier_members in actual.tiers.items() for member in tier_members}
     for member, allowed in places.items():
         actual_place = tiers.get(member), member in actual.push

@@ -39,7 +39,7 @@ def test_concurrent_callers_share_one_fetch() -> None:
         slow_issuer.may_answer.set()
         keys = await asyncio.gather(*waiting)
         assert [key and key.algorithm for key in keys[:3]] == ["EdDSA", "RS256", None]
-        assert slow_issuer.issuer.asked == 1
+        assert slow_issuer.issuer.fetch_count == 1
 
     run_with_issuer(play)
 
@@ -61,7 +61,7 @@ def test_known_key_waits_at_most_once_while_the_issuer_hangs() -> None:
         keyring = slow_issuer.keyring()
         slow_issuer.may_answer.set()
         assert await keyring.key("a")
-        slow_issuer.issuer.broken = "It hangs."
+        slow_issuer.issuer.error = "It hangs."
         slow_issuer.time += MAX_KEY_AGE.total_seconds() + 1
         assert await keyring.key("a")
         slow_issuer.may_answer.clear()

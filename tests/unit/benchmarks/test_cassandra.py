@@ -134,7 +134,7 @@ def test_node_error_fails_the_send(server: Callable[..., tuple[Server, FrameConn
 def test_stock_writer_writes_one_row_per_delivery(share: float) -> None:
     bursts = rows(share)
     numbers = [value[0] for value in values(bursts)]
-    assert len(numbers) == len(set(numbers)) == sum(burst.deliveries for burst in bursts)
+    assert len(numbers) == len(set(numbers)) == sum(burst.delivery_count for burst in bursts)
     assert numbers == sorted(numbers)
     assert share * 0.8 < len(numbers) / (2 * SHARD_MEMBERS) < share * 1.2
 
@@ -142,11 +142,11 @@ def test_stock_writer_writes_one_row_per_delivery(share: float) -> None:
 @pytest.mark.parametrize("share", [0.001, 0.25])
 def test_first_rows_reach_requested_members_and_keep_last_row_whole(share: float) -> None:
     bursts = rows(share)
-    wanted = bursts[0].deliveries + 10
+    wanted = bursts[0].delivery_count + 10
     selected = first(bursts, wanted)
     assert len(selected) == 2
     assert selected[0] == bursts[0]
-    reached = sum(burst.deliveries for burst in selected)
+    reached = sum(burst.delivery_count for burst in selected)
     assert reached == len(list(values(selected)))
     assert wanted <= reached < wanted + RANGE_MEMBERS * share * 2
 

@@ -83,7 +83,7 @@ def test_rows_of_each_width_reach_the_same_members(width: int) -> None:
     members = np.flatnonzero(np.random.default_rng(1).random(32_768) < np.linspace(0, 0.12, 32_768))
     opened = OpenedBurst(burst=BURST, opened_at=NOW, tiers={Tier.P0: members[:0], Tier.P2: members})
     [rows] = opened.rows(width, first=1_000)
-    assert rows.deliveries == opened.deliveries == len(members)
+    assert rows.delivery_count == opened.deliveries == len(members)
     assert {len(named) == width // 8 for named in rows.members} == {True, False}
     reached = [
         (number - 1_000) * width + place

@@ -45,8 +45,8 @@ SNAPSHOT = AudienceSnapshot(
     opened_at=NOON,
     tiers=dict(zip(TIERS, (from_offsets([1]), from_offsets(range(9_000)), no_members()), strict=True)),
     to_alert=from_offsets([1, 5]),
-    dormant=3,
-    suppressed={"muted": 2},
+    dormant_count=3,
+    suppressed_counts={"muted": 2},
 )
 
 
@@ -76,7 +76,7 @@ def test_snapshot_is_read_as_written() -> None:
     read = unpack_snapshot(7, pack_snapshot(SNAPSHOT))
     assert [bits.tobytes() for bits in read.tiers.values()] == [bits.tobytes() for bits in SNAPSHOT.tiers.values()]
     assert read.to_alert.tobytes() == SNAPSHOT.to_alert.tobytes()
-    assert (read.shard, read.dormant, read.suppressed) == (7, 3, {"muted": 2})
+    assert (read.shard, read.dormant_count, read.suppressed_counts) == (7, 3, {"muted": 2})
     assert read.counts() == SNAPSHOT.counts()
 
 

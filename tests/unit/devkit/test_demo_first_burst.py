@@ -83,7 +83,7 @@ def test_delivered_ignores_finished_burst_of_small_account(tmp_path: Path) -> No
     ]
     api = FakeApi(overviews, [inbox("mention:nova#1")])
     with demo_of(api, tmp_path) as demo:
-        demo.delivered()
+        demo.wait_until_delivered()
     assert api.requests.count(OVERVIEW) == len(overviews)
 
 
@@ -93,7 +93,7 @@ def test_delivered_waits_until_inbox_shows_burst(tmp_path: Path) -> None:
         [inbox(), inbox("mention:u7#1"), inbox("mention:nova#1", "mention:u7#1")],
     )
     with demo_of(api, tmp_path) as demo:
-        demo.delivered()
+        demo.wait_until_delivered()
         assert demo.bursts() == ["id of mention:nova#1", "id of mention:u7#1"]
 
 

@@ -23,21 +23,21 @@ from notifier.devkit.fake_providers.webpush_refusals import (
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.domain_examples import HOUR, NOON, SECOND
 from tests.support.fakes.clock import ManualClock
-from tests.support.web_push_browsers import ORIGINS, World, device, vapid
+from tests.support.web_push_browsers import ORIGINS, WebPushSetup, device, vapid
 
 ORIGIN = ORIGINS[RefusalDialect.GOOGLE]
 CREDENTIALS = vapid()
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def web_push() -> WebPushSetup:
+    return WebPushSetup()
 
 
-def sent_post(world: World, browser: Browser) -> Post:
+def sent_post(web_push: WebPushSetup, browser: Browser) -> Post:
     """Send an alert and return its request."""
-    world.send(device(browser))
-    return world.posts[-1]
+    web_push.send(device(browser))
+    return web_push.posts[-1]
 
 
 def with_headers(post: Post, **headers: str | None) -> Post:
@@ -73,35 +73,35 @@ def status(answer: Reply | NoReply) -> int:
         ({"authorization": "Bearer x"}, 403),
     ],
 )
-def test_invalid_headers_are_refused(world: World, headers: dict[str, str | None], expected: int) -> None:
-    post = sent_post(world, world.browser())
-    assert status(world.answer(with_headers(post, **headers))) == expected
+def test_invalid_headers_are_refused(web_push: WebPushSetup, headers: dict[str, str | None], expected: int) -> None:
+    post = sent_post(web_push, web_push.browser())
+    assert status(web_push.answer(with_headers(post, **headers))) == expected
 
 
-def test_body_above_4096_bytes_is_refused(world: World) -> None:
-    post = sent_post(world, world.browser())
-    assert status(world.answer(replace(post, body=bytes(4096)))) == 201
-    assert status(world.answer(replace(post, body=bytes(4097)))) == 413
+def test_body_above_4096_bytes_is_refused(web_push: WebPushSetup) -> None:
+    post = sent_post(web_push, web_push.browser())
+    assert status(web_push.answer(replace(post, body=bytes(4096)))) == 201
+    assert status(web_push.answer(replace(post, body=bytes(4097)))) == 413
 
 
-def test_unreadable_message_is_accepted_and_discarded(world: World) -> None:
+def test_unreadable_message_is_accepted_and_discarded(web_push: WebPushSetup) -> None:
     """A real push service can't decrypt the message either, and reports no error."""
-    browser = world.browser()
-    post = sent_post(world, browser)
-    assert status(world.answer(replace(post, body=post.body[:-1] + bytes([post.body[-1] ^ 1])))) == 201
-    assert (browser.unreadable_count, world.phone(browser).alert_count) == (1, 1)
+    browser = web_push.browser()
+    post = sent_post(web_push, browser)
+    assert status(web_push.answer(replace(post, body=post.body[:-1] + bytes([post.body[-1] ^ 1])))) == 201
+    assert (browser.unreadable_count, web_push.phone(browser).alert_count) == (1, 1)
 
 
-def test_message_for_another_browser_is_not_shown(world: World) -> None:
-    first, second = world.browser(), world.browser()
-    post = sent_post(world, first)
-    world.answer(replace(post, path=second.endpoint.removeprefix(ORIGIN)))
-    assert (second.unreadable_count, world.phone(second).alert_count) == (1, 0)
+def test_message_for_another_browser_is_not_shown(web_push: WebPushSetup) -> None:
+    first, second = web_push.browser(), web_push.browser()
+    post = sent_post(web_push, first)
+    web_push.answer(replace(post, path=second.endpoint.removeprefix(ORIGIN)))
+    assert (second.unreadable_count, web_push.phone(second).alert_count) == (1, 0)
 
 
-def test_request_to_another_origin_is_not_found(world: World) -> None:
-    service = world.services[RefusalDialect.GOOGLE]
-    post = sent_post(world, world.browser())
+def test_request_to_another_origin_is_not_found(web_push: WebPushSetup) -> None:
+    service = web_push.services[RefusalDialect.GOOGLE]
+    post = sent_post(web_push, web_push.browser())
     assert status(service.answer(replace(post, origin="https://fcm.googleapis.com:8443"))) == 404
 
 
@@ -210,10 +210,10 @@ def test_token_refusal_has_the_format_of_its_service(
 
 def test_scripted_shares_are_determined_by_seed() -> None:
     def run(seed: int) -> list[int]:
-        world = World()
-        post = sent_post(world, world.browser())
+        web_push = WebPushSetup()
+        post = sent_post(web_push, web_push.browser())
         script = ProviderScript(seed=seed, gone_share=0.02, elsewhere_share=0.1)
-        service = FakePushService(clock=world.clock, origin=ORIGIN, dialect=RefusalDialect.GOOGLE, script=script)
+        service = FakePushService(clock=web_push.clock, origin=ORIGIN, dialect=RefusalDialect.GOOGLE, script=script)
         paths = [service.subscribe(CREDENTIALS.public_key).endpoint.removeprefix(ORIGIN) for _ in range(400)]
         statuses = [service.answer(replace(post, path=path)).status for path in paths]
         assert Counter(statuses) == service.response_counts
@@ -226,11 +226,11 @@ def test_scripted_shares_are_determined_by_seed() -> None:
     assert 20 <= first.count(403) <= 70
 
 
-def test_scripted_gone_browser_gets_410_and_no_alert(world: World) -> None:
-    browser = world.browser()
-    world.script(ProviderScript(gone_share=1.0))
-    assert status(world.answer(sent_post(world, browser))) == 410
-    assert world.phone(browser).alert_count == 0
+def test_scripted_gone_browser_gets_410_and_no_alert(web_push: WebPushSetup) -> None:
+    browser = web_push.browser()
+    web_push.script(ProviderScript(gone_share=1.0))
+    assert status(web_push.answer(sent_post(web_push, browser))) == 410
+    assert web_push.phone(browser).alert_count == 0
 
 
 def test_browser_keys_are_unique_and_determined_by_seed() -> None:
@@ -242,47 +242,47 @@ def test_browser_keys_are_unique_and_determined_by_seed() -> None:
     assert len(set(keys(1))) == 3
 
 
-def test_scripted_rate_limit_reports_retry_after(world: World) -> None:
-    world.script(ProviderScript(limited=FaultWindow(after=SECOND, duration=30 * SECOND)))
-    post = sent_post(world, world.browser())
-    assert status(world.answer(post)) == 201
-    world.clock.advance(11 * SECOND)
-    answer = world.answer(post)
+def test_scripted_rate_limit_reports_retry_after(web_push: WebPushSetup) -> None:
+    web_push.script(ProviderScript(limited=FaultWindow(after=SECOND, duration=30 * SECOND)))
+    post = sent_post(web_push, web_push.browser())
+    assert status(web_push.answer(post)) == 201
+    web_push.clock.advance(11 * SECOND)
+    answer = web_push.answer(post)
     assert isinstance(answer, Reply)
     assert (answer.status, answer.headers) == (429, {"retry-after": "20"})
-    world.clock.advance(20 * SECOND)
-    assert status(world.answer(post)) == 201
+    web_push.clock.advance(20 * SECOND)
+    assert status(web_push.answer(post)) == 201
 
 
-def test_scripted_outage_returns_503(world: World) -> None:
-    world.script(ProviderScript(down=FaultWindow(duration=SECOND)))
-    assert status(world.answer(sent_post(world, world.browser()))) == 503
+def test_scripted_outage_returns_503(web_push: WebPushSetup) -> None:
+    web_push.script(ProviderScript(down=FaultWindow(duration=SECOND)))
+    assert status(web_push.answer(sent_post(web_push, web_push.browser()))) == 503
 
 
-def test_scripted_redirect_is_returned(world: World) -> None:
-    world.services[RefusalDialect.GOOGLE].redirect = "https://10.0.0.1/"
-    answer = world.answer(sent_post(world, world.browser()))
+def test_scripted_redirect_is_returned(web_push: WebPushSetup) -> None:
+    web_push.services[RefusalDialect.GOOGLE].redirect = "https://10.0.0.1/"
+    answer = web_push.answer(sent_post(web_push, web_push.browser()))
     assert isinstance(answer, Reply)
     assert (answer.status, answer.headers) == (307, {"location": "https://10.0.0.1/"})
 
 
-def test_duplicate_header_is_refused(world: World) -> None:
-    post = sent_post(world, world.browser())
-    assert status(world.answer(replace(post, headers=[*post.headers, ("ttl", "60")]))) == 400
+def test_duplicate_header_is_refused(web_push: WebPushSetup) -> None:
+    post = sent_post(web_push, web_push.browser())
+    assert status(web_push.answer(replace(post, headers=[*post.headers, ("ttl", "60")]))) == 400
 
 
 @pytest.mark.parametrize(("ttl", "alert_count"), [("60", 1), ("0", 0)])
-def test_offline_browser_gets_messages_within_their_ttl(world: World, ttl: str, alert_count: int) -> None:
-    browser = world.browser()
-    post = sent_post(world, world.browser())
+def test_offline_browser_gets_messages_within_their_ttl(web_push: WebPushSetup, ttl: str, alert_count: int) -> None:
+    browser = web_push.browser()
+    post = sent_post(web_push, web_push.browser())
     browser.is_online = False
-    world.send(device(browser))
-    post = with_headers(world.posts[-1], ttl=ttl)
-    service = world.services[RefusalDialect.GOOGLE]
+    web_push.send(device(browser))
+    post = with_headers(web_push.posts[-1], ttl=ttl)
+    service = web_push.services[RefusalDialect.GOOGLE]
     service.bring_online(browser)
     browser.is_online = False
     assert status(service.answer(post)) == 201
-    before = world.phone(browser).alert_count
-    world.clock.advance(59 * SECOND)
+    before = web_push.phone(browser).alert_count
+    web_push.clock.advance(59 * SECOND)
     service.bring_online(browser)
-    assert world.phone(browser).alert_count - before == alert_count
+    assert web_push.phone(browser).alert_count - before == alert_count

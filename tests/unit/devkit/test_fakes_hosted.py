@@ -279,7 +279,7 @@ def test_invalid_service_account_is_rejected_at_start(tmp_path: Path) -> None:
 
 @every_platform
 def test_untrusted_server_gets_no_alerts_and_drops_no_device(platform: Platform, tmp_path: Path) -> None:
-    certificate = Authority.made(tmp_path, "untrusted").server()
+    certificate = Authority.create(tmp_path, "untrusted").server()
     with ExitStack() as stack:
         hosted = FakeAndSender(platform, stack, certificate=certificate)
         receipts = hosted.send(1, 7)

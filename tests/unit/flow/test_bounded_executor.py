@@ -52,7 +52,7 @@ def test_calls_beyond_the_limit_wait_for_a_slot(threads: Threads) -> None:
         calls, executor = Calls(), bounded(threads)
         tasks = [asyncio.create_task(executor.run(calls.hang)) for _ in range(6)]
         await wait_until_running(calls, 2)
-        assert executor.bulkhead.waiting == 4
+        assert executor.bulkhead.waiting_count == 4
         calls.release.set()
         await asyncio.gather(*tasks)
         assert (calls.most, calls.ended) == (2, 6)

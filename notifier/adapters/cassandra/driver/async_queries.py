@@ -66,8 +66,8 @@ class ConcurrentQueries:
         except Exception as error:  # passed on to the waiting coroutine, because this may be the driver's thread
             self._fail(error)
             return
-        # Store the future before adding the callbacks. If the result is already there, `add_callbacks` calls one
-        # of them in this thread, which looks for the future.
+        # Store the future before adding the callbacks, which look for it. If the result is already there,
+        # `add_callbacks` calls one of them at once.
         self._in_flight[number] = future
         future.add_callbacks(self._on_page, self._on_error, (number,), errback_args=(number,))
 

@@ -68,7 +68,7 @@ class CassandraAudienceSnapshots:
             row.shard: unpack(SnapshotFacts, row.facts)
             for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
         }
-        # Read bitmaps only of shards that may have members to alert. Mostly no shard has any.
+        # Read bitmaps only of shards that may have members to alert: in P2 and DORMANT, few do.
         alerting_names = {
             shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)
         }
@@ -200,8 +200,8 @@ def _snapshot(row: Any) -> AudienceSnapshot:
         opened_at=facts.opened_at,
         tiers={tier: decode(getattr(row, tier)) for tier in TIERS},
         to_alert=decode(row.push),
-        dormant=facts.dormant,
-        suppressed=facts.suppressed,
+        dormant_count=facts.dormant,
+        suppressed_counts=facts.suppressed,
     )
 
 

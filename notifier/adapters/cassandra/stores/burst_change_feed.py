@@ -24,7 +24,7 @@ MAX_WRITE_DURATION = timedelta(seconds=1)
 """Maximum duration of a write. During a longer write, readers may have read past the time in its rows. The writer then
 writes the rows again, with the current time."""
 MAX_ATTEMPTS = 3
-"""Attempts to write rows within MAX_WRITE_DURATION."""
+"""Attempts to write rows. Each may take MAX_WRITE_DURATION."""
 READ_OVERLAP = MAX_CLOCK_SKEW + MAX_WRITE_DURATION
 """Overlap of successive reads: each read goes back by this much from the start of the last read. When a row becomes
 readable, its time may already be this far in the past by the clock of a reader."""
@@ -121,7 +121,7 @@ class CassandraBurstChanges:
         next_read_start = to_ms(now - READ_OVERLAP)
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
-            viewers_lapsed=len(changed) < len(new_changes),  # the other changes are lapses
+            has_viewer_lapse=len(changed) < len(new_changes),  # the other changes are lapses
             position=CassandraPosition(
                 now, {key: (version, at) for key, (version, at) in returned.items() if at >= next_read_start}
             ),
@@ -144,7 +144,7 @@ class CassandraBurstChanges:
 
 
 def _new_changes(rows: Iterable[Any], returned: ReturnedChanges) -> tuple[Sequence[ChangeKey], ReturnedChanges]:
-    """Return the changes that are new or have a higher version, and all returned changes with these.
+    """Return the changes that are new or have a higher version, and `returned` with the rows added.
 
     The new changes are ordered by the first row that has their highest version.
     """

@@ -237,7 +237,7 @@ READ_AHEAD = timedelta(hours=1)
 """How far openings are read into the future, by our clock. The clock of a burst's writer may be ahead, and a burst
 always opens after its predecessor."""
 MAX_TIME = (1 << 63) - 1
-"""Greater than every time that Cassandra can store."""
+"""Later than the opening of every burst."""
 
 RecentEntry = tuple[int, str, int]
 """Opening, subject and seq of a burst. Entries sort as the positions of their bursts do."""

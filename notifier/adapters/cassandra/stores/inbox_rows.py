@@ -64,7 +64,7 @@ MAX_ROWS_PER_QUERY = 512
 MIN_FIRST_PAGE_ROWS = 64
 """Lowest row limit of the first query of a single subject. Most subjects have fewer rows in an inbox window."""
 MAX_INT64 = (1 << 63) - 1
-"""Greater than every time and number that Cassandra can store."""
+"""Greater than every opening, burst number and run."""
 
 _SELECT_ROWS = load_statement("read_inbox_rows_of_several_subjects")
 _SELECT_ROWS_OF_SUBJECT = load_statement("read_inbox_rows_of_one_subject")

@@ -116,7 +116,7 @@ def _row_writes(entry: LedgerEntry) -> Sequence[BoundStatement]:
     """
     burst, (_, _, row_number) = entry.slice.burst, _row_key(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), row_number
-    values = entry.number, to_ms(entry.at), entry.people, entry.rows, entry.alert_count, entry.note
+    values = entry.number, to_ms(entry.at), entry.people, entry.row_count, entry.alert_count, entry.note
     insert: BoundStatement = _INSERT_ROW, (*key, *values)
     update: BoundStatement = _UPDATE_ROW, (*values, *key, entry.number)
     if row_number != LAST_OCCURRENCE:
@@ -131,7 +131,7 @@ def _entry(row: Any) -> LedgerEntry:
         number=row.last_number if row.number == LAST_OCCURRENCE else row.number,
         at=from_ms(row.at),
         people=row.people,
-        rows=row.rows,
+        row_count=row.rows,
         alert_count=row.phones,
         note=row.note,
     )

@@ -149,7 +149,7 @@ class CassandraMemberSets:
 def _sets_to_read(subject: Subject, restricted_to: UserId | None) -> list[OwnerKinds]:
     """Return the sets to read: the subject's and the account-wide ones.
 
-    A restricted burst also needs its author's followers. A subject of kind `self` has no sets of its own.
+    A restricted burst also needs its author's followers. A subject of kind `self` needs only the sets for alerts.
     """
     owner_kinds: list[OwnerKinds] = [(_ACCOUNT_WIDE, _ALERT_SET_KINDS)]
     if subject.kind is not Kind.SELF:
@@ -175,7 +175,7 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
     return FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
 
 
-# Active sets: a partition per set and shard, with a row for each hour at which entries expire. A TTL removes the row.
+# Active sets: a partition per set and shard, with a row for each hour at which entries expire.
 
 KEPT_AFTER_EXPIRY = timedelta(days=2)
 """How long a row stays after its hour. A process whose clock was set back still needs it, and a node whose clock is

@@ -27,7 +27,7 @@ from notifier.domain.bursts.held_mention import (
     ModerationDecision,
 )
 from notifier.domain.bursts.mention import Event, EventId
-from notifier.domain.bursts.moderation import ReachLimit, audit_fields
+from notifier.domain.bursts.moderation import AuthorVerdict, audit_fields
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
@@ -69,10 +69,10 @@ class CassandraHeldMentions:
             )
 
     def count(self) -> int:
-        latest_expired_since = to_ms(self._clock.now() - MAX_DECISION_WAIT)
+        expiry_limit = to_ms(self._clock.now() - MAX_DECISION_WAIT)
         results = self._cluster.query_each(_SELECT_STATES, [(bucket,) for bucket in range(BUCKETS)])
         return sum(
-            row.decision is None and row.since is not None and row.since > latest_expired_since
+            row.decision is None and row.since is not None and row.since > expiry_limit
             for rows in results
             for row in rows
         )
@@ -165,33 +165,47 @@ _MICROSECONDS_PER_MS = 1_000
 """Cassandra counts write timestamps in microseconds."""
 
 
-class CassandraReachLimits:
+class CassandraAuthorVerdicts:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def put(self, limit: ReachLimit) -> None:
+    def put(self, author_verdict: AuthorVerdict) -> None:
         append_to_audit(
-            self._cluster, at=limit.at, operator=limit.operator, action="verdict.set", detail=audit_fields(limit)
+            self._cluster,
+            at=author_verdict.at,
+            operator=author_verdict.operator,
+            action="verdict.set",
+            detail=audit_fields(author_verdict),
         )
         # A crash here leaves an audit row without a verdict. In the other order a verdict could exist without its
         # operator's name.
-        row = bucket_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS_PER_MS
+        row = (
+            bucket_of_user(author_verdict.user),
+            author_verdict.user,
+            pack(author_verdict),
+            to_ms(author_verdict.at) * _MICROSECONDS_PER_MS,
+        )
         self._cluster.query(_PUT_VERDICT, row)
 
-    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
+    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, AuthorVerdict]:
         by_bucket: defaultdict[int, list[UserId]] = defaultdict(list)
         for user in users:
             if user:  # no user has the empty id
                 by_bucket[bucket_of_user(user)].append(user)
-        return {limit.user: limit for limit in self._limits(_SELECT_VERDICTS_OF_USERS, list(by_bucket.items()))}
+        return {
+            author_verdict.user: author_verdict
+            for author_verdict in self._author_verdicts(_SELECT_VERDICTS_OF_USERS, list(by_bucket.items()))
+        }
 
-    def read_all(self) -> Sequence[ReachLimit]:
+    def read_all(self) -> Sequence[AuthorVerdict]:
         return sorted(
-            self._limits(_SELECT_VERDICTS_OF_BUCKET, [(bucket,) for bucket in range(BUCKETS)]),
-            key=lambda limit: limit.user,
+            self._author_verdicts(_SELECT_VERDICTS_OF_BUCKET, [(bucket,) for bucket in range(BUCKETS)]),
+            key=lambda author_verdict: author_verdict.user,
         )
 
-    def _limits(self, statement: str, parameters: Sequence[Sequence[object]]) -> Sequence[ReachLimit]:
+    def _author_verdicts(self, statement: str, parameters: Sequence[Sequence[object]]) -> Sequence[AuthorVerdict]:
         return [
-            unpack(ReachLimit, row.verdict) for rows in self._cluster.query_each(statement, parameters) for row in rows
+            unpack(AuthorVerdict, row.verdict)
+            for rows in self._cluster.query_each(statement, parameters)
+            for row in rows
         ]

@@ -153,7 +153,7 @@ def _mention(row: Any) -> Mention:
     return unpack(Mention, row.changed_blob or row.blob)
 
 
-# Erasure targets: held mentions and dead letters, which may contain an author's text, too. A held mention's event is
+# Erasure targets: held mentions and dead letters, which may also contain an author's text. A held mention's event is
 # overwritten with one without text. A repeated write of the mention has a lower write timestamp, and restores nothing.
 
 LETTERS_PER_PAGE = 64

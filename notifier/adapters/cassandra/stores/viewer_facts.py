@@ -1,4 +1,4 @@
-"""Reads and writes one user's state: follows, preferences, user blocks, marks and seen time.
+"""Reads one user's follows, preferences, user blocks, marks and seen time; writes the last two.
 
 A user's rows are in partitions of the user's member block and shard. The partitions are queried concurrently.
 """
@@ -106,15 +106,15 @@ class CassandraPeople:
                 *more_queries,
             ]
         )
-        own_preferences = subject_preferences_of(member, preference_rows)
+        subject_preferences = subject_preferences_of(member, preference_rows)
         account_preferences = member_account_preferences(member, account_preference_rows)
         follows = _follows(slot, follow_rows)
         user_blocks = await user_blocks_of(self._async_queries, member, user_block_rows, follows, self._max_blockers)
         viewer = Viewer(
             user=user,
-            follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), user_blocks),
+            follows=visible_after_unblock(visible_from(follows, subject_preferences, account_preferences), user_blocks),
             blocked=blocked_accounts(user_blocks),
-            volume=own_volumes(own_preferences),
+            volume=own_volumes(subject_preferences),
             marks=_marks(seen_rows, mark_rows),
             account_preferences=account_preferences,
         )
@@ -142,7 +142,7 @@ class CassandraPeople:
         """Return the context, and the results of `more_queries`."""
         vip_query = (SELECT_CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
         viewer, [flag_rows, *more_results] = await self._viewer(user, member, [vip_query, *more_queries])
-        return InboxContext(member=member, viewer=viewer, vip=any(row.is_on for row in flag_rows)), more_results
+        return InboxContext(member=member, viewer=viewer, is_vip=any(row.is_on for row in flag_rows)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # An interruption may leave only some of these bursts marked as seen. These marks are right, because all bursts

@@ -82,7 +82,7 @@ class SqliteBurstChanges:
         with self._db.read() as c:
             oldest, newest = _oldest_and_newest(c)
             if newest == position.id:
-                return ChangesSince(bursts=(), viewers_lapsed=False, position=position)
+                return ChangesSince(bursts=(), has_viewer_lapse=False, position=position)
             # If the newest id is below the position, the file was replaced by an older copy. If the oldest is above the
             # next id, changes after the position were deleted.
             if newest < position.id or oldest > position.id + 1:
@@ -97,7 +97,7 @@ class SqliteBurstChanges:
         bursts = {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
-            viewers_lapsed=LAPSE_KEY in entries,
+            has_viewer_lapse=LAPSE_KEY in entries,
             position=SqlitePosition(newest),
         )
 

@@ -93,7 +93,7 @@ def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) ->
             number=number,
             at=from_ms(at),
             people=people,
-            rows=rows,
+            row_count=rows,
             alert_count=alert_count,
             note=note,
         )
@@ -127,7 +127,7 @@ def _parse_slice_shape(shape: str) -> tuple[Step, Tier, int, int]:
 def _entry_row(entry: LedgerEntry) -> tuple[object, ...]:
     burst = entry.slice.burst
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.number
-    return *key, to_ms(entry.at), entry.people, entry.rows, entry.alert_count, entry.note
+    return *key, to_ms(entry.at), entry.people, entry.row_count, entry.alert_count, entry.note
 
 
 # Claims in core.db: each change is one conditional statement, so that only one of two workers gets the slice.

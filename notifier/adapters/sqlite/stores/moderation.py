@@ -19,7 +19,7 @@ from notifier.domain.bursts.held_mention import (
     ModerationDecision,
 )
 from notifier.domain.bursts.mention import Event, EventId
-from notifier.domain.bursts.moderation import ReachLimit, Verdict, audit_fields
+from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, audit_fields
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
@@ -117,25 +117,42 @@ _SELECT_VERDICTS_OF_USERS = (
 )
 
 
-class SqliteReachLimits:
+class SqliteAuthorVerdicts:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def put(self, limit: ReachLimit) -> None:
+    def put(self, author_verdict: AuthorVerdict) -> None:
         with self._db.write() as c:
-            c.execute(_PUT_VERDICT, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
-            append_to_audit(c, at=limit.at, operator=limit.operator, action="verdict.set", detail=audit_fields(limit))
+            c.execute(
+                _PUT_VERDICT,
+                (
+                    author_verdict.user,
+                    str(author_verdict.verdict),
+                    author_verdict.reason,
+                    author_verdict.operator,
+                    to_ms(author_verdict.at),
+                ),
+            )
+            append_to_audit(
+                c,
+                at=author_verdict.at,
+                operator=author_verdict.operator,
+                action="verdict.set",
+                detail=audit_fields(author_verdict),
+            )
 
-    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
+    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, AuthorVerdict]:
         with self._db.read() as c:
-            limits = [_limit(row) for row in c.execute(_SELECT_VERDICTS_OF_USERS, (json.dumps(list(users)),))]
-        return {limit.user: limit for limit in limits}
+            author_verdicts = [
+                _author_verdict(row) for row in c.execute(_SELECT_VERDICTS_OF_USERS, (json.dumps(list(users)),))
+            ]
+        return {author_verdict.user: author_verdict for author_verdict in author_verdicts}
 
-    def read_all(self) -> Sequence[ReachLimit]:
+    def read_all(self) -> Sequence[AuthorVerdict]:
         with self._db.read() as c:
-            return [_limit(row) for row in c.execute(_SELECT_ALL_VERDICTS)]
+            return [_author_verdict(row) for row in c.execute(_SELECT_ALL_VERDICTS)]
 
 
-def _limit(row: tuple[str, str, str, str, int]) -> ReachLimit:
+def _author_verdict(row: tuple[str, str, str, str, int]) -> AuthorVerdict:
     user, verdict, reason, operator, at = row
-    return ReachLimit(user=UserId(user), verdict=Verdict(verdict), reason=reason, operator=operator, at=from_ms(at))
+    return AuthorVerdict(user=UserId(user), verdict=Verdict(verdict), reason=reason, operator=operator, at=from_ms(at))

@@ -82,19 +82,21 @@ class SqlitePeople:
             if member is None:
                 return None
             vip = c.execute(_SELECT_VIP, (Flag.VIP, shard_of(member), member)).fetchone() is not None
-            return InboxContext(member=member, viewer=self._viewer(user, member), vip=vip)
+            return InboxContext(member=member, viewer=self._viewer(user, member), is_vip=vip)
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:
             follows = _follows(c, member)
-            own_preferences = subject_preferences_of(c, member)
+            subject_preferences = subject_preferences_of(c, member)
             account_preferences = member_account_preferences(c, member)
             block_ends = user_blocks_of(c, member, follows, self._max_blockers)
             return Viewer(
                 user=user,
-                follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), block_ends),
+                follows=visible_after_unblock(
+                    visible_from(follows, subject_preferences, account_preferences), block_ends
+                ),
                 blocked=blocked_accounts(block_ends),
-                volume=own_volumes(own_preferences),
+                volume=own_volumes(subject_preferences),
                 marks=_marks(c, member),
                 account_preferences=account_preferences,
             )

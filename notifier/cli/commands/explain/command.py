@@ -165,8 +165,8 @@ def _snapshot_json(snapshot: AudienceSnapshot | None, member: Member) -> JsonObj
         "shard": snapshot.shard,
         "tier": tier,
         "push": contains(snapshot.to_alert, member),
-        "dormant_in_shard": snapshot.dormant,
-        "suppressed_in_shard": dict(snapshot.suppressed),
+        "dormant_in_shard": snapshot.dormant_count,
+        "suppressed_in_shard": dict(snapshot.suppressed_counts),
     }
 
 

@@ -1,4 +1,4 @@
-"""All scenarios, and runs of each that are struck at every point."""
+"""Scenarios, and runs of a scenario with a fault at each point."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -130,7 +130,7 @@ def returning_user() -> Script:
     script = _scenario(Tweeted(id="e1", author="ada", mentioned=("nova",)), apart=0)
     visits = ScriptEntry(step=20, what=Opened(person="quinn")), ScriptEntry(step=900, what=Opened(person="quinn"))
     mention = ScriptEntry(step=700, what=Tweeted(id="e2", author="bob", mentioned=("lyra",)))
-    return replace(script, steps=1_000, rolls_up=timedelta(seconds=2)).with_more(*visits, mention)
+    return replace(script, steps=1_000, roll_up_every=timedelta(seconds=2)).with_more(*visits, mention)
 
 
 CHANGE_KINDS = (
@@ -224,7 +224,9 @@ def redis_wipe() -> Script:
     faults = [
         ScriptEntry(step=n, what=action) for n in (310, 620) for action in (Wiped(), Frozen(lasting=timedelta(hours=1)))
     ]
-    script = Script(seed=1, steps=1_000, entries=[*tweets, *visits, *faults], pumps=2, rolls_up=timedelta(seconds=2))
+    script = Script(
+        seed=1, steps=1_000, entries=[*tweets, *visits, *faults], pumps=2, roll_up_every=timedelta(seconds=2)
+    )
     return replace(script, collapse=timedelta(0))
 
 

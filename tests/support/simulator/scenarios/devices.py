@@ -59,7 +59,7 @@ def device_updates(record: DeviceRecord, directory: Directory) -> Sequence[Devic
     if (change := record.update) is None:
         return []
     person = directory.users([change.member])[change.member]
-    return [DeviceUpdate(person=person, device=change.id, rank=change.rank, has=isinstance(change, Device))]
+    return [DeviceUpdate(person=person, device=change.id, rank=change.rank, is_registered=isinstance(change, Device))]
 
 
 def device_changes() -> Script:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 
-from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
+from notifier.domain.bursts.moderation import AuthorVerdict, Verdict, validated_verdict
 from notifier.domain.errors import DiskFull, Unavailable
 from notifier.domain.ids import UserId
 from notifier.flow.intake.held_mention_release import HeldMentionRelease
@@ -16,30 +16,32 @@ POLL_INTERVAL_SECONDS = 0.2
 """Seconds between two rounds of the operator."""
 
 
-def operator(system: System, judged: deque[VerdictChanged], sleep: Callable[[float], None]) -> Callable[[], None]:
+def operator(
+    system: System, verdict_changes: deque[VerdictChanged], sleep: Callable[[float], None]
+) -> Callable[[], None]:
     """Return a thread that sets each verdict until it is accepted, and releases whatever is held."""
     release, ports = HeldMentionRelease.of(system.ports), system.ports
 
-    def decides() -> None:
+    def decide() -> None:
         while True:
             try:
-                while judged:
-                    _set_verdict(ports, judged[0])
-                    judged.popleft()
+                while verdict_changes:
+                    _set_verdict(ports, verdict_changes[0])
+                    verdict_changes.popleft()
                 if held := list(ports.held_mentions.waiting()):
                     release(held, "amy")
             except (Unavailable, DiskFull):
                 pass  # retried in the next round
             sleep(POLL_INTERVAL_SECONDS)
 
-    return decides
+    return decide
 
 
-def _set_verdict(ports: Ports, judged: VerdictChanged) -> None:
-    user, verdict, now = UserId(judged.account), Verdict(judged.verdict), ports.clock.now()
-    current = ports.reach_limits.read_current([user]).get(user)
-    ports.reach_limits.put(
-        validated_limit(ReachLimit(user=user, verdict=verdict, reason="storm", operator="amy", at=now), current)
+def _set_verdict(ports: Ports, change: VerdictChanged) -> None:
+    user, verdict, now = UserId(change.account), Verdict(change.verdict), ports.clock.now()
+    current = ports.author_verdicts.read_current([user]).get(user)
+    ports.author_verdicts.put(
+        validated_verdict(AuthorVerdict(user=user, verdict=verdict, reason="storm", operator="amy", at=now), current)
     )
 
 

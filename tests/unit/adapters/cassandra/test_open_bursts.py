@@ -19,7 +19,7 @@ MAX_SCANS = TTL_MS // HOUR // RESCANNED_HOURS_PER_SCAN + 2
 
 @dataclass
 class BurstList:
-    """Open bursts by slot, scanned with the remembered state."""
+    """Unfinished bursts by slot, scanned with the remembered state."""
 
     remembered: OpenSlotCache = field(default_factory=OpenSlotCache)
     open: set[int] = field(default_factory=set)

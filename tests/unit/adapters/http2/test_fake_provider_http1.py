@@ -115,7 +115,7 @@ def test_http2_preface_split_at_any_byte_is_recognized(server: Http2Server) -> N
 
 @pytest.mark.parametrize(("protocols", "request_"), [(["h2", "http/1.1"], b""), (["http/1.1"], REQUEST), ([], REQUEST)])
 def test_tls_connection_uses_the_negotiated_protocol(tmp_path: Path, protocols: list[str], request_: bytes) -> None:
-    authority = Authority.made(tmp_path, "ours")
+    authority = Authority.create(tmp_path, "ours")
     context = ssl.create_default_context(cafile=str(authority.file))
     context.check_hostname = False
     if protocols:

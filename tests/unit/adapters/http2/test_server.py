@@ -168,7 +168,7 @@ def test_server_in_own_process_reports_tally_and_changes_behavior() -> None:
     with server_process() as server, closing(Client(port(server))) as client:
         client.post(b"{}")
         assert client.headers()[0] == (":status", "200")
-        assert (server.tally().processed, server.tally().connections) == (1, 1)
+        assert (server.counts().processed, server.counts().connections) == (1, 1)
         server.behave(Http2Behavior(max_concurrent_streams=3))
         while client.h2.remote_settings.max_concurrent_streams != 3:
             assert client.exchange()

@@ -16,7 +16,7 @@ from notifier.ports.push import NoReply, Post, Reply
 from tests.support.alert_sender_builders import ALERT, android, device, installation, sent
 from tests.support.domain_examples import NOON, burst
 from tests.support.fakes.clock import ManualClock
-from tests.support.firebase_admin_process import ByFirebaseAdmin, by_firebase_admin, new_line
+from tests.support.firebase_admin_process import ByFirebaseAdmin, by_firebase_admin, new_connection
 
 UNAUTHENTICATED = Reply(status=401, body=b'{"error":{"status":"UNAUTHENTICATED"}}')
 DEVICES = [android(number) for number in range(40)]
@@ -57,7 +57,7 @@ def test_concurrent_messages_share_one_token(firebase: ByFirebaseAdmin) -> None:
 
 def test_message_is_resent_once_after_refused_token(firebase: ByFirebaseAdmin) -> None:
     sent(firebase.sender, ALERT, DEVICES[0])
-    firebase.line.token_endpoint.revoke()
+    firebase.connection.token_endpoint.revoke()
     assert sent(firebase.sender, ALERT, *DEVICES) == [Accepted()] * 40
     assert token_requests(firebase) <= 2
     assert len(firebase.wire.pushes) <= 1 + MAX_CONCURRENT + 40
@@ -91,8 +91,8 @@ def test_failed_token_request_is_made_once_and_nothing_is_sent(
 
 
 def test_token_refused_during_a_send_is_no_connection_error() -> None:
-    firebase = by_firebase_admin(connection=new_line())
-    transport = firebase.line.admin
+    firebase = by_firebase_admin(connection=new_connection())
+    transport = firebase.connection.admin
     assert transport.ensure() is None
     transport.app.credential.get_credential().expiry = NOON.replace(year=2000, tzinfo=None)  # naive in google-auth
     firebase.wire.override = lambda post: Reply(status=503)
@@ -101,11 +101,11 @@ def test_token_refused_during_a_send_is_no_connection_error() -> None:
     [(_, answer)] = transport.exchange([Post(origin="", path="/", headers=[], body=json.dumps(body).encode())])
     assert answer == NoReply(reason="no access token: status 503", may_have_arrived=False)
     assert firebase.wire.pushes == []
-    firebase.line.server.close()
+    firebase.connection.server.close()
 
 
 def test_redirect_is_not_followed(firebase: ByFirebaseAdmin) -> None:
-    redirect = Reply(status=307, headers={"location": f"{firebase.line.origin}/elsewhere"})
+    redirect = Reply(status=307, headers={"location": f"{firebase.connection.origin}/elsewhere"})
     firebase.wire.override = lambda post: redirect if post in firebase.wire.pushes else None
     [receipt] = sent(firebase.sender, ALERT, DEVICES[0])
     assert isinstance(receipt, ConfigError)
@@ -113,11 +113,11 @@ def test_redirect_is_not_followed(firebase: ByFirebaseAdmin) -> None:
 
 
 def test_missing_response_times_out() -> None:
-    firebase = by_firebase_admin(connection=new_line(response_timeout=timedelta(seconds=2)))
+    firebase = by_firebase_admin(connection=new_connection(response_timeout=timedelta(seconds=2)))
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Accepted()]
-    firebase.line.stall()
+    firebase.connection.stall()
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Unknown(reason="no response in time")]
-    firebase.line.server.close()
+    firebase.connection.server.close()
 
 
 def test_message_rejected_by_library_names_only_the_field(firebase: ByFirebaseAdmin) -> None:

@@ -9,15 +9,15 @@ from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted, DropDevice, RetryAt
 from tests.support.domain_examples import NOON
-from tests.support.web_push_browsers import ResolvingTransport, World, device
+from tests.support.web_push_browsers import ResolvingTransport, WebPushSetup, device
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def web_push() -> WebPushSetup:
+    return WebPushSetup()
 
 
-KEYS = World().browser().subscription
+KEYS = WebPushSetup().browser().subscription
 HOSTILE = {
     "a point beside the curve": replace(KEYS, key=b"\x04" + bytes(64)),
     "half a key": replace(KEYS, key=KEYS.key[:33]),
@@ -34,19 +34,21 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("address", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_subscription_is_dropped_and_others_are_alerted(world: World, address: WebSubscription) -> None:
-    valid = [device(world.browser(), 1), device(world.browser(), 3)]
+def test_hostile_subscription_is_dropped_and_others_are_alerted(
+    web_push: WebPushSetup, address: WebSubscription
+) -> None:
+    valid = [device(web_push.browser(), 1), device(web_push.browser(), 3)]
     hostile = Device(member=valid[0].member, address=address, registered_at=NOON)
-    receipts = world.send(valid[0], hostile, valid[1])
+    receipts = web_push.send(valid[0], hostile, valid[1])
     assert [type(receipt) for receipt in receipts] == [Accepted, DropDevice, Accepted]
-    assert len(world.posts) == 2
+    assert len(web_push.posts) == 2
     assert not address.endpoint or address.endpoint not in repr(receipts[1])
 
 
-def test_every_hostile_subscription_gets_a_receipt(world: World) -> None:
-    hostile = [replace(device(world.browser(), n), address=address) for n, address in enumerate(HOSTILE.values())]
-    assert {type(receipt) for receipt in world.send(*hostile)} == {DropDevice}
-    assert world.posts == []
+def test_every_hostile_subscription_gets_a_receipt(web_push: WebPushSetup) -> None:
+    hostile = [replace(device(web_push.browser(), n), address=address) for n, address in enumerate(HOSTILE.values())]
+    assert {type(receipt) for receipt in web_push.send(*hostile)} == {DropDevice}
+    assert web_push.posts == []
 
 
 ADDRESSES = {
@@ -60,22 +62,22 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize("resolves_to", ADDRESSES)
-def test_ssrf_blocked(world: World, resolves_to: str) -> None:
+def test_ssrf_blocked(web_push: WebPushSetup, resolves_to: str) -> None:
     """A push service name without a public address, or with a private one, gets no connection and drops no device."""
-    transport = ResolvingTransport(guarded(lambda host, port: ADDRESSES[resolves_to], PushServices()), world.answer)
-    world.sender = replace(world.sender, transport=transport)
-    [receipt] = world.send(device(world.browser()))
+    transport = ResolvingTransport(guarded(lambda host, port: ADDRESSES[resolves_to], PushServices()), web_push.answer)
+    web_push.sender = replace(web_push.sender, transport=transport)
+    [receipt] = web_push.send(device(web_push.browser()))
     if resolves_to == "public":
         assert (receipt, transport.connected) == (Accepted(), ["142.250.74.10"])
     else:
         assert isinstance(receipt, RetryAt)
-        assert (transport.connected, world.posts) == ([], [])
+        assert (transport.connected, web_push.posts) == ([], [])
 
 
-def test_name_rebound_to_private_address_is_blocked(world: World) -> None:
+def test_name_rebound_to_private_address_is_blocked(web_push: WebPushSetup) -> None:
     answers = iter([["142.250.74.10"], ["10.0.0.1"], ["142.250.74.10"]])
-    transport = ResolvingTransport(guarded(lambda host, port: next(answers), PushServices()), world.answer)
-    world.sender = replace(world.sender, transport=transport)
-    browser = device(world.browser())
-    assert [type(world.send(browser)[0]) for _ in range(3)] == [Accepted, RetryAt, Accepted]
+    transport = ResolvingTransport(guarded(lambda host, port: next(answers), PushServices()), web_push.answer)
+    web_push.sender = replace(web_push.sender, transport=transport)
+    browser = device(web_push.browser())
+    assert [type(web_push.send(browser)[0]) for _ in range(3)] == [Accepted, RetryAt, Accepted]
     assert transport.connected == ["142.250.74.10"] * 2

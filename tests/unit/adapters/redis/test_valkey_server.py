@@ -97,8 +97,8 @@ def test_remembered_ids_are_evicted_before_queues(tmp_path: Path) -> None:
                 recent.remember(dict.fromkeys(ids, "0" * 32))
             waiting = [Slice(BurstKey(NOVA, seq), Step.ROWS, Tier.P0, 0, 0) for seq in range(20)]
             queue.enqueue(waiting)
-            assert recent.digests(batches[-1])
-            assert sum(len(recent.digests(ids)) for ids in batches) < sum(map(len, batches))
+            assert recent.content_hashes(batches[-1])
+            assert sum(len(recent.content_hashes(ids)) for ids in batches) < sum(map(len, batches))
         assert queue.depth(Pool.P0) == len(waiting)
         queue.close()
     finally:

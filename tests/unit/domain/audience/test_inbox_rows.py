@@ -45,13 +45,13 @@ def reached(inbox_row: InboxRow, places: Iterable[int]) -> list[int]:
 
 def test_empty_bitmap_gives_no_rows() -> None:
     cut_rows = rows(no_members())
-    assert (cut_rows.ranges, cut_rows.members, cut_rows.row_count, cut_rows.deliveries) == ([], [], 0, 0)
+    assert (cut_rows.ranges, cut_rows.members, cut_rows.row_count, cut_rows.delivery_count) == ([], [], 0, 0)
 
 
 def test_row_lists_few_members_in_two_bytes_each() -> None:
     cut_rows = rows(from_offsets([1, 258, LAST]))
     assert (cut_rows.ranges, cut_rows.members) == ([0], [b"\x01\x00\x02\x01" + list_of(LAST)])
-    assert (cut_rows.row_count, cut_rows.deliveries) == (1, 3)
+    assert (cut_rows.row_count, cut_rows.delivery_count) == (1, 3)
 
 
 def test_row_has_a_bitmap_when_a_32nd_of_its_range_is_reached() -> None:
@@ -62,7 +62,7 @@ def test_row_has_a_bitmap_when_a_32nd_of_its_range_is_reached() -> None:
     assert listed == list_of(*few)
     assert bitmap == (b"\xff" * (MIN_BITMAP_MEMBERS // 8)).ljust(RANGE_BYTES, b"\x00")
     assert 32 * MIN_BITMAP_MEMBERS == RANGE_MEMBERS
-    assert (cut_rows.row_count, cut_rows.deliveries) == (2, 2 * MIN_BITMAP_MEMBERS - 1)
+    assert (cut_rows.row_count, cut_rows.delivery_count) == (2, 2 * MIN_BITMAP_MEMBERS - 1)
 
 
 @pytest.mark.parametrize("count", [MIN_BITMAP_MEMBERS - 1, MIN_BITMAP_MEMBERS])

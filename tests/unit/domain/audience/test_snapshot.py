@@ -28,7 +28,7 @@ def test_snapshot_records_tiers_devices_and_counts() -> None:
     snapshot = take_snapshot(burst(first_of_day=False), 5, LIVE)
     assert [snapshot.reached_count(tier) for tier in TIERS] == [2, 2, 4]
     assert members(snapshot.to_alert, 0) == [2, 4]
-    assert (snapshot.dormant, snapshot.suppressed) == (90, {"muted": 1, "first": 1})
+    assert (snapshot.dormant_count, snapshot.suppressed_counts) == (90, {"muted": 1, "first": 1})
 
 
 def test_pushed_tiers_and_members_who_asked_are_alerted() -> None:
@@ -55,7 +55,7 @@ def test_burst_without_push_verdict_alerts_no_member(verdict: Verdict) -> None:
 
 def test_standard_lane_gives_every_follower_a_row() -> None:
     snapshot = take_snapshot(burst(lane=Lane.STANDARD), 0, LIVE)
-    assert (snapshot.dormant, snapshot.reached_count(Tier.P2)) == (0, 95)
+    assert (snapshot.dormant_count, snapshot.reached_count(Tier.P2)) == (0, 95)
 
 
 def test_owner_of_personal_subject_is_p0_despite_follower_rules() -> None:

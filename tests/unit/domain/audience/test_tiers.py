@@ -42,16 +42,16 @@ def test_dormant_followers_get_rows_in_the_standard_lane() -> None:
 
 def test_member_suppressed_by_several_rules_is_counted_once() -> None:
     audience = divided(live(muted=[0, 1, 20], off=[1, 2], digest=[2, 3], first=[3, 4]))
-    assert audience.suppressed == {"muted": 2, "off": 1, "digest": 1, "first": 1}
+    assert audience.suppressed_counts == {"muted": 2, "off": 1, "digest": 1, "first": 1}
     assert people(audience)[Tier.DORMANT] == [5, 6, 7, 8, 9]
 
 
 def test_first_burst_of_the_day_reaches_followers_with_volume_first() -> None:
-    assert divided(live(first=[1]), first_of_day=True).suppressed == {}
-    assert divided(live(first=[1])).suppressed == {"first": 1}
+    assert divided(live(first=[1]), first_of_day=True).suppressed_counts == {}
+    assert divided(live(first=[1])).suppressed_counts == {"first": 1}
 
 
 def test_restricted_burst_counts_only_followers_of_the_author() -> None:
     audience = divided(live(author=[1, 2, 30], muted=[2, 3]))
     assert people(audience)[Tier.DORMANT] == [1]
-    assert audience.suppressed == {"muted": 1}
+    assert audience.suppressed_counts == {"muted": 1}

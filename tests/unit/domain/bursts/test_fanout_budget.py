@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from notifier.domain.bursts.sequencer import fanout_limit, opens_new_burst
+from notifier.domain.bursts.sequencer import fanout_limit, is_collapse_window_over
 from notifier.domain.ids import POLICIES, Kind
 from notifier.domain.token_bucket import TokenBucket
 from tests.support.domain_examples import HOUR, MINUTE, NOON, SECOND
@@ -23,17 +23,17 @@ def test_clock_that_goes_back_changes_no_tokens() -> None:
 
 def test_window_ends_after_its_minimum_when_a_token_is_available() -> None:
     full = TokenBucket.full(LIMIT, NOON)
-    assert not opens_new_burst(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE - SECOND)
-    assert opens_new_burst(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
-    assert not opens_new_burst(EMPTY, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+    assert not is_collapse_window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE - SECOND)
+    assert is_collapse_window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+    assert not is_collapse_window_over(EMPTY, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
 
 
 def test_window_without_budget_ends_after_its_minimum() -> None:
-    assert opens_new_burst(None, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+    assert is_collapse_window_over(None, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
 
 
 def test_window_of_zero_is_always_over() -> None:
-    assert opens_new_burst(None, opened_at=NOON, collapse=timedelta(0), now=NOON)
+    assert is_collapse_window_over(None, opened_at=NOON, collapse=timedelta(0), now=NOON)
 
 
 def test_requested_refill_time_changes_the_rate_but_not_the_capacity() -> None:

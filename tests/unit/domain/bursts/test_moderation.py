@@ -7,19 +7,19 @@ import pytest
 
 from notifier.domain.bursts.moderation import (
     MAX_REASON_LENGTH,
+    AuthorVerdict,
     Mentioner,
     MentionsAllowed,
-    ReachLimit,
     Verdict,
     apply_rule,
     by_operator_verdict,
-    validated_limit,
+    validated_verdict,
 )
 from notifier.domain.errors import BadReach
 from notifier.domain.ids import UserId
 from tests.support.fakes.clock import START
 
-DECISION = ReachLimit(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", operator="grace", at=START)
+DECISION = AuthorVerdict(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", operator="grace", at=START)
 SECOND = timedelta(seconds=1)
 
 
@@ -84,10 +84,10 @@ def test_account_admits_mentions_by_its_setting(*, followed: bool, verified: boo
 @pytest.mark.parametrize("reason", ["", " \t", "x" * (MAX_REASON_LENGTH + 1)])
 def test_decision_needs_a_valid_reason(reason: str) -> None:
     with pytest.raises(BadReach, match=r"\w+\.$"):
-        validated_limit(replace(DECISION, reason=reason), None)
+        validated_verdict(replace(DECISION, reason=reason), None)
 
 
 def test_new_decision_is_later_than_current_one_despite_slow_clock() -> None:
-    assert validated_limit(DECISION, None) == DECISION
-    assert validated_limit(DECISION, replace(DECISION, at=START - SECOND)) == DECISION
-    assert validated_limit(DECISION, replace(DECISION, at=START + SECOND)).at > START + SECOND
+    assert validated_verdict(DECISION, None) == DECISION
+    assert validated_verdict(DECISION, replace(DECISION, at=START - SECOND)) == DECISION
+    assert validated_verdict(DECISION, replace(DECISION, at=START + SECOND)).at > START + SECOND

@@ -111,7 +111,7 @@ def test_protected_mentioners_are_removed_until_one_restricts_the_burst() -> Non
     burst = settled(
         burst, stored, [retraction(RetractionCause.PROTECT), retraction(RetractionCause.PROTECT, author=EVE)]
     )
-    assert (burst.count, burst.mentioners, burst.restricted_to, burst.is_narrowed) == (1, (ADA,), ADA, True)
+    assert (burst.count, burst.mentioners, burst.restricted_to, burst.became_restricted) == (1, (ADA,), ADA, True)
     assert settled(burst, stored, [retraction(RetractionCause.DELETE, "t1", author=BOB)]).count == 1
     assert settled(burst, stored, [retraction(RetractionCause.DELETE, "t0")]).is_retracted
 

@@ -38,4 +38,6 @@ CALM = SLOW_STORE_LATENCY / 10
 def test_worst_reading_decides_the_share(
     latency: timedelta, queued: int, delays: Mapping[Pool, timedelta], taken: float
 ) -> None:
-    assert backpressure(Readings(store_latency=latency, queued=queued, backlog_ages=delays)) == pytest.approx(taken)
+    assert backpressure(Readings(store_latency=latency, queued_count=queued, backlog_ages=delays)) == pytest.approx(
+        taken
+    )

@@ -54,7 +54,7 @@ def test_queued_slice_is_not_parked() -> None:
 
 
 def test_attempts_are_the_highest_attempt_number() -> None:
-    assert p1_state(entry(P1, Fact.ATTEMPT, n=2), entry(P1, Fact.ATTEMPT, n=1)).failures == 2
+    assert p1_state(entry(P1, Fact.ATTEMPT, n=2), entry(P1, Fact.ATTEMPT, n=1)).failure_count == 2
 
 
 def test_new_slice_may_be_queued() -> None:
@@ -143,7 +143,7 @@ P1_ALERTS = slice_of(Tier.P1, step=Step.FCM)
 
 def deferred_state(*facts: LedgerEntry, now: datetime) -> SliceState:
     progress = burst_progress(plan_of(pushed=(Tier.P1,)), [entry(P1, Fact.DONE), *facts], ())
-    assert progress.is_active(progress.slice_states[P1_ALERTS], now) is not progress.slice_states[
+    assert progress.is_runnable(progress.slice_states[P1_ALERTS], now) is not progress.slice_states[
         P1_ALERTS
     ].is_deferred(now)
     return progress.slice_states[P1_ALERTS]

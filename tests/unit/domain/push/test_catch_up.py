@@ -93,7 +93,7 @@ def test_slice_is_unfinished_until_done_or_pulled(fact: Fact, is_unfinished: boo
 def test_members_alerted_by_slices_follow_the_snapshot_tiers() -> None:
     tiers = {Tier.P0: from_offsets([1]), Tier.P1: from_offsets([2, 3]), Tier.P2: from_offsets([4])}
     snapshot = AudienceSnapshot(
-        shard=2, opened_at=NOON, tiers=tiers, to_alert=from_offsets([1, 2, 4, 5]), dormant=1, suppressed={}
+        shard=2, opened_at=NOON, tiers=tiers, to_alert=from_offsets([1, 2, 4, 5]), dormant_count=1, suppressed_counts={}
     )
     assert people(members_alerted_in(snapshot, {Tier.P0: {2}, Tier.P1: {1}})) == {1}
     assert people(members_alerted_in(snapshot, {Tier.P1: {2}, Tier.DORMANT: {2}})) == {2, 5}
