@@ -163,12 +163,12 @@ def test_demo_start_is_timed_on_empty_and_used_folder(tmp_path: Path) -> None:
 @pytest.mark.timeout(150)
 def test_interrupted_benchmark_removes_processes_and_folder(tmp_path: Path) -> None:
     """The signal goes to all processes at once, as in a terminal."""
-    with (tmp_path / "said").open("wb") as stdout, (tmp_path / "told").open("wb") as stderr:
+    with (tmp_path / "stdout").open("wb") as stdout, (tmp_path / "stderr").open("wb") as stderr:
         running = subprocess.Popen(
             command("--only", "memory"), stdout=stdout, stderr=stderr, env=environment(tmp_path), start_new_session=True
         )
     try:
-        until(lambda: "memory with 1,000,000" in (tmp_path / "told").read_text(), STARTED_WITHIN)
+        until(lambda: "memory with 1,000,000" in (tmp_path / "stderr").read_text(), STARTED_WITHIN)
         (data,) = tmp_path.glob("notifier-bench-*/memory/*")
         pids = [*Instance(data=data).pids().values()]
         assert pids
@@ -177,7 +177,7 @@ def test_interrupted_benchmark_removes_processes_and_folder(tmp_path: Path) -> N
     finally:
         running.kill()
         running.wait()
-    assert (tmp_path / "said").read_text() == ""
-    assert "Traceback" not in (tmp_path / "told").read_text()
+    assert (tmp_path / "stdout").read_text() == ""
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
     assert [pid for pid in pids if is_running(pid)] == []
     assert [*tmp_path.glob("notifier-bench-*")] == []

@@ -108,7 +108,7 @@ def test_baseline_pages_have_the_size_of_product_pages(stage: InboxStage) -> Non
 
 
 @pytest.mark.timeout(300)
-def test_every_user_sees_a_burst_that_has_grown(stage: InboxStage) -> None:
+def test_opens_after_growth_show_the_grown_burst(stage: InboxStage) -> None:
     before = mentions(stage)
     measurement = opens_after_growth(stage, 0.2)
     assert measurement.reading.unexpected(200) == 0

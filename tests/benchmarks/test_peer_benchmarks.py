@@ -38,45 +38,45 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
-def guest(class_path: str, valkey: PeersValkey, tmp_path: Path, python: Path = OURS) -> PeerProcess:
-    return PeerProcess(python=python, place=class_path, argument=str(valkey.socket), log=tmp_path / "guest.log")
+def peer_process(class_path: str, valkey: PeersValkey, tmp_path: Path, python: Path = OURS) -> PeerProcess:
+    return PeerProcess(python=python, place=class_path, argument=str(valkey.socket), log=tmp_path / "peer.log")
 
 
 @pytest.mark.parametrize("peer", IN_OUR_ENVIRONMENT, ids=lambda peer: peer.name)
 def test_peer_reaches_all_users_each_round_and_leaves_no_process(
     peer: Peer, valkey: PeersValkey, people: Path, tmp_path: Path
 ) -> None:
-    with guest(peer.place, valkey, tmp_path) as peer_guest:
-        assert peer_guest.process
-        pids = [peer_guest.process.pid, *children(peer_guest.process.pid)]
+    with peer_process(peer.place, valkey, tmp_path) as running_peer:
+        assert running_peer.process
+        pids = [running_peer.process.pid, *children(running_peer.process.pid)]
         assert len(pids) == (2 if peer.name == "celery_per_follower" else 1)
         for burst in (1, 2):
             valkey.forget()
-            assert peer_guest.deliver(people, PEOPLE, burst) > 0
+            assert running_peer.deliver(people, PEOPLE, burst) > 0
     assert [pid for pid in pids if is_running(pid)] == []
 
 
 def test_peer_that_reaches_user_twice_fails(valkey: PeersValkey, people: Path, tmp_path: Path) -> None:
-    with guest("pipelined_zadd:PipelinedZadd", valkey, tmp_path) as peer_guest:
-        peer_guest.deliver(people, PEOPLE, 1)
+    with peer_process("pipelined_zadd:PipelinedZadd", valkey, tmp_path) as running_peer:
+        running_peer.deliver(people, PEOPLE, 1)
         with pytest.raises(PeerFailed, match=f"it reached 0 of {PEOPLE} users"):
-            peer_guest.deliver(people, PEOPLE, 2)
+            running_peer.deliver(people, PEOPLE, 2)
 
 
 def test_peer_with_missing_library_reports_it(valkey: PeersValkey, tmp_path: Path) -> None:
     with pytest.raises(PeerFailed, match="it ended: ModuleNotFoundError: No module named 'stream_framework'"):
-        guest("stream_framework_feeds:flat", valkey, tmp_path).__enter__()
+        peer_process("stream_framework_feeds:flat", valkey, tmp_path).__enter__()
 
 
 def test_killed_peer_ends_its_worker(valkey: PeersValkey, people: Path, tmp_path: Path) -> None:
-    with guest("celery_per_follower:CeleryPerFollower", valkey, tmp_path) as peer_guest:
-        assert peer_guest.process
-        [worker] = children(peer_guest.process.pid)
-        peer_guest.process.kill()
-        peer_guest.process.wait()
-        until(lambda: not is_running(worker), 10.0)
+    with peer_process("celery_per_follower:CeleryPerFollower", valkey, tmp_path) as running_peer:
+        assert running_peer.process
+        [worker] = children(running_peer.process.pid)
+        running_peer.process.kill()
+        running_peer.process.wait()
+        until(lambda: not is_running(worker), 30.0)
         with pytest.raises(PeerFailed, match="it ended"):
-            peer_guest.deliver(people, PEOPLE, 1)
+            running_peer.deliver(people, PEOPLE, 1)
 
 
 def test_uninstallable_peer_does_not_fail_other_peers(tmp_path: Path) -> None:

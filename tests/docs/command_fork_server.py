@@ -1,7 +1,7 @@
 """Runs each command in a fork of a process that has imported all commands already."""
 
 # A call passes the caller's arguments, folder, environment and standard streams.
-# `python command_fork_server.py SOCKET tab u42` is a call.
+# `python command_fork_server.py SOCKET inbox u42` is a call.
 # `python -m tests.docs.command_fork_server SOCKET` serves calls until it is stopped.
 
 import json
@@ -39,7 +39,7 @@ def call_server(path: str, arguments: Sequence[str]) -> int:
     """Run a command in the server, and return its exit code."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
-        request = json.dumps({"words": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
+        request = json.dumps({"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
         socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2])
         connection.sendall(request)
         return connection.recv(1)[0]
@@ -74,7 +74,7 @@ def take_over_caller(connection: socket.socket) -> None:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.argv = ["notifier", *request["words"]]
+    sys.argv = ["notifier", *request["arguments"]]
 
 
 def import_commands() -> Callable[[], None]:

@@ -39,7 +39,7 @@ class Page:
         return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(prose)}
 
     def table(self, first: str) -> list[list[str]]:
-        """Return the rows of the table whose first heading is this."""
+        """Return the rows of the table whose first column has this heading."""
         match = re.search(rf"^\| {first} \|.*\n\|[-| ]+\|\n((?:\|.*\n)+)", self.text, flags=re.MULTILINE)
         assert match, f"{self.name} has no table of {first}"
         lines = match[1].splitlines()

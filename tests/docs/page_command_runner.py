@@ -22,7 +22,7 @@ MAKE = f"""#!/bin/sh
 echo "make $*" >> "$TYPED"
 exec {shutil.which("make") or "make"} -n -C {ROOT} "$@" > /dev/null
 """
-HERE = "http://127.0.0.1:8080"
+DOCUMENTED_URL = "http://127.0.0.1:8080"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Reader:
             "TYPED": str(typed_file),
             "WARM": str(self.command_server),
         }
-        script = page.script.replace(HERE, self.url)
+        script = page.script.replace(DOCUMENTED_URL, self.url)
         if not shutil.which("curl"):  # optional: curl is not a dependency of the project
             script = "".join(line for line in script.splitlines(keepends=True) if not line.startswith("curl "))
         result = subprocess.run(

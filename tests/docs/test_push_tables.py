@@ -52,7 +52,7 @@ def test_documented_reason_prefixes_exist() -> None:
     assert len(prefixes) >= 8
 
 
-def test_every_language_is_listed() -> None:
+def test_as_many_languages_are_listed_as_are_translated() -> None:
     named = re.findall(r"[A-Z]\w+", PUSH.text.partition("Languages: ")[2].partition(";")[0])
     assert len(named) == len({language.partition("-")[0] for language in PHRASES_BY_LANGUAGE})
 

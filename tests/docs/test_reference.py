@@ -1,4 +1,4 @@
-"""Every command, stream, table and public class stands in docs/reference.md."""
+"""Every command, stream, table and public class is in docs/reference.md."""
 
 from tests.docs.reference import page
 from tests.repo.repository_files import ROOT

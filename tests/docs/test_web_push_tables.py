@@ -33,11 +33,11 @@ def test_every_push_service_is_listed(host: str) -> None:
 def test_every_special_status_is_in_the_table(status: int) -> None:
     receipt = receipt_of(Reply(status=status), "https://push.example", KeyReputation(), NOON, 0.0)
     rows = {cell: meaning for cell, meaning, _ in PAGE.table("answer")}
-    [meaning] = [meaning for cell, meaning in rows.items() if str(status) in cell] or [rows[f"{_class(status)}"]]
+    [meaning] = [meaning for cell, meaning in rows.items() if str(status) in cell] or [rows[f"{_table_row(status)}"]]
     assert meaning == RECEIPTS[type(receipt)]
 
 
-def _class(status: int) -> str:
+def _table_row(status: int) -> str:
     return "2xx" if status < 300 else "other 3xx"
 
 

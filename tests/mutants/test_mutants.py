@@ -1,4 +1,4 @@
-"""Each patch plants one bug, and a few simulator runs must find it."""
+"""Each patch plants one bug, and a few runs must find it."""
 
 # The first line of a patch says what is wrong with it. A patch that no longer applies must be written again.
 
@@ -147,7 +147,7 @@ def test_unpatched_copy_keeps_all_invariants(copy: Path) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("scenario", SEEDS)
-def test_course_without_a_patch_keeps_all_invariants(scenario: str) -> None:
+def test_scenario_without_a_patch_keeps_all_invariants(scenario: str) -> None:
     """Runs in this process: a copy would have the same code and need an interpreter per scenario."""
     results = [trial(replace(SCENARIOS[scenario](), seed=seed)) for seed in SEEDS[scenario]]
     assert [str(result) for result in results if result.wrong] == []

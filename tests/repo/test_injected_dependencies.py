@@ -42,7 +42,7 @@ def test_only_config_reads_the_environment() -> None:
     ("folder", "outside"), [("notifier/domain", OUTSIDE_OF_DOMAIN), ("notifier/flow", OUTSIDE_OF_FLOW)]
 )
 def test_domain_and_flow_use_no_clock_randomness_or_io(folder: str, outside: set[str]) -> None:
-    violations = {module.path: names for module in modules(folder) if (names := reaches(module, outside))}
+    violations = {module.path: names for module in modules(folder) if (names := forbidden_names(module, outside))}
     assert violations == {}
 
 
@@ -54,7 +54,7 @@ def test_importing_has_no_side_effects() -> None:
     assert result.returncode == 0, result.stderr
 
 
-def reaches(module: Module, outside: set[str]) -> set[str]:
+def forbidden_names(module: Module, outside: set[str]) -> set[str]:
     used = set(module.names_used())
     clocks = {name for name in used if name.removeprefix("datetime.") in READS_A_CLOCK or name in READS_A_CLOCK}
     return clocks | ({name.partition(".")[0] for name in module.imports()} & outside)

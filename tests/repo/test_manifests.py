@@ -31,6 +31,7 @@ from workers.slice_runner import POOLS
 
 DEPLOYMENT_KINDS = {"Deployment", "PodDisruptionBudget", "ServiceAccount"}
 MEGABYTE = 1_000_000
+BYTES_PER_STREAM = 10_000
 
 for_each_role = pytest.mark.parametrize("role", WORKLOADS)
 for_each_pool = pytest.mark.parametrize("role", [str(pool) for pool in Pool])
@@ -162,7 +163,7 @@ def test_manifests_hold_no_secret() -> None:
 
 
 def test_every_setting_is_known_to_the_code() -> None:
-    known = {find_manifest.variable for find_manifest in setting_entries(Settings)}
+    known = {setting.variable for setting in setting_entries(Settings)}
     assert settings().keys() <= known
     assert all(isinstance(value, str) for value in settings().values())
     Settings.read(settings())
@@ -240,7 +241,7 @@ def test_memory_request_is_the_measured_one(role: str) -> None:
 
 def test_api_has_memory_for_its_streams() -> None:
     requested, _ = memory("api")
-    assert requested >= figure("worker_rss_mb")["limit"] + Settings().streams * 10_000 / MEGABYTE
+    assert requested >= figure("worker_rss_mb")["limit"] + Settings().streams * BYTES_PER_STREAM / MEGABYTE
 
 
 def memory(role: str) -> tuple[float, float]:

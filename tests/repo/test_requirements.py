@@ -10,8 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks.inbox.stream_framework import ENVIRONMENT as FEED_PAGE
-from benchmarks.peers.registry import PEERS as LINEUP
+from benchmarks.inbox.stream_framework import ENVIRONMENT as FEED_PAGE_ENVIRONMENT
+from benchmarks.peers.registry import PEERS
 from benchmarks.push.other_libraries import RIVALS
 from tests.repo.repository_files import ROOT, pyproject
 
@@ -27,7 +27,7 @@ PEER_ENVIRONMENTS = (
     "pywebpush",
 )
 PEER_FILES = tuple(f"{name}.txt" for name in PEER_ENVIRONMENTS)
-PEERS = ROOT / "benchmarks" / "peers" / "pins"
+PEER_PINS = ROOT / "benchmarks" / "peers" / "pins"
 LOCKS_WITH_ADDRESSES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
 ADDRESS = re.compile(r"://|--(?:extra-)?index-url|--find-links|--trusted-host| @ ")
 
@@ -87,16 +87,16 @@ def test_dev_pins_equal_production_pins() -> None:
 
 
 def test_every_peer_environment_has_pins_and_their_source() -> None:
-    pins = {path.name for path in PEERS.glob("*.txt")}
+    pins = {path.name for path in PEER_PINS.glob("*.txt")}
     assert pins == set(PEER_FILES)
     assert {path.stem for path in (ROOT / "requirements" / "peers").glob("*.in")} == {Path(name).stem for name in pins}
-    environments = {*(peer.environment for peer in (*LINEUP, *RIVALS)), FEED_PAGE, "build"}
+    environments = {*(peer.environment for peer in (*PEERS, *RIVALS)), FEED_PAGE_ENVIRONMENT, "build"}
     assert {f"{name}.txt" for name in environments} == pins
 
 
 def test_peer_feed_page_runs_on_the_server_versions_of_production() -> None:
     server = ("granian", "litestar", "msgspec")
-    our_pins, peer_pins = pins("run.txt"), pins(f"{FEED_PAGE}.txt")
+    our_pins, peer_pins = pins("run.txt"), pins(f"{FEED_PAGE_ENVIRONMENT}.txt")
     assert {name: peer_pins[name] for name in server} == {name: our_pins[name] for name in server}
 
 
@@ -105,7 +105,7 @@ def test_lock_files_with_addresses_are_absent() -> None:
 
 
 def text(file: str) -> str:
-    return ((PEERS if file in PEER_FILES else ROOT / "requirements") / file).read_text(encoding="utf-8")
+    return ((PEER_PINS if file in PEER_FILES else ROOT / "requirements") / file).read_text(encoding="utf-8")
 
 
 def pins(file: str) -> dict[str, str]:

@@ -208,22 +208,22 @@ def test_clock_difference_excludes_the_round_trip() -> None:
 
 
 def test_hung_or_unavailable_engine_does_not_delay_others() -> None:
-    never, began = Event(), monotonic()
+    released, began = Event(), monotonic()
 
     def unavailable() -> Sequence[Inspection]:
         raise StoreUnavailable("no node")
 
     def hangs() -> Sequence[Inspection]:
-        never.wait()
+        released.wait()
         return []
 
     inspections = {"hangs": hangs, "away": unavailable, "good": list[Inspection]}
-    results = {result.name: result for result in run_inspections(inspections, timeout=0.2)}
-    assert monotonic() - began < 5
+    results = {result.name: result for result in run_inspections(inspections, timeout=1.0)}
+    assert monotonic() - began < 10
     assert problems(list(results.values())) == {"hangs": "fail", "away": "fail"}
     assert "no node" in results["away"].detail
     assert list(results) == ["hangs", "away", "good"]
-    never.set()
+    released.set()
 
 
 def test_programming_error_is_raised() -> None:

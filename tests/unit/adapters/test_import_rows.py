@@ -49,7 +49,7 @@ def preferences(folder: Path, *rows: Mapping[str, object]) -> tuple[list[Any], R
     return read(ndjson_of(folder, rows), PREFERENCES)
 
 
-def test_flags_are_read_in_every_usual_spelling(tmp_path: Path) -> None:
+def test_flags_are_read_in_several_spellings(tmp_path: Path) -> None:
     text = "deleted,user,vip,verified\nno,u1,1,true\nFALSE,7,, yes \n,u3,,\n"
     assert read(csv_of(tmp_path, text), ACCOUNTS) == (
         [

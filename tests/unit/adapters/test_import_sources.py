@@ -105,7 +105,9 @@ REJECTED_NAMES: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("follower", "reason"), REJECTED_NAMES, ids=["empty", "of 1 kB", "of control", "himself"])
+@pytest.mark.parametrize(
+    ("follower", "reason"), REJECTED_NAMES, ids=["empty", "of 1 kB", "control character", "itself"]
+)
 @pytest.mark.parametrize("name", ["graph.csv", "graph.ndjson", "graph.parquet"])
 def test_invalid_row_is_rejected_with_its_line(name: str, follower: str, reason: str, tmp_path: Path) -> None:
     pairs = [("u1", "nova"), (follower, "nova"), ("u2", "nova")]
@@ -146,7 +148,7 @@ def test_valid_numeric_columns_are_read_as_arrays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 9, 2**63])
-def test_unusual_number_is_validated_by_itself(number: int, tmp_path: Path) -> None:
+def test_column_with_an_unusual_number_is_validated_row_by_row(number: int, tmp_path: Path) -> None:
     type_ = pa.uint64() if number > 0 else pa.int64()
     pq.write_table(
         pa.table({"follower": pa.array([1, number], type_), "followed": pa.array([9, 9], type_)}),

@@ -48,25 +48,25 @@ class Process:
     async def send(self, body: bytes) -> None:
         self.mentioned += [event["data"]["mentions"][0] for event in json.loads(body)]
 
-    def storming(self) -> DemoTraffic:
+    def traffic(self) -> DemoTraffic:
         return DemoTraffic(sink=self, leases=self, clock=self.store.clock, nonces=CountedNonces(), pause=self.pause)
 
 
-async def at_once(_: float) -> None:
+async def no_pause(_: float) -> None:
     await asyncio.sleep(0)
 
 
-async def never(_: float) -> None:
+async def endless_pause(_: float) -> None:
     await asyncio.Event().wait()
 
 
-def test_storm_mentions_the_star_at_a_hundred_times_the_usual_rate() -> None:
+def test_storm_sends_all_its_mentions_of_the_star() -> None:
     async def run() -> list[str]:
-        process = Process("api-1", Store(), at_once)
-        storming = process.storming()
-        assert await storming.start_storm(STORM_CELEBRITIES[1])
-        assert storming.storm_task
-        await storming.storm_task
+        process = Process("api-1", Store(), no_pause)
+        traffic = process.traffic()
+        assert await traffic.start_storm(STORM_CELEBRITIES[1])
+        assert traffic.storm_task
+        await traffic.storm_task
         return process.mentioned
 
     assert asyncio.run(run()) == [STORM_CELEBRITIES[1]] * (STORM_RATE * STORM_SECONDS + 1)
@@ -75,7 +75,7 @@ def test_storm_mentions_the_star_at_a_hundred_times_the_usual_rate() -> None:
 def test_storm_of_another_process_blocks_a_second_one() -> None:
     async def run() -> None:
         store = Store()
-        first, second = (Process(name, store, never).storming() for name in ("api-1", "api-2"))
+        first, second = (Process(name, store, endless_pause).traffic() for name in ("api-1", "api-2"))
         assert await first.start_storm(STORM_CELEBRITIES[1])
         assert not await first.start_storm(STORM_CELEBRITIES[1])
         assert not await second.start_storm(STORM_CELEBRITIES[1])
@@ -89,55 +89,55 @@ def test_storm_of_another_process_blocks_a_second_one() -> None:
 
 def test_two_requests_at_once_begin_one_storm() -> None:
     async def run() -> list[bool]:
-        storming = Process("api-1", Store(), never).storming()
+        traffic = Process("api-1", Store(), endless_pause).traffic()
         begun = await asyncio.gather(
-            storming.start_storm(STORM_CELEBRITIES[1]), storming.start_storm(STORM_CELEBRITIES[1])
+            traffic.start_storm(STORM_CELEBRITIES[1]), traffic.start_storm(STORM_CELEBRITIES[1])
         )
-        storming.stop()
+        traffic.stop()
         return [*begun]
 
     assert sorted(asyncio.run(run())) == [False, True]
 
 
 def test_storm_without_a_store_fails() -> None:
-    storming = Process("api-1", Store(unavailable=True), never).storming()
+    traffic = Process("api-1", Store(unavailable=True), endless_pause).traffic()
     with pytest.raises(StoreUnavailable):
-        asyncio.run(storming.start_storm(STORM_CELEBRITIES[1]))
+        asyncio.run(traffic.start_storm(STORM_CELEBRITIES[1]))
 
 
 def test_one_process_creates_the_ordinary_mentions() -> None:
     async def run() -> None:
-        store, second_long = Store(), Ticks()
-        processes = [Process(name, store, second_long.wait) for name in ("api-1", "api-2")]
-        stormings = [process.storming() for process in processes]
-        for storming in stormings:
-            storming.start_trickle()
+        store, ticks = Store(), Ticks()
+        processes = [Process(name, store, ticks.wait) for name in ("api-1", "api-2")]
+        traffics = [process.traffic() for process in processes]
+        for traffic in traffics:
+            traffic.start_trickle()
         for _ in range(10):
-            await second_long.pass_by(store)
+            await ticks.pass_second(store)
         assert [len(process.mentioned) for process in processes] == [10, 0]
         assert {*processes[0].mentioned} <= {*TRICKLE_ACCOUNTS}
 
-        stormings[0].stop()  # as if it had been killed: its lease runs out
+        traffics[0].stop()  # as if it had been killed: its lease runs out
         for _ in range(10):
-            await second_long.pass_by(store)
+            await ticks.pass_second(store)
         lost = int(TRICKLE_TERM.total_seconds()) - 1
         assert [len(process.mentioned) for process in processes] == [10, 10 - lost]
-        stormings[1].stop()
+        traffics[1].stop()
 
     asyncio.run(run())
 
 
 def test_ordinary_mentions_resume_after_a_store_outage() -> None:
     async def run() -> list[str]:
-        store, second_long = Store(unavailable=True), Ticks()
-        process = Process("api-1", store, second_long.wait)
-        storming = process.storming()
-        storming.start_trickle()
-        await second_long.pass_by(store)
+        store, ticks = Store(unavailable=True), Ticks()
+        process = Process("api-1", store, ticks.wait)
+        traffic = process.traffic()
+        traffic.start_trickle()
+        await ticks.pass_second(store)
         assert process.mentioned == []
         store.unavailable = False
-        await second_long.pass_by(store)
-        storming.stop()
+        await ticks.pass_second(store)
+        traffic.stop()
         return process.mentioned
 
     assert len(asyncio.run(run())) == 1
@@ -145,7 +145,7 @@ def test_ordinary_mentions_resume_after_a_store_outage() -> None:
 
 @dataclass
 class Ticks:
-    """Clock whose seconds pass when the test advances it."""
+    """Pauses that end when the test lets a second pass."""
 
     waiting: list["asyncio.Future[None]"] = field(default_factory=list)
 
@@ -153,16 +153,16 @@ class Ticks:
         self.waiting.append(asyncio.get_running_loop().create_future())
         await self.waiting[-1]
 
-    async def pass_by(self, store: Store) -> None:
-        await settled()
+    async def pass_second(self, store: Store) -> None:
+        await run_ready_tasks()
         store.clock.advance(timedelta(seconds=1))
         over, self.waiting = [future for future in self.waiting if not future.done()], []
         for future in over:
             future.set_result(None)
-        await settled()
+        await run_ready_tasks()
 
 
-async def settled() -> None:
+async def run_ready_tasks() -> None:
     """Return once every task waits for the test."""
     for _ in range(20):
         await asyncio.sleep(0)

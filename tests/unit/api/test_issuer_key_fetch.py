@@ -81,7 +81,7 @@ def test_slow_answer_ends_at_the_time_limit() -> None:
         start = monotonic()
         with pytest.raises(IssuerUnavailable, match="did not answer within 5 s"):
             asyncio.run(fetch_and_release(f"{url}/drips", done))
-        assert monotonic() - start < FETCH_TIMEOUT.total_seconds() + 2
+        assert monotonic() - start < FETCH_TIMEOUT.total_seconds() + 10
 
 
 async def fetch_and_release(url: str, done: Event) -> bytes:

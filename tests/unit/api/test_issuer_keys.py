@@ -41,7 +41,7 @@ def test_concurrent_callers_share_one_fetch() -> None:
         assert [key and key.algorithm for key in keys[:3]] == ["EdDSA", "RS256", None]
         assert slow_issuer.issuer.fetch_count == 1
 
-    played(play)
+    run_with_issuer(play)
 
 
 def test_cancelled_caller_does_not_cancel_the_fetch_of_others() -> None:
@@ -53,7 +53,7 @@ def test_cancelled_caller_does_not_cancel_the_fetch_of_others() -> None:
         slow_issuer.may_answer.set()
         assert await waiting
 
-    played(play)
+    run_with_issuer(play)
 
 
 def test_known_key_waits_at_most_once_while_the_issuer_hangs() -> None:
@@ -66,7 +66,7 @@ def test_known_key_waits_at_most_once_while_the_issuer_hangs() -> None:
         assert await keyring.key("a")
         slow_issuer.may_answer.clear()
         slow_issuer.time += MIN_FETCH_INTERVAL.total_seconds()
-        assert await asyncio.wait_for(keyring.key("a"), 1)
+        assert await asyncio.wait_for(keyring.key("a"), 10)
         assert (keyring.refresh_task is not None, slow_issuer.failures) == (True, 1)
         unknown = asyncio.create_task(keyring.key("c"))
         slow_issuer.may_answer.set()
@@ -74,7 +74,7 @@ def test_known_key_waits_at_most_once_while_the_issuer_hangs() -> None:
             await unknown
         assert (slow_issuer.failures, keyring.failure) == (2, "It hangs.")
 
-    played(play)
+    run_with_issuer(play)
 
 
 def test_answer_without_keys_keeps_the_known_keys() -> None:
@@ -87,10 +87,10 @@ def test_answer_without_keys_keeps_the_known_keys() -> None:
         assert await keyring.key("a")
         assert "no key for EdDSA" in keyring.failure
 
-    played(play)
+    run_with_issuer(play)
 
 
-def played(play: Callable[[SlowIssuer], Awaitable[None]]) -> None:
+def run_with_issuer(play: Callable[[SlowIssuer], Awaitable[None]]) -> None:
     async def run() -> None:
         await play(SlowIssuer())
 

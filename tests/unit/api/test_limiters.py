@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 
-from notifier.api.background.request_limiters import MAX_LOCAL_BUCKETS, RequestMeter, request_meter
+from notifier.api.background.request_limiters import MAX_LOCAL_BUCKETS, WRITES_WINDOW, RequestMeter, request_meter
 from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
@@ -14,10 +13,13 @@ from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.disposable_state import MemoryTokenBuckets
 
+TOKEN_REFILL = WRITES_WINDOW / 10
+"""Time in which a client with ten writes per window regains one."""
+
 
 @dataclass(slots=True)
 class SharedRedis:
-    """Processes that share a Redis."""
+    """A Redis that several processes share."""
 
     clock: ManualClock = field(default_factory=ManualClock)
     metrics: Metrics = field(default_factory=Metrics)
@@ -51,7 +53,7 @@ class SharedRedis:
     async def pause(self, _: float) -> None:
         await asyncio.sleep(0)
 
-    async def settled(self) -> None:
+    async def pass_round(self) -> None:
         """Wait until the second and the round trip have passed in all processes."""
         for _ in range(5):
             await asyncio.sleep(0)
@@ -60,114 +62,114 @@ class SharedRedis:
 def test_two_processes_share_one_limit() -> None:
     async def play(shared: SharedRedis) -> None:
         first, second = (shared.process(RequestLimits(writes=10)) for _ in range(2))
-        assert grants(first, "zoe", 6) == 6
-        await shared.settled()
-        assert grants(second, "zoe", 1) == 1
-        await shared.settled()
-        assert (grants(second, "zoe", 9), grants(second, "ada", 1)) == (3, 1)
-        await shared.settled()
-        assert grants(first, "zoe", 9) == 4  # it does not know the other grants yet
-        await shared.settled()
-        assert (grants(first, "zoe", 1), grants(second, "zoe", 1)) == (0, 0)
-        shared.clock.advance(timedelta(hours=3) / 10 * 4)
-        assert grants(first, "zoe", 9) == 0  # the debt of double grants is earned back first
-        shared.clock.advance(timedelta(hours=3) / 10)
-        assert grants(first, "zoe", 9) == 1
+        assert count_grants(first, "zoe", 6) == 6
+        await shared.pass_round()
+        assert count_grants(second, "zoe", 1) == 1
+        await shared.pass_round()
+        assert (count_grants(second, "zoe", 9), count_grants(second, "ada", 1)) == (3, 1)
+        await shared.pass_round()
+        assert count_grants(first, "zoe", 9) == 4  # it does not know the other grants yet
+        await shared.pass_round()
+        assert (count_grants(first, "zoe", 1), count_grants(second, "zoe", 1)) == (0, 0)
+        shared.clock.advance(TOKEN_REFILL * 4)
+        assert count_grants(first, "zoe", 9) == 0  # the debt of double grants is earned back first
+        shared.clock.advance(TOKEN_REFILL)
+        assert count_grants(first, "zoe", 9) == 1
 
-    played(play)
+    run_with_redis(play)
 
 
 def test_occasional_client_is_not_reported_to_redis() -> None:
     async def play(shared: SharedRedis) -> None:
         process = shared.process(RequestLimits(writes=300))
         for name in ("zoe", "ada"):
-            assert grants(process, name, 2) == 2
-        await shared.settled()
+            assert count_grants(process, name, 2) == 2
+        await shared.pass_round()
         assert shared.round_trips == 0
-        assert grants(process, "zoe", 1) == 1
-        await shared.settled()
+        assert count_grants(process, "zoe", 1) == 1
+        await shared.pass_round()
         assert (shared.round_trips, shared.reported) == (1, {"zoe"})
 
-    played(play)
+    run_with_redis(play)
 
 
 def test_busy_clients_are_reported_in_one_round_trip() -> None:
     async def play(shared: SharedRedis) -> None:
         process = shared.process(RequestLimits(writes=10))
         for number in range(50):
-            grants(process, str(number), 2)
-        await shared.settled()
+            count_grants(process, str(number), 2)
+        await shared.pass_round()
         assert (shared.round_trips, len(shared.reported)) == (1, 50)
 
-    played(play)
+    run_with_redis(play)
 
 
 def test_grant_during_a_round_trip_is_counted() -> None:
     async def play(shared: SharedRedis) -> None:
         first, second = (shared.process(RequestLimits(writes=10)) for _ in range(2))
-        assert grants(second, "zoe", 5) == 5
-        await shared.settled()
-        shared.meanwhile = lambda: grants(first, "zoe", 1) if shared.round_trips == 2 else None
-        assert grants(first, "zoe", 4) == 4
+        assert count_grants(second, "zoe", 5) == 5
+        await shared.pass_round()
+        shared.meanwhile = lambda: count_grants(first, "zoe", 1) if shared.round_trips == 2 else None
+        assert count_grants(first, "zoe", 4) == 4
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert (shared.round_trips, grants(first, "zoe", 1)) == (2, 0)
-        await shared.settled()
+        assert (shared.round_trips, count_grants(first, "zoe", 1)) == (2, 0)
+        await shared.pass_round()
 
-    played(play)
+    run_with_redis(play)
 
 
 def test_process_without_redis_keeps_its_own_limit() -> None:
     async def play(shared: SharedRedis) -> None:
         process = shared.process(RequestLimits(writes=10))
         shared.unavailable = True
-        assert grants(process, "zoe", 7) == 7
-        await shared.settled()
-        assert grants(process, "zoe", 7) == 3
-        await shared.settled()
+        assert count_grants(process, "zoe", 7) == 7
+        await shared.pass_round()
+        assert count_grants(process, "zoe", 7) == 3
+        await shared.pass_round()
         assert shared.metrics.outages.labels("cache")._value.get() == 2
         shared.unavailable = False
-        shared.clock.advance(timedelta(hours=3))
-        assert grants(process, "zoe", 20) == 10
-        await shared.settled()
+        shared.clock.advance(WRITES_WINDOW)
+        assert count_grants(process, "zoe", 20) == 10
+        await shared.pass_round()
         assert shared.buckets.held["writes:zoe"].tokens == 0
 
-    played(play)
+    run_with_redis(play)
 
 
 def test_flushed_redis_grants_no_more() -> None:
     async def play(shared: SharedRedis) -> None:
         process = shared.process(RequestLimits(writes=10))
-        grants(process, "zoe", 9)
-        await shared.settled()
+        count_grants(process, "zoe", 9)
+        await shared.pass_round()
         shared.buckets.wipe()
-        assert grants(process, "zoe", 1) == 1
-        await shared.settled()
-        assert grants(process, "zoe", 1) == 0
+        assert count_grants(process, "zoe", 1) == 1
+        await shared.pass_round()
+        assert count_grants(process, "zoe", 1) == 0
 
-    played(play)
+    run_with_redis(play)
 
 
 def test_memory_is_bounded_and_recent_clients_are_kept() -> None:
     async def play(shared: SharedRedis) -> None:
         process = shared.process(RequestLimits(writes=3))
-        assert grants(process, "zoe", 9) == 3
+        assert count_grants(process, "zoe", 9) == 3
         for number in range(MAX_LOCAL_BUCKETS - 1):
-            grants(process, str(number), 1)
-        assert grants(process, "zoe", 1) == 0
-        grants(process, "one more", 1)
+            count_grants(process, str(number), 1)
+        assert count_grants(process, "zoe", 1) == 0
+        count_grants(process, "one more", 1)
         assert len(process.local_buckets) == MAX_LOCAL_BUCKETS
-        await shared.settled()
+        await shared.pass_round()
 
-    played(play)
+    run_with_redis(play)
 
 
-def grants(process: RequestMeter, client: str, times: int) -> int:
+def count_grants(process: RequestMeter, client: str, times: int) -> int:
     assert process.write_limit
     return sum(process.take(process.write_limit, client)[0] for _ in range(times))
 
 
-def played(play: Callable[[SharedRedis], Awaitable[None]]) -> None:
+def run_with_redis(play: Callable[[SharedRedis], Awaitable[None]]) -> None:
     async def run() -> None:
         await play(SharedRedis())
 

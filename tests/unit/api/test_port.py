@@ -72,13 +72,8 @@ def test_processes_of_one_service_listen_on_reserved_port_together() -> None:
         for _ in range(3):
             assert stack.enter_context(join_port(HOST, address.port)) == address
             stack.enter_context(listening(address.port, *SHARING))
-        hosts = {accepted_by(stack, address.port) for _ in range(4)}
-        assert hosts == {HOST}
-
-
-def accepted_by(stack: ExitStack, port: int) -> str:
-    connection = stack.enter_context(socket.create_connection((HOST, port), timeout=5.0))
-    return str(connection.getpeername()[0])
+        for _ in range(4):
+            stack.enter_context(socket.create_connection((HOST, address.port), timeout=5.0))
 
 
 @on_linux

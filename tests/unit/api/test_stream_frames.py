@@ -46,5 +46,6 @@ def test_hostile_text_stays_text(text: str) -> None:
     assert not {b"\r", b"\x00"} & {bytes([byte]) for byte in whole}
 
 
-def test_reset_has_data_because_clients_ignore_events_without() -> None:
+def test_reset_frame_has_data() -> None:
+    """Clients ignore events without data."""
     assert frame(StreamEvent.RESET, "one", None) == b"id: one\nevent: reset\ndata: {}\n\n"

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.audience import user_lookups as naming
+from benchmarks.audience import user_lookups
 from benchmarks.audience.alternative_audiences import BloomFilter, BloomFilters, FollowerTable
 from benchmarks.audience.tier_comparison import BitmapSource
 from benchmarks.audience.universe_sizes import UniverseCase, figures, measure_case
 from benchmarks.fanout.worker_memory import GROWTH_MB, SAMPLES
-from benchmarks.fanout.worker_memory import figures as of_slices
+from benchmarks.fanout.worker_memory import figures as memory_figures
 from notifier.adapters.sqlite.database_files import Files
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.devkit.fixture.world import World
@@ -56,7 +56,7 @@ def test_bloom_filter_has_no_misses_and_one_percent_false_hits() -> None:
     assert 0.003 < false_hits.mean() < 0.02
 
 
-def test_bloom_filters_move_members_to_higher_tiers_only(tmp_path: Path) -> None:
+def test_bloom_filters_find_fewer_dormant_members(tmp_path: Path) -> None:
     table = FollowerTable.filled(tmp_path / "table.db", WORLD)
     with closing(table.db):
         expected, actual = table.tiers(), BloomFilters.filled(table, WORLD).tiers()
@@ -66,16 +66,18 @@ def test_bloom_filters_move_members_to_higher_tiers_only(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("last", "ok"), [(100.0, True), (100.0 + 2 * GROWTH_MB, False)], ids=["flat", "grows"])
 def test_memory_growing_with_slices_is_not_flat(last: float, ok: bool) -> None:
-    rss, flat = of_slices([80.0, *[100.0] * (SAMPLES - 2), last], 10_000)
+    rss, flat = memory_figures([80.0, *[100.0] * (SAMPLES - 2), last], 10_000)
     assert rss.finding.ok
     assert flat.finding.ok is ok
 
 
 def test_directory_benchmark_looks_up_existing_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PEOPLE_QUICK": 3_000, "BATCHES_QUICK": 1, "USERS_PER_LOOKUP": 256, "ROUNDS": 1}.items():
-        monkeypatch.setattr(naming, name, value)
-    findings = {figure.finding.name: figure.finding for figure in naming.run(tmp_path, quick=True, tell=lambda _: None)}
-    assert [*findings] == [*naming.PARTS["directory"][1]]
+        monkeypatch.setattr(user_lookups, name, value)
+    findings = {
+        figure.finding.name: figure.finding for figure in user_lookups.run(tmp_path, quick=True, tell=lambda _: None)
+    }
+    assert [*findings] == [*user_lookups.PARTS["directory"][1]]
     assert 20 < float(findings["directory_bytes_per_user"].value or 0) < 500
     with pytest.raises(AssertionError, match="were not found"):
-        naming._rate(lambda ids: {ids[0]: None}, [["ann", "bob"]])
+        user_lookups._rate(lambda ids: {ids[0]: None}, [["ann", "bob"]])

@@ -23,6 +23,7 @@ from benchmarks.kafka import log_throughput
 from benchmarks.report import __main__ as report
 from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowMessage, divide_into_messages
 from notifier.consumer_loop import BATCH_SIZE
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.ports.event_log import Logged
@@ -30,7 +31,9 @@ from tests.repo.repository_files import ROOT
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
 QUERY_ID = b"q" * 16
-VOID, ERROR = 0x08, 0x00
+RESPONSE_V4 = 0x84
+ERROR, READY, RESULT = 0x00, 0x02, 0x08
+"""Opcodes of responses in the CQL protocol."""
 
 
 def rows(share: float) -> list[InboxRows]:
@@ -63,7 +66,7 @@ class Server:
     """Answers all waiting frames once there are enough of them, in pieces of any length."""
 
     together: int
-    opcode: int = VOID
+    opcode: int = RESULT
     most: int = 0
     listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
 
@@ -71,7 +74,7 @@ class Server:
         peer, _ = self.listener.accept()
         with peer:
             peer.recv(1 << 16)
-            peer.sendall(HEADER.pack(0x84, 0, 0, 0x02, 0))
+            peer.sendall(HEADER.pack(RESPONSE_V4, 0, 0, READY, 0))
             unread, waiting = b"", 0
             while data := peer.recv(1 << 20):
                 unread += data
@@ -81,7 +84,7 @@ class Server:
                     unread, waiting = unread[size:], waiting + 1
                 self.most = max(self.most, waiting)
                 if waiting >= self.together:
-                    answer = HEADER.pack(0x84, 0, 0, self.opcode, 4) + b"\0\0\0\1"
+                    answer = HEADER.pack(RESPONSE_V4, 0, 0, self.opcode, 4) + b"\0\0\0\1"
                     self.send(peer, answer * waiting)
                     waiting = 0
 
@@ -96,7 +99,7 @@ def server() -> Iterator[Callable[..., tuple[Server, FrameConnection]]]:
     opened: list[FrameConnection] = []
     threads: list[Thread] = []
 
-    def start(window: int, together: int, opcode: int = VOID) -> tuple[Server, FrameConnection]:
+    def start(window: int, together: int, opcode: int = RESULT) -> tuple[Server, FrameConnection]:
         created = Server(together, opcode)
         threads.append(Thread(target=created.serve))
         threads[-1].start()
@@ -133,7 +136,7 @@ def test_stock_writer_writes_one_row_per_delivery(share: float) -> None:
     numbers = [value[0] for value in values(bursts)]
     assert len(numbers) == len(set(numbers)) == sum(burst.delivery_count for burst in bursts)
     assert numbers == sorted(numbers)
-    assert share * 0.8 < len(numbers) / (2 << 17) < share * 1.2
+    assert share * 0.8 < len(numbers) / (2 * SHARD_MEMBERS) < share * 1.2
 
 
 @pytest.mark.parametrize("share", [0.001, 0.25])
@@ -178,7 +181,9 @@ def test_comparison_is_per_delivery_and_round() -> None:
     assert speed.finding.detail.startswith("2.50 to 10.00 in 2 rounds")
 
 
-class Time:
+class ManualTime:
+    """A clock that advances only while the program sleeps."""
+
     def __init__(self) -> None:
         self.passed = 0.0
 
@@ -191,7 +196,7 @@ class Time:
 
 def held_lane(takes: float, per_record: float = 0.0) -> tuple[coordinator.HeldRate, list[int]]:
     """Run a lane whose stage takes `takes` seconds per batch and `per_record` more per record."""
-    time, sizes = Time(), list[int]()
+    time, sizes = ManualTime(), list[int]()
 
     def stage(records: Sequence[Logged]) -> None:
         sizes.append(len(records))

@@ -10,7 +10,7 @@ from benchmarks.fanout.delivery import opened
 from benchmarks.fanout.delivery_by_density import DENSITIES, FORMER_MIN_SHARED, FORMER_TABLE, FormerRows, names
 from benchmarks.report.density_plot import curves, density_plot, density_words
 from notifier.adapters.sqlite.database_files import Files
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, WHOLE_BLOCK_SLOT, from_offsets
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_BLOCKS, WHOLE_BLOCK_SLOT, from_offsets
 from notifier.domain.ids import BurstKey
 from tests.support.domain_examples import NOON, OF_NOVA
 
@@ -42,7 +42,7 @@ def test_former_rows_reach_the_same_members(tmp_path: Path) -> None:
     with files.inboxes[3].read() as c:
         rows = c.execute("SELECT block, slot, members FROM former_inbox ORDER BY block, slot").fetchall()
     files.close()
-    first = 3 * 128
+    first = 3 * SHARD_BLOCKS
     [(block, slot, members), *single] = rows
     assert (block, slot) == (first, WHOLE_BLOCK_SLOT)
     assert np.unpackbits(np.frombuffer(members, dtype=np.uint8), bitorder="little").nonzero()[0].tolist() == many

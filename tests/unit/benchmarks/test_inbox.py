@@ -41,7 +41,7 @@ SMALL = Population(
 )
 
 
-def a_slice(
+def load_slice(
     opens: int = 100,
     *,
     seconds: float = 1.0,
@@ -63,12 +63,12 @@ def a_slice(
     return LoadSlice(reading=reading, processor_s=cpu_s, counters=counters or {})
 
 
-def test_percentile_is_the_latency_not_exceeded_by_its_share() -> None:
+def test_percentile_exceeds_its_share_of_latencies() -> None:
     latencies = percentiles([number / 1000 for number in range(1000, 0, -1)])
     assert latencies == {"p50": 0.501, "p95": 0.951, "p99": 0.991, "p999": 1.0}
 
 
-def test_percentiles_without_requests_keep_no_limit() -> None:
+def test_percentiles_without_requests_are_infinite() -> None:
     assert {*percentiles([]).values()} == {float("inf")}
 
 
@@ -87,7 +87,7 @@ def test_due_times_are_generated_lazily() -> None:
 
 def test_ratio_is_taken_per_round() -> None:
     """The two medians would be equal here."""
-    ours, bare = [a_slice(100), a_slice(50), a_slice(25)], [a_slice(50), a_slice(100), a_slice(50)]
+    ours, bare = [load_slice(100), load_slice(50), load_slice(25)], [load_slice(50), load_slice(100), load_slice(50)]
     assert ratios(ours, bare) == [2.0, 0.5, 0.5]
     figure = ratio("inbox_warm_ratio{embedded}", ours, bare, 0.6)
     assert (figure.finding.value, figure.finding.ok, figure.finding.n) == (0.5, False, 3)
@@ -97,27 +97,27 @@ def test_ratio_is_taken_per_round() -> None:
 
 def test_ratio_of_sides_with_different_rounds_is_refused() -> None:
     with pytest.raises(ValueError, match="argument 2 is longer"):
-        ratios([a_slice()], [a_slice(), a_slice()])
+        ratios([load_slice()], [load_slice(), load_slice()])
 
 
 def test_ratio_against_a_server_that_answered_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no response"):
-        ratios([a_slice()], [a_slice(0)])
+        ratios([load_slice()], [load_slice(0)])
 
 
 def test_ratio_without_a_limit_is_not_judged() -> None:
-    figure = ratio("inbox_news_ratio{embedded}", [a_slice(1)], [a_slice(100)], None)
+    figure = ratio("inbox_news_ratio{embedded}", [load_slice(1)], [load_slice(100)], None)
     assert (figure.finding.ok, figure.finding.limit) == (True, None)
 
 
 def test_ratio_to_peer_reports_the_peer_rate() -> None:
-    figure = ratio_to_peer("inbox_vs_redis_by_hand_ratio{embedded}", [a_slice(200)], [a_slice(100)], 1.0)
+    figure = ratio_to_peer("inbox_vs_redis_by_hand_ratio{embedded}", [load_slice(200)], [load_slice(100)], 1.0)
     assert (figure.finding.ok, figure.baseline) == (True, None)
     assert figure.peers == Spread(min=100.0, median=100.0, max=100.0, unit="opens/s", n=1)
 
 
 def test_processor_time_is_counted_per_answer() -> None:
-    ours, bare = [a_slice(100, cpu_s=0.1)], [a_slice(1_000, cpu_s=0.1)]
+    ours, bare = [load_slice(100, cpu_s=0.1)], [load_slice(1_000, cpu_s=0.1)]
     assert cpu("inbox_cpu_us{embedded,warm}", ours, bare).ours == Spread(
         min=1_000.0, median=1_000.0, max=1_000.0, unit="us", n=1
     )
@@ -125,13 +125,18 @@ def test_processor_time_is_counted_per_answer() -> None:
 
 
 def test_uncounted_round_trips_are_reported_as_missing() -> None:
-    judged, unjudged = (calls("inbox_store_calls{embedded,warm}", [a_slice()], STORE, limit) for limit in (0.01, None))
+    judged, unjudged = (
+        calls("inbox_store_calls{embedded,warm}", [load_slice()], STORE, limit) for limit in (0.01, None)
+    )
     assert (judged.finding.ok, judged.finding.value, judged.finding.n) == (False, "-", 0)
     assert (unjudged.finding.ok, unjudged.finding.value) == (True, "-")
 
 
 def test_round_trips_are_counted_per_answer() -> None:
-    slices = [a_slice(1_000, counters={STORE: 5.0, REDIS: 300.0}), a_slice(1_000, counters={STORE: 7.0, REDIS: 100.0})]
+    slices = [
+        load_slice(1_000, counters={STORE: 5.0, REDIS: 300.0}),
+        load_slice(1_000, counters={STORE: 7.0, REDIS: 100.0}),
+    ]
     store, cache = (calls("x", slices, counter, limit) for counter, limit in ((STORE, 0.01), (REDIS, 0.1)))
     assert (store.finding.value, store.finding.ok, store.finding.n) == (0.006, True, 2_000)
     assert (cache.finding.value, cache.finding.ok) == (0.2, False)
@@ -152,8 +157,8 @@ notifier_events_total{status="accepted"} 9.0
 
 def test_every_unexpected_answer_is_reported() -> None:
     slices = {
-        WARM.name: [a_slice(), a_slice(100, statuses={200: 98, 503: 2}, failed=1)],
-        NOT_MODIFIED.name: [a_slice(100, statuses={304: 100}, busy=0.9)],
+        WARM.name: [load_slice(), load_slice(100, statuses={200: 98, 503: 2}, failed=1)],
+        NOT_MODIFIED.name: [load_slice(100, statuses={304: 100}, busy=0.9)],
     }
     finding = right_answers("inbox_right_answers{embedded,pages}", [WARM, NOT_MODIFIED], slices).finding
     assert (finding.ok, finding.value, finding.n) == (False, 2, 300)
@@ -168,13 +173,13 @@ def test_case_without_answers_fails() -> None:
 
 @pytest.mark.parametrize(("counted", "ok"), [([1.0, 1.0], True), ([1.0, 2.0], False)])
 def test_herd_may_cause_one_load(counted: list[float], ok: bool) -> None:
-    herds = [a_slice(counters={"notifier_inbox_burst_loads_total": number}) for number in counted]
+    herds = [load_slice(counters={"notifier_inbox_burst_loads_total": number}) for number in counted]
     finding = loads("inbox_herd_one_load{embedded}", herds).finding
     assert (finding.ok, finding.value) == (ok, max(counted))
 
 
 def test_herd_without_a_counter_fails() -> None:
-    finding = loads("inbox_herd_one_load{embedded}", [a_slice()]).finding
+    finding = loads("inbox_herd_one_load{embedded}", [load_slice()]).finding
     assert (finding.ok, finding.value) == (False, "-")
 
 
@@ -184,7 +189,7 @@ def test_growth_is_measured_over_the_last_third() -> None:
 
 
 def test_passes_of_one_round_are_added_up() -> None:
-    passes = [a_slice(100, seconds=1.0, counters={STORE: 1.0}), a_slice(300, seconds=1.0, counters={STORE: 3.0})]
+    passes = [load_slice(100, seconds=1.0, counters={STORE: 1.0}), load_slice(300, seconds=1.0, counters={STORE: 3.0})]
     whole = merged([replace(slice_, processor_s=0.5) for slice_ in passes])
     assert (whole.reading.opens, whole.per_s, whole.processor_s) == (400, 200.0, 1.0)
     assert whole.reading.statuses == {200: 400}

@@ -18,8 +18,8 @@ from benchmarks.inbox.load_generator import Job, RequestFiles, done, get, read_a
 from benchmarks.inbox.load_loops import Answer, Broken, LoadLoop, Request, Tally, closed_loop, open_loop, parsed
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
-STALLS, STALL_S = 20, 0.4
-"""Number of the request at which the server stalls, and the seconds."""
+STALLED_REQUEST, STALL_SECONDS = 20, 0.4
+"""Number of the request at which the server stalls, and for how long."""
 
 Answers = Callable[[int, bytes], list[bytes]]
 """Return the pieces of an answer by its number and request; no pieces close the connection."""
@@ -70,8 +70,8 @@ def serving(answers: Answers) -> Iterator[Server]:
 
 
 def stalling(number: int, _: bytes) -> list[bytes]:
-    if number == STALLS:
-        time.sleep(STALL_S)
+    if number == STALLED_REQUEST:
+        time.sleep(STALL_SECONDS)
     return [OK]
 
 
@@ -106,8 +106,8 @@ def test_open_loop_counts_waits_of_all_requests_due_in_a_stall() -> None:
         due = [*due_times(rate, seconds, seed=1)]
         open_loop(loop, requests(), connections=2, due=due)
     assert tally.statuses == {200: len(due)}
-    kept_waiting = sum(latency > STALL_S / 2 for latency in tally.latencies)
-    assert kept_waiting >= rate * STALL_S / 2 * 0.6
+    kept_waiting = sum(latency > STALL_SECONDS / 2 for latency in tally.latencies)
+    assert kept_waiting >= rate * STALL_SECONDS / 2 * 0.6
 
 
 def test_open_loop_sends_when_due_not_when_a_connection_is_free() -> None:

@@ -68,18 +68,18 @@ def test_quiet_hours_need_exactly_one_alert() -> None:
 WORLD = World(universe=300, followers=300, celebrities=1, seed=1)
 
 
-@pytest.mark.parametrize(("late", "ok"), [(1.0, True), (9.0, False), (None, False)])
-def test_late_or_missing_vip_alert_is_counted(late: float | None, ok: bool) -> None:
+@pytest.mark.parametrize(("delay_seconds", "ok"), [(1.0, True), (9.0, False), (None, False)])
+def test_late_or_missing_vip_alert_is_counted(delay_seconds: float | None, ok: bool) -> None:
     mention_burst = burst()
     due = vip_latency.vips(WORLD, mention_burst)
     lines = [
         ArrivedAlert(
-            at=mention_burst.accepted_at + timedelta(seconds=late or 0),
+            at=mention_burst.accepted_at + timedelta(seconds=delay_seconds or 0),
             platform="fcm",
             address=address_of(member),
             collapse_id=burst_alert(mention_burst).collapse_id,
         )
-        for member in (due if late is not None else ())
+        for member in (due if delay_seconds is not None else ())
     ]
     finding = vip_latency.figure(WORLD, [mention_burst], lines).finding
     assert (finding.ok, finding.n) == (ok, len(due))

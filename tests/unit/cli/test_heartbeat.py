@@ -1,4 +1,4 @@
-"""Heartbeats: a silent process hangs, and each of its loops must make progress."""
+"""Heartbeats: a silent process counts as hung, and each of its loops must make progress."""
 
 import os
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ CHECK_INTERVAL = MAX_CHECK_GAP_SECONDS / 2
 
 
 @dataclass
-class ManualWatch:
+class ManualSeconds:
     """A clock that the test advances."""
 
     at: float = 1000.0
@@ -33,30 +33,33 @@ class ManualWatch:
 
 @dataclass
 class Watched:
-    pulse: HeartbeatWatch
-    watch: ManualWatch
+    """A role that is watched, and the watcher's clock."""
+
+    heartbeat: HeartbeatWatch
+    clock: ManualSeconds
 
     def beat(self) -> None:
         """Change the file's time; only a change matters, not the time itself."""
-        self.pulse.file.touch()
-        os.utime(self.pulse.file, ns=(0, self.pulse.file_time_ns + 1))
+        self.heartbeat.file.touch()
+        os.utime(self.heartbeat.file, ns=(0, self.heartbeat.file_time_ns + 1))
 
     def hung_within(self, seconds: float) -> bool:
         """Return whether a check within these seconds finds it hung."""
-        end = self.watch.at + seconds
-        while self.watch.at < end:
-            self.watch.at += CHECK_INTERVAL
-            if self.pulse.poll_hung():
+        end = self.clock.at + seconds
+        while self.clock.at < end:
+            self.clock.at += CHECK_INTERVAL
+            if self.heartbeat.poll_hung():
                 return True
         return False
 
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
-    watch = ManualWatch()
-    pulse = HeartbeatWatch(file=tmp_path / "p0", limits=HeartbeatLimits(max_silence=60, start_timeout=120), now=watch)
-    pulse.restart()
-    return Watched(pulse, watch)
+    clock = ManualSeconds()
+    limits = HeartbeatLimits(max_silence=60, start_timeout=120)
+    heartbeat = HeartbeatWatch(file=tmp_path / "p0", limits=limits, now=clock)
+    heartbeat.restart()
+    return Watched(heartbeat, clock)
 
 
 def test_role_with_heartbeats_does_not_hang(watched: Watched) -> None:
@@ -74,7 +77,7 @@ def test_role_without_heartbeats_hangs_after_its_limit(watched: Watched) -> None
 def test_starting_role_has_a_longer_limit(watched: Watched) -> None:
     watched.beat()
     assert watched.hung_within(70)
-    watched.pulse.restart()
+    watched.heartbeat.restart()
     assert not watched.hung_within(115)
     assert watched.hung_within(8)
 
@@ -82,8 +85,8 @@ def test_starting_role_has_a_longer_limit(watched: Watched) -> None:
 def test_suspended_watcher_restarts_its_count(watched: Watched) -> None:
     watched.beat()
     assert not watched.hung_within(55)
-    watched.watch.at += 3600
-    assert not watched.pulse.poll_hung()
+    watched.clock.at += 3600
+    assert not watched.heartbeat.poll_hung()
     assert not watched.hung_within(55)
     assert watched.hung_within(10)
 
@@ -91,34 +94,34 @@ def test_suspended_watcher_restarts_its_count(watched: Watched) -> None:
 def test_missing_heartbeat_folder_does_not_count_as_hung(watched: Watched) -> None:
     watched.beat()
     assert not watched.hung_within(50)
-    missing = watched.pulse.file.parent / "gone"
-    watched.pulse.file = missing / "p0"
+    missing = watched.heartbeat.file.parent / "gone"
+    watched.heartbeat.file = missing / "p0"
     assert not watched.hung_within(500)
     missing.mkdir()
     assert watched.hung_within(70)
 
 
 def test_heartbeat_is_written_once_a_second_and_tolerates_no_folder(tmp_path: Path) -> None:
-    watch, file = ManualWatch(), tmp_path / "run" / "p0"
-    beat = HeartbeatSender(file=file, now=watch)
+    clock, file = ManualSeconds(), tmp_path / "run" / "p0"
+    beat = HeartbeatSender(file=file, now=clock)
     beat()
     file.parent.mkdir()
     beat()
     assert not file.exists()
-    watch.at += HEARTBEAT_INTERVAL_SECONDS
+    clock.at += HEARTBEAT_INTERVAL_SECONDS
     beat()
     assert file.exists()
 
 
-def test_process_with_a_stuck_loop_is_incomplete() -> None:
-    watch = ManualWatch()
-    progress = ThreadProgress(now=watch)
+def test_stuck_loop_makes_its_process_late() -> None:
+    clock = ManualSeconds()
+    progress = ThreadProgress(now=clock)
     quick = progress.tracked("router", lambda: 1, 0)
     seen: list[bool] = []
 
     def stuck() -> None:
         for _ in range(4):
-            watch.at += STEP_TIMEOUT_SECONDS / 3
+            clock.at += STEP_TIMEOUT_SECONDS / 3
             quick()
             seen.append(progress.all_on_time())
 
@@ -128,18 +131,18 @@ def test_process_with_a_stuck_loop_is_incomplete() -> None:
     assert progress.all_on_time()
 
 
-def test_process_with_a_loop_that_never_runs_is_incomplete() -> None:
-    watch = ManualWatch()
-    progress = ThreadProgress(now=watch)
+def test_loop_that_never_runs_makes_its_process_late() -> None:
+    clock = ManualSeconds()
+    progress = ThreadProgress(now=clock)
     progress.tracked("router", lambda: 1, 0)
     assert progress.all_on_time()
-    watch.at += STEP_TIMEOUT_SECONDS
+    clock.at += STEP_TIMEOUT_SECONDS
     assert not progress.all_on_time()
 
 
-def test_idle_loop_or_loop_in_an_outage_is_alive() -> None:
-    watch = ManualWatch()
-    progress = ThreadProgress(now=watch)
+def test_idle_loop_and_loop_in_an_outage_are_on_time() -> None:
+    clock = ManualSeconds()
+    progress = ThreadProgress(now=clock)
 
     def outage() -> None:
         raise StoreUnavailable
@@ -150,5 +153,5 @@ def test_idle_loop_or_loop_in_an_outage_is_alive() -> None:
     for _ in range(20):
         with pytest.raises(StoreUnavailable):
             waiting()
-        watch.at += BACKOFF.longest.total_seconds() + 10
+        clock.at += BACKOFF.longest.total_seconds() + 10
         assert progress.all_on_time()

@@ -1,4 +1,4 @@
-"""Events of the tweet service: valid ones are read, invalid ones refused with a reason."""
+"""Upstream events: valid ones are read, invalid ones refused with a reason."""
 
 import json
 import sys
@@ -55,7 +55,7 @@ def test_text_and_protection_may_be_missing_and_unknown_fields_are_ignored() -> 
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    ("body", "reason"),
     [
         (b"", "truncated"),
         (b"{", "truncated"),
@@ -76,10 +76,10 @@ def test_text_and_protection_may_be_missing_and_unknown_fields_are_ignored() -> 
         (raw(data={"protected": "no"}), "data.protected"),
     ],
 )
-def test_invalid_event_is_refused_with_the_reason(body: object, named: str) -> None:
+def test_invalid_event_is_refused_with_the_reason(body: object, reason: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
-    assert named in str(error)
+    assert reason in str(error)
 
 
 def test_missing_field_is_named_in_the_error() -> None:
@@ -118,7 +118,7 @@ def test_old_follow_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    ("body", "reason"),
     [
         (change(), "sequence"),
         (change(sequence=0), "data.sequence"),
@@ -132,10 +132,10 @@ def test_old_follow_is_read() -> None:
         (raw(type="notifier.account.followed.v1"), "follower"),
     ],
 )
-def test_invalid_follow_is_refused_with_the_reason(body: object, named: str) -> None:
+def test_invalid_follow_is_refused_with_the_reason(body: object, reason: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
-    assert named in str(error)
+    assert reason in str(error)
 
 
 def test_approved_request_is_a_follow_from_its_approval() -> None:
@@ -167,7 +167,7 @@ def test_unblock_dated_slightly_ahead_takes_effect_now() -> None:
 
 @pytest.mark.parametrize("type", [BLOCKED, UNBLOCKED])
 @pytest.mark.parametrize(
-    ("data", "named"),
+    ("data", "reason"),
     [
         ({}, "sequence"),
         ({"sequence": 0}, "data.sequence"),
@@ -180,19 +180,19 @@ def test_unblock_dated_slightly_ahead_takes_effect_now() -> None:
         ({"sequence": 7, "blocked": 5}, "data.blocked"),
     ],
 )
-def test_invalid_block_is_refused_with_the_reason(type: str, data: dict[str, object], named: str) -> None:
+def test_invalid_block_is_refused_with_the_reason(type: str, data: dict[str, object], reason: str) -> None:
     error = read(block_event(type, **data))
     assert isinstance(error, BadEvent)
-    assert named in str(error)
+    assert reason in str(error)
 
 
 @pytest.mark.parametrize(
-    ("time", "named"), [((NOON + timedelta(minutes=6)).isoformat(), "future"), ("2026-01-05T12:00:00", "zone")]
+    ("time", "reason"), [((NOON + timedelta(minutes=6)).isoformat(), "future"), ("2026-01-05T12:00:00", "zone")]
 )
-def test_block_needs_a_valid_time(time: str, named: str) -> None:
+def test_block_needs_a_valid_time(time: str, reason: str) -> None:
     error = read(block_event(sequence=7) | {"time": time})
     assert isinstance(error, BadEvent)
-    assert named in str(error)
+    assert reason in str(error)
 
 
 def account(**data: object) -> dict[str, object]:
@@ -207,7 +207,7 @@ def test_account_change_has_only_the_flags_it_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    ("body", "reason"),
     [
         (account(vip=True), "sequence"),
         (account(vip=True, sequence=0), "data.sequence"),
@@ -220,10 +220,10 @@ def test_account_change_has_only_the_flags_it_names() -> None:
         (raw(type="notifier.account.changed.v1"), "user"),
     ],
 )
-def test_invalid_account_change_is_refused_with_the_reason(body: object, named: str) -> None:
+def test_invalid_account_change_is_refused_with_the_reason(body: object, reason: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
-    assert named in str(error)
+    assert reason in str(error)
 
 
 def test_invalid_event_does_not_affect_its_batch() -> None:
@@ -297,7 +297,7 @@ def test_sighting_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    ("body", "reason"),
     [
         (sighting(), "user"),
         (sighting(user=""), "data.user"),
@@ -305,7 +305,7 @@ def test_sighting_is_read() -> None:
         (sighting(user="ada") | {"time": (NOON + timedelta(minutes=6)).isoformat()}, "future"),
     ],
 )
-def test_invalid_sighting_is_refused_with_the_reason(body: object, named: str) -> None:
+def test_invalid_sighting_is_refused_with_the_reason(body: object, reason: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
-    assert named in str(error)
+    assert reason in str(error)

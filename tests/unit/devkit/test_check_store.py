@@ -82,10 +82,10 @@ def correct_store() -> tuple[FakeArchive, StoreCheck, ExpectedResult]:
         MentionOutcome(event=EventId(SOURCE, "e1"), account=UserId("nova"), burst=burst.key, refusal=None)
         for burst in BURSTS
     ]
-    outside = StoreCheck(archive=archive, bursts_port=outcomes, world=WORLD)
-    truth = outside.truth([TWEET])
+    store_check = StoreCheck(archive=archive, bursts_port=outcomes, world=WORLD)
+    truth = store_check.truth([TWEET])
     archive.stored_rows = [row for burst in BURSTS for row in rows(truth, burst)]
-    return archive, outside, truth
+    return archive, store_check, truth
 
 
 def rows(truth: ExpectedResult, burst: Burst) -> Iterator[StoredRow]:
@@ -98,18 +98,18 @@ def rows(truth: ExpectedResult, burst: Burst) -> Iterator[StoredRow]:
                 yield StoredRow(member_range=member_range, row=row)
 
 
-def compared(rows: Iterable[StoredRow]) -> tuple[bool, list[str]]:
-    archive, outside, truth = correct_store()
+def rows_ok_and_duplicates(rows: Iterable[StoredRow]) -> tuple[bool, list[str]]:
+    archive, store_check, truth = correct_store()
     archive.stored_rows = list(rows)
-    return outside.rows_equal_oracle(truth).ok, outside.duplicates()
+    return store_check.rows_equal_oracle(truth).ok, store_check.duplicates()
 
 
 def test_correct_store_passes() -> None:
-    archive, outside, truth = correct_store()
-    assert outside.nothing_lost(truth, []).ok
-    assert outside.rows_equal_oracle(truth).ok
-    assert outside.duplicates() == []
-    assert outside.alerts.expected.keys() == {BURSTS[0].key}
+    archive, store_check, truth = correct_store()
+    assert store_check.nothing_lost(truth, []).ok
+    assert store_check.rows_equal_oracle(truth).ok
+    assert store_check.duplicates() == []
+    assert store_check.alerts.expected.keys() == {BURSTS[0].key}
     assert {len(row.row.members) == RANGE_BYTES for row in archive.stored_rows} == {True, False}
 
 
@@ -117,14 +117,14 @@ def test_missing_row_fails() -> None:
     for index in (0, len(correct_store()[0].stored_rows) // 2, -1):
         stored_rows = correct_store()[0].stored_rows
         del stored_rows[index]
-        assert not compared(stored_rows)[0]
+        assert not rows_ok_and_duplicates(stored_rows)[0]
 
 
 def test_unexpected_member_fails() -> None:
     stored_rows = correct_store()[0].stored_rows
     full = next(i for i, row in enumerate(stored_rows) if len(row.row.members) == RANGE_BYTES)
     stored_rows[full] = replace(stored_rows[full], row=replace(stored_rows[full].row, members=b"\xff" * RANGE_BYTES))
-    assert not compared(stored_rows)[0]
+    assert not rows_ok_and_duplicates(stored_rows)[0]
 
 
 def test_row_in_two_tiers_fails_as_duplicate() -> None:
@@ -132,39 +132,39 @@ def test_row_in_two_tiers_fails_as_duplicate() -> None:
     row = next(row for row in stored_rows if len(row.row.members) < RANGE_BYTES)
     other_tier = next(tier for tier in TIERS if tier is not row.row.tier)
     twin = replace(row, row=replace(row.row, tier=other_tier, members=row.row.members[:2]))
-    ok, twice = compared([*stored_rows, twin])
+    ok, twice = rows_ok_and_duplicates([*stored_rows, twin])
     assert not ok
     assert twice == [f"{row.row.burst}: 1 users have more than one row"]
 
 
 def test_lost_mention_fails() -> None:
-    _, outside, _ = correct_store()
-    outcomes = outside.bursts_port
+    _, store_check, _ = correct_store()
+    outcomes = store_check.bursts_port
     assert isinstance(outcomes, FakeOutcomes)
     outcomes.result = outcomes.result[:1]
-    assert not outside.nothing_lost(outside.truth([TWEET]), []).ok
+    assert not store_check.nothing_lost(store_check.truth([TWEET]), []).ok
 
 
 def test_mention_counted_twice_fails() -> None:
-    archive, outside, _ = correct_store()
+    archive, store_check, _ = correct_store()
     archive.stored_bursts = [replace(BURSTS[0], count=2), BURSTS[1]]
-    assert not outside.nothing_lost(outside.truth([TWEET]), []).ok
+    assert not store_check.nothing_lost(store_check.truth([TWEET]), []).ok
 
 
 def test_refused_event_fails() -> None:
-    _, outside, truth = correct_store()
-    assert not outside.nothing_lost(truth, ["e2: 503"]).ok
+    _, store_check, truth = correct_store()
+    assert not store_check.nothing_lost(truth, ["e2: 503"]).ok
 
 
 def test_ledger_without_plans_fails() -> None:
-    _, outside, truth = correct_store()
-    assert not outside.totals_balance(truth).ok
+    _, store_check, truth = correct_store()
+    assert not store_check.totals_balance(truth).ok
 
 
 def test_burst_in_wrong_lane_fails() -> None:
-    _, outside, truth = correct_store()
-    assert outside.lanes(truth, threshold=15_000, min_bursts=0).ok
-    assert not outside.lanes(truth, threshold=15_001, min_bursts=0).ok
+    _, store_check, truth = correct_store()
+    assert store_check.lanes(truth, threshold=15_000, min_bursts=0).ok
+    assert not store_check.lanes(truth, threshold=15_001, min_bursts=0).ok
 
 
 def test_own_burst_of_celebrity_is_in_the_last_shard() -> None:
@@ -173,7 +173,7 @@ def test_own_burst_of_celebrity_is_in_the_last_shard() -> None:
 
 
 def test_needless_pull_only_burst_fails() -> None:
-    _, outside, truth = correct_store()
+    _, store_check, truth = correct_store()
     pull_only = replace(truth, bursts={burst.key: replace(burst, pull_only=burst is BURSTS[0]) for burst in BURSTS})
     # The archive has no plans, which already counts as two errors.
-    assert (outside.totals_balance(truth).value, outside.totals_balance(pull_only).value) == (2, 3)
+    assert (store_check.totals_balance(truth).value, store_check.totals_balance(pull_only).value) == (2, 3)

@@ -112,7 +112,7 @@ def test_invalid_header_is_refused(headers: Mapping[str, str | None], status: in
     ("request_", "status", "reason"),
     [
         (post(path="/device/x"), 404, "BadPath"),
-        (post(token=""), 404, "BadPath"),
+        (post(token=""), 400, "MissingDeviceToken"),
         (post(token="zz" * 32), 400, "BadDeviceToken"),
         (post(token="ab" * 31), 400, "BadDeviceToken"),
         (post(body=b""), 400, "PayloadEmpty"),
@@ -122,9 +122,7 @@ def test_invalid_header_is_refused(headers: Mapping[str, str | None], status: in
     ids=range(7),
 )
 def test_invalid_path_or_body_is_refused(request_: Post, status: int, reason: str) -> None:
-    request_ = replace(request_, path="/3/device/") if request_.path == "/3/device/" else request_
-    expected = (400, "MissingDeviceToken") if request_.path == "/3/device/" else (status, reason)
-    assert response_to(request_) == expected
+    assert response_to(request_) == (status, reason)
 
 
 def test_payload_of_4096_bytes_is_accepted() -> None:

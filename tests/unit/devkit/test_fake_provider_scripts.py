@@ -25,9 +25,13 @@ def test_every_setting_is_parsed() -> None:
         down=FaultWindow(after=10 * SECOND, duration=SECOND / 2),
     )
     assert behavior.stall_window == FaultWindow(after=10 * SECOND, duration=120 * SECOND)
-    conduct = read("goaway=1000,cut=500,streams=1,latency=50ms").http2
-    assert (conduct.goaway_after, conduct.cut_after, conduct.max_concurrent_streams) == (1_000, 500, 1)
-    assert conduct.latency == SECOND / 20
+    http2_behavior = read("goaway=1000,cut=500,streams=1,latency=50ms").http2
+    assert (http2_behavior.goaway_after, http2_behavior.cut_after, http2_behavior.max_concurrent_streams) == (
+        1_000,
+        500,
+        1,
+    )
+    assert http2_behavior.latency == SECOND / 20
 
 
 def test_empty_script_uses_the_provider_defaults() -> None:

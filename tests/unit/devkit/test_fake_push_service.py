@@ -35,7 +35,7 @@ def web_push() -> WebPushSetup:
 
 
 def sent_post(web_push: WebPushSetup, browser: Browser) -> Post:
-    """Send an alert and return the request that the push service accepted."""
+    """Send an alert and return its request."""
     web_push.send(device(browser))
     return web_push.posts[-1]
 
@@ -226,7 +226,7 @@ def test_scripted_shares_are_determined_by_seed() -> None:
     assert 20 <= first.count(403) <= 70
 
 
-def test_gone_browser_stays_gone(web_push: WebPushSetup) -> None:
+def test_scripted_gone_browser_gets_410_and_no_alert(web_push: WebPushSetup) -> None:
     browser = web_push.browser()
     web_push.script(ProviderScript(gone_share=1.0))
     assert status(web_push.answer(sent_post(web_push, browser))) == 410
@@ -271,8 +271,8 @@ def test_duplicate_header_is_refused(web_push: WebPushSetup) -> None:
     assert status(web_push.answer(replace(post, headers=[*post.headers, ("ttl", "60")]))) == 400
 
 
-@pytest.mark.parametrize(("ttl", "rang"), [("60", 1), ("0", 0)])
-def test_offline_browser_gets_messages_within_their_ttl(web_push: WebPushSetup, ttl: str, rang: int) -> None:
+@pytest.mark.parametrize(("ttl", "alert_count"), [("60", 1), ("0", 0)])
+def test_offline_browser_gets_messages_within_their_ttl(web_push: WebPushSetup, ttl: str, alert_count: int) -> None:
     browser = web_push.browser()
     post = sent_post(web_push, web_push.browser())
     browser.is_online = False
@@ -285,4 +285,4 @@ def test_offline_browser_gets_messages_within_their_ttl(web_push: WebPushSetup, 
     before = web_push.phone(browser).alert_count
     web_push.clock.advance(59 * SECOND)
     service.bring_online(browser)
-    assert web_push.phone(browser).alert_count - before == rang
+    assert web_push.phone(browser).alert_count - before == alert_count

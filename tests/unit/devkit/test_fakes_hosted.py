@@ -1,4 +1,4 @@
-"""The shipped fake providers over real connections, with the senders of a profile."""
+"""The fake providers over real connections, with the senders of a profile."""
 
 import json
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def fixture(platform: Platform, *members: int) -> Sequence[Device]:
     return [Device(member=Member(m), address=fixture_address(platform, m), registered_at=AGO) for m in members]
 
 
-class Stage:
+class FakeAndSender:
     """A hosted fake and the sender for it."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Stage:
         self.platform = platform
         behavior = Behavior.read(script, platform)
         self.fake: HostedFake = stack.enter_context(host_fake(platform, behavior, out=out, certificate=certificate))
-        limits = Http2Limits(answer_timeout=timedelta(seconds=0.4)) if "stall" in script else HTTP2_LIMITS[platform]
+        limits = Http2Limits(answer_timeout=timedelta(seconds=1)) if "stall" in script else HTTP2_LIMITS[platform]
         senders = providers(settings(platform, self.fake.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
         self.provider: Provider = senders[platform]
 
@@ -81,12 +81,12 @@ def settings(platform: Platform, origin: str) -> Settings:
 def test_fixture_devices_get_alerts_and_each_is_logged(platform: Platform, tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
     with ExitStack() as stack:
-        stage = Stage(platform, stack, out=file)
-        assert stage.send(1, 7, 200_000_000) == [Accepted()] * 3
-        assert stage.send(7, nonce="2") == stage.send(7, nonce="2") == [Accepted()]
-        assert stage.fake.alert_count == 5
+        hosted = FakeAndSender(platform, stack, out=file)
+        assert hosted.send(1, 7, 200_000_000) == [Accepted()] * 3
+        assert hosted.send(7, nonce="2") == hosted.send(7, nonce="2") == [Accepted()]
+        assert hosted.fake.alert_count == 5
     with ExitStack() as stack:  # restarted after a kill; it remembers earlier alerts
-        assert Stage(platform, stack, out=file).send(7, nonce="2") == [Accepted()]
+        assert FakeAndSender(platform, stack, out=file).send(7, nonce="2") == [Accepted()]
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert {(member_of(line["to"]), line["again"]) for line in lines[:3]} == {
         (1, False),
@@ -102,7 +102,7 @@ def test_fixture_devices_get_alerts_and_each_is_logged(platform: Platform, tmp_p
 
 @every_platform
 @pytest.mark.parametrize(
-    ("script", "kind", "times"),
+    ("script", "kind", "alert_count"),
     [
         ("gone=100%", DropDevice, 0),
         ("limited=30s", RetryAt, 0),
@@ -111,28 +111,28 @@ def test_fixture_devices_get_alerts_and_each_is_logged(platform: Platform, tmp_p
         ("stall", Unknown, 1),
     ],
 )
-def test_scripted_faults_are_simulated(platform: Platform, script: str, kind: type[Receipt], times: int) -> None:
+def test_scripted_faults_are_simulated(platform: Platform, script: str, kind: type[Receipt], alert_count: int) -> None:
     with ExitStack() as stack:
-        stage = Stage(platform, stack, script)
+        hosted = FakeAndSender(platform, stack, script)
         if platform is Platform.FCM and kind is Unknown:
-            kind, times = RetryAt, 0  # nothing is sent, because the access token request stalls, too
-        [receipt] = stage.send(1)
+            kind, alert_count = RetryAt, 0  # nothing is sent, because the access token request stalls, too
+        [receipt] = hosted.send(1)
         assert isinstance(receipt, kind)
-        assert stage.fake.alert_count == times
+        assert hosted.fake.alert_count == alert_count
 
 
 @pytest.mark.parametrize("platform", [Platform.APNS, Platform.FCM])
 def test_devices_of_another_environment_are_dropped(platform: Platform) -> None:
     with ExitStack() as stack:
-        assert isinstance(Stage(platform, stack, "elsewhere=100%").send(1)[0], DropDevice)
+        assert isinstance(FakeAndSender(platform, stack, "elsewhere=100%").send(1)[0], DropDevice)
 
 
 def test_sender_survives_cut_and_ended_connections() -> None:
     with ExitStack() as stack:
-        with_goaway = Stage(Platform.APNS, stack, "goaway=5")
+        with_goaway = FakeAndSender(Platform.APNS, stack, "goaway=5")
         assert with_goaway.send(*range(30)) == [Accepted()] * 30
         assert with_goaway.fake.connection_counts.connections >= 6
-        with_cuts = Stage(Platform.WEB, stack, "cut=5")
+        with_cuts = FakeAndSender(Platform.WEB, stack, "cut=5")
         receipts = with_cuts.send(*range(30))
         assert Unknown in {type(receipt) for receipt in receipts} <= {Accepted, Unknown}
         assert with_cuts.fake.connection_counts.processed == with_cuts.fake.alert_count
@@ -140,16 +140,16 @@ def test_sender_survives_cut_and_ended_connections() -> None:
 
 def test_streams_and_latency_follow_the_script() -> None:
     with ExitStack() as stack:
-        stage = Stage(Platform.FCM, stack, "streams=1,latency=20ms")
+        hosted = FakeAndSender(Platform.FCM, stack, "streams=1,latency=20ms")
         began = SystemClock().now()
-        assert stage.send(*range(3)) == [Accepted()] * 3
-        assert stage.fake.connection_counts.max_streams == 1
+        assert hosted.send(*range(3)) == [Accepted()] * 3
+        assert hosted.fake.connection_counts.max_streams == 1
         assert SystemClock().now() - began >= timedelta(seconds=0.02)
 
 
 def test_browser_outside_the_fixture_is_not_dropped() -> None:
     with ExitStack() as stack:
-        stage = Stage(Platform.WEB, stack)
+        hosted = FakeAndSender(Platform.WEB, stack)
         foreign = fixture_subscription("https://web.push.apple.com", 7)
         [fixture_device] = fixture(Platform.WEB, 7)
         second = Device(
@@ -158,8 +158,8 @@ def test_browser_outside_the_fixture_is_not_dropped() -> None:
             registered_at=AGO,
         )
         device = Device(member=fixture_device.member, address=foreign, registered_at=AGO)
-        assert [receipt for _, receipt in stage.provider.send(alert(), [device, second])] == [Accepted()] * 2
-        assert stage.fake.alert_count == 2
+        assert [receipt for _, receipt in hosted.provider.send(alert(), [device, second])] == [Accepted()] * 2
+        assert hosted.fake.alert_count == 2
 
 
 @every_platform
@@ -279,10 +279,10 @@ def test_invalid_service_account_is_rejected_at_start(tmp_path: Path) -> None:
 
 @every_platform
 def test_untrusted_server_gets_no_alerts_and_drops_no_device(platform: Platform, tmp_path: Path) -> None:
-    certificate = Authority.create(tmp_path, "nobody-s").server()
+    certificate = Authority.create(tmp_path, "untrusted").server()
     with ExitStack() as stack:
-        stage = Stage(platform, stack, certificate=certificate)
-        receipts = stage.send(1, 7)
+        hosted = FakeAndSender(platform, stack, certificate=certificate)
+        receipts = hosted.send(1, 7)
         assert [type(receipt) for receipt in receipts] == [RetryAt, RetryAt]
         assert all("certificate" in receipt.reason for receipt in receipts if isinstance(receipt, RetryAt)), receipts
-        assert stage.fake.alert_count == 0
+        assert hosted.fake.alert_count == 0

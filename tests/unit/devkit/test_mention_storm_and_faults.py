@@ -30,7 +30,7 @@ def test_every_celebrity_is_mentioned_if_there_are_enough() -> None:
     assert {name for tweet in tweets(WORLD, 24, 3) for name in tweet.mentioned} == set(WORLD.names)
 
 
-def test_rehearsal_mentions_only_second_half_of_celebrities() -> None:
+def test_warm_up_mentions_only_second_half_of_celebrities() -> None:
     generated = warm_up_tweets(WORLD, 1)
     assert {name for tweet in generated for name in tweet.mentioned} == set(WORLD.names[6:])
     assert not {tweet.id for tweet in generated} & {tweet.id for tweet in tweets(WORLD, 240, 1)}
@@ -58,7 +58,7 @@ def test_faults_are_spread_evenly_over_the_storm() -> None:
 
 
 def test_store_outage_begins_and_ends_within_each_half() -> None:
-    script = CheckPlan(
+    plan = CheckPlan(
         data=Path(),
         world=WORLD,
         mentions=10,
@@ -68,9 +68,9 @@ def test_store_outage_begins_and_ends_within_each_half() -> None:
         faults=[STORE_OUTAGE],
         outage=600.0,
     )
-    first, second = schedule(script.faults, script.seed, script.duration)
+    first, second = schedule(plan.faults, plan.seed, plan.duration)
     assert (first.is_killed, second.is_killed) == (False, True)
-    assert 0 < first.at < first.at + 600 < script.duration / 2 < second.at < second.at + 600 < script.duration
+    assert 0 < first.at < first.at + 600 < plan.duration / 2 < second.at < second.at + 600 < plan.duration
 
 
 def test_demo_accepts_every_fault_name() -> None:

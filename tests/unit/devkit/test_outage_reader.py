@@ -1,4 +1,4 @@
-"""The outage reader accepts only certain responses while the store is unavailable."""
+"""The inbox observer accepts only certain responses while the store is unavailable."""
 
 from pathlib import Path
 

@@ -88,7 +88,7 @@ def test_bytes_are_forwarded_both_ways(proxy: TcpProxy) -> None:
 def test_cut_breaks_connections_and_refuses_new_ones(proxy: TcpProxy) -> None:
     with connected(proxy) as connection:
         assert exchange(connection, b"before") == b"before"
-        cutting = threading.Thread(target=proxy.cut, args=(1.0,))
+        cutting = threading.Thread(target=proxy.cut, args=(2.0,))
         cutting.start()
         assert broken(connection)
         assert connect_and_exchange(proxy, b"meanwhile") == b""

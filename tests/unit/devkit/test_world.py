@@ -65,24 +65,24 @@ def equals(bits: Bits, flags: Flags) -> bool:
 def test_bitmaps_equal_the_formulas(world: World, data: st.DataObject) -> None:
     shard = data.draw(st.integers(0, world.shards - 1))
     celebrity_number = data.draw(st.integers(0, world.celebrities - 1))
-    crowd, m = WorldBitmaps(world), members_of(world, shard)
+    bitmaps, m = WorldBitmaps(world), members_of(world, shard)
     follows = world.follows(celebrity_number, m)
 
-    assert equals(crowd.followers(celebrity_number, shard), follows)
-    assert equals(crowd.muting(celebrity_number, shard), follows & world.mutes(celebrity_number, m))
-    assert equals(crowd.account_wide_set(SetKind.ACTIVE_24H, shard), world.idleness(m) < ACTIVE_24H)
-    assert equals(crowd.account_wide_set(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
-    assert equals(crowd.account_wide_set(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
-    assert equals(crowd.account_wide_set(SetKind.VIP, shard), world.vip(m))
-    assert equals(crowd.account_wide_set(SetKind.WITH_DEVICE, shard), world.has_device(m))
+    assert equals(bitmaps.followers(celebrity_number, shard), follows)
+    assert equals(bitmaps.muting(celebrity_number, shard), follows & world.mutes(celebrity_number, m))
+    assert equals(bitmaps.account_wide_set(SetKind.ACTIVE_24H, shard), world.idleness(m) < ACTIVE_24H)
+    assert equals(bitmaps.account_wide_set(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
+    assert equals(bitmaps.account_wide_set(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
+    assert equals(bitmaps.account_wide_set(SetKind.VIP, shard), world.vip(m))
+    assert equals(bitmaps.account_wide_set(SetKind.WITH_DEVICE, shard), world.has_device(m))
 
 
 @given(worlds())
 @settings(max_examples=30, deadline=None)
 def test_celebrity_has_as_many_followers_as_the_formula_says(world: World) -> None:
-    crowd = WorldBitmaps(world)
+    bitmaps = WorldBitmaps(world)
     for celebrity_number in range(world.celebrities):
-        assert sum(count(crowd.followers(celebrity_number, shard)) for shard in range(world.shards)) == world.size(
+        assert sum(count(bitmaps.followers(celebrity_number, shard)) for shard in range(world.shards)) == world.size(
             celebrity_number
         )
 
@@ -122,8 +122,8 @@ def test_invalid_world_is_rejected(universe: int, followers: int, celebrities: i
 @given(worlds())
 @settings(max_examples=30, deadline=None)
 def test_reachable_equals_members_with_push(world: World) -> None:
-    everybody = np.arange(world.universe, dtype=np.int64)
-    assert world.reachable().tolist() == np.flatnonzero(world.has_device(everybody)).tolist()
+    all_members = np.arange(world.universe, dtype=np.int64)
+    assert world.reachable().tolist() == np.flatnonzero(world.has_device(all_members)).tolist()
 
 
 def test_single_user_has_a_device() -> None:
@@ -179,7 +179,7 @@ def test_browser_keys_follow_the_documented_formula() -> None:
     )
 
 
-def loaded(
+def load(
     world: World,
     store: "Store",
     advance: Advance = lambda _: None,
@@ -207,7 +207,7 @@ class Store:
 
 def test_follows_agree_with_member_sets_without_muted() -> None:
     store, progress = Store(), list[int]()
-    loaded(SMALL, store, progress.append)
+    load(SMALL, store, progress.append)
 
     for m in (0, 1, 42, 131_071, 131_072, 262_143, 299_999):
         number = np.array([m])
@@ -223,7 +223,7 @@ def test_follows_agree_with_member_sets_without_muted() -> None:
 
 def test_second_celebrity_has_the_requested_followers() -> None:
     world, store = replace(SMALL, second_followers=77_777), Store()
-    loaded(world, store)
+    load(world, store)
     assert [world.size(celebrity_number) for celebrity_number in range(3)] == [SMALL.size(0), 77_777, SMALL.size(2)]
     assert store.sets.follower_counts(world.subject(1)).total == 77_777
 
@@ -240,13 +240,13 @@ def test_first_celebrity_is_complete_before_others_load() -> None:
         accounts_seen.append(sorted(store.directory.accounts(SMALL.names)))
         assert user(0) in store.directory.accounts([user(0)])
 
-    loaded(SMALL, store, first_loaded=first_loaded)
+    load(SMALL, store, first_loaded=first_loaded)
     assert accounts_seen == [[SMALL.names[0]]]
 
 
 def test_devices_agree_with_the_push_set() -> None:
     store = Store()
-    loaded(SMALL, store)
+    load(SMALL, store)
     for shard in range(SMALL.shards):
         members = store.sets.read(SetKind.WITH_DEVICE, None, [shard])[shard]
         assert np.array_equal(members, store.devices.members_with_device(shard))
@@ -255,13 +255,13 @@ def test_devices_agree_with_the_push_set() -> None:
 
 def test_loading_in_a_later_hour_renews_devices() -> None:
     store = Store()
-    loaded(SMALL, store)
+    load(SMALL, store)
     first_devices = dict(store.devices.kept)
     store.clock.advance(timedelta(minutes=29))
-    loaded(SMALL, store)
+    load(SMALL, store)
     assert store.devices.kept == first_devices
     store.clock.advance(DEVICE_KEPT_FOR)
-    loaded(SMALL, store)
+    load(SMALL, store)
     assert store.devices.kept.keys() == first_devices.keys()
     assert np.array_equal(store.devices.members_with_device(0), from_flags(SMALL.has_device(members_of(SMALL, 0))))
 
@@ -269,9 +269,9 @@ def test_loading_in_a_later_hour_renews_devices() -> None:
 def test_loading_twice_is_idempotent() -> None:
     store = Store()
     sets = store.sets
-    loaded(SMALL, store)
+    load(SMALL, store)
     before = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
-    loaded(SMALL, store)
+    load(SMALL, store)
     after = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     assert before == after
     assert sum(map(len, before.values())) == SMALL.size(2) == sets.follower_counts(SMALL.subject(2)).total
@@ -279,7 +279,7 @@ def test_loading_twice_is_idempotent() -> None:
 
 def test_directory_has_users_and_then_celebrities() -> None:
     store = Store()
-    loaded(SMALL, store)
+    load(SMALL, store)
     accounts = store.directory.accounts([user(0), user(299_999), user(300_000), *SMALL.names])
     assert {name: account.member for name, account in accounts.items()} == {
         user(0): 0,

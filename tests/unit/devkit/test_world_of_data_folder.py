@@ -37,8 +37,8 @@ def test_marker_of_another_or_invalid_world_is_refused(marker: str, text: str, t
 def test_zero_collapse_is_ignored_above_100_000_followers(
     collapse: float | None, names: list[str], tmp_path: Path
 ) -> None:
-    script = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
-    assert list(script.collapsing_celebrities) == names
+    plan = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
+    assert list(plan.collapsing_celebrities) == names
 
 
 @pytest.mark.parametrize(
@@ -48,19 +48,19 @@ def test_zero_collapse_is_ignored_above_100_000_followers(
 def test_collapse_window_of_a_large_celebrity_is_never_zero(
     collapse: float | None, mentioned: str, seconds: float, tmp_path: Path
 ) -> None:
-    script = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
-    assert script.collapse_seconds([(UserId(mentioned),)]) == seconds
+    plan = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
+    assert plan.collapse_seconds([(UserId(mentioned),)]) == seconds
 
 
 @pytest.mark.parametrize(("collapse", "small", "large"), [(None, 3, 3), (30.0, 3, 3), (20.0, 7, 7), (5.0, 13, 7)])
 def test_fanout_limit_counts_the_windows_of_small_celebrities(
     collapse: float | None, small: int, large: int, tmp_path: Path
 ) -> None:
-    script = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
-    assert script.max_fanouts == small
-    assert replace(script, world=replace(WORLD, celebrities=1)).max_fanouts == large
+    plan = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
+    assert plan.max_fanouts == small
+    assert replace(plan, world=replace(WORLD, celebrities=1)).max_fanouts == large
 
 
-def test_any_dormant_considers_the_whole_world() -> None:
+def test_only_a_world_with_dormant_users_has_any() -> None:
     assert fixture_users.any_dormant(WORLD)
     assert not fixture_users.any_dormant(World(universe=1, followers=1, celebrities=1, seed=1))

@@ -42,7 +42,7 @@ def bounded(threads: Threads, wait: timedelta = LONG) -> BoundedExecutor:
     return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=2, max_wait=wait))
 
 
-async def started(calls: Calls, count: int) -> None:
+async def wait_until_running(calls: Calls, count: int) -> None:
     while calls.running < count:
         await asyncio.sleep(0.001)
 
@@ -51,7 +51,7 @@ def test_calls_beyond_the_limit_wait_for_a_slot(threads: Threads) -> None:
     async def run() -> None:
         calls, executor = Calls(), bounded(threads)
         tasks = [asyncio.create_task(executor.run(calls.hang)) for _ in range(6)]
-        await started(calls, 2)
+        await wait_until_running(calls, 2)
         assert executor.bulkhead.waiting_count == 4
         calls.release.set()
         await asyncio.gather(*tasks)
@@ -64,7 +64,7 @@ def test_call_that_waits_too_long_is_refused(threads: Threads) -> None:
     async def run() -> None:
         calls, executor = Calls(), bounded(threads, SHORT)
         tasks = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
-        await started(calls, 2)
+        await wait_until_running(calls, 2)
         with pytest.raises(TooManyWaiting, match=r"All 2 slots were busy for 0\.01 s\."):
             await executor.run(calls.hang)
         calls.release.set()
@@ -90,7 +90,7 @@ def test_cancelled_caller_holds_its_slot_until_the_call_ends(threads: Threads) -
     async def run() -> None:
         calls, executor = Calls(), bounded(threads, SHORT)
         tasks = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
-        await started(calls, 2)
+        await wait_until_running(calls, 2)
         for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):

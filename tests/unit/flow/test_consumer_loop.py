@@ -75,7 +75,7 @@ class Stage:
         self.done += offsets
 
 
-def pump(
+def router_of(
     stage: Callable[[Sequence[Logged]], None], *batches: list[Logged], limit: DeadLetterLimit | None = None
 ) -> tuple[StreamProcessor, Batches, Letters]:
     consumer, letters, clock, metrics = Batches(list(batches)), Letters(), ManualClock(), Metrics()
@@ -100,7 +100,7 @@ def pump(
 
 
 def test_empty_log_is_no_work_and_no_commit() -> None:
-    router, consumer, _ = pump(Stage())
+    router, consumer, _ = router_of(Stage())
     assert (router.step(), consumer.committed) == (0, [])
 
 
@@ -108,7 +108,7 @@ def test_newest_offset_per_partition_is_committed_after_the_stage() -> None:
     batch = [logged(3), logged(4), logged(9, P1)]
     consumer = Batches([batch])
     commits_before: list[int] = []
-    router, _, _ = pump(lambda records: commits_before.append(len(consumer.committed)))
+    router, _, _ = router_of(lambda records: commits_before.append(len(consumer.committed)))
     router.consumer = consumer
     assert router.step() == 3
     assert (commits_before, consumer.committed) == ([0], [{P0: 4, P1: 9}])
@@ -117,7 +117,7 @@ def test_newest_offset_per_partition_is_committed_after_the_stage() -> None:
 @pytest.mark.parametrize("outage", [StoreUnavailable(), LogUnavailable(), DiskFull(), SchemaOlder()])
 def test_outage_keeps_the_batch_and_commits_nothing(outage: Exception) -> None:
     stage = Stage(failures={1: [outage]})
-    router, consumer, letters = pump(stage, [logged(1), logged(2)], [logged(3)])
+    router, consumer, letters = router_of(stage, [logged(1), logged(2)], [logged(3)])
     with pytest.raises(type(outage)):
         router.step()
     assert (consumer.committed, letters.letters) == ([], [])
@@ -128,7 +128,7 @@ def test_outage_keeps_the_batch_and_commits_nothing(outage: Exception) -> None:
 
 def test_partitions_lost_during_an_outage_are_dropped() -> None:
     stage = Stage(failures={1: [StoreUnavailable()]})
-    router, consumer, _ = pump(stage, [logged(1), logged(2)], [logged(3)])
+    router, consumer, _ = router_of(stage, [logged(1), logged(2)], [logged(3)])
     with pytest.raises(StoreUnavailable):
         router.step()
     consumer.lost = True
@@ -138,7 +138,7 @@ def test_partitions_lost_during_an_outage_are_dropped() -> None:
 
 def test_outage_between_single_records_keeps_the_batch() -> None:
     stage = Stage(failures={1: [ValueError()], 2: [StoreUnavailable()]})
-    router, consumer, _ = pump(stage, [logged(1), logged(2)])
+    router, consumer, _ = router_of(stage, [logged(1), logged(2)])
     with pytest.raises(StoreUnavailable):
         router.step()
     assert router.step() == 2
@@ -147,7 +147,7 @@ def test_outage_between_single_records_keeps_the_batch() -> None:
 
 def test_poison_record_becomes_dead_letter_and_others_go_on() -> None:
     stage = Stage(failures={2: [Poison("x")] * 9})
-    router, consumer, letters = pump(stage, [logged(1), logged(2), logged(3)])
+    router, consumer, letters = router_of(stage, [logged(1), logged(2), logged(3)])
     assert router.step() == 3
     assert (stage.done, stage.calls[1:]) == ([1, 3], [[1], [2], [3]])
     assert [(letter.id, letter.stage, letter.body) for letter in letters.letters] == [("mentions/0/2", "router", b"2")]
@@ -157,7 +157,7 @@ def test_poison_record_becomes_dead_letter_and_others_go_on() -> None:
 
 def test_failing_record_is_tried_three_times() -> None:
     stage = Stage(failures={1: [ValueError("no")] * 9})
-    router, _, letters = pump(stage, [logged(1)])
+    router, _, letters = router_of(stage, [logged(1)])
     assert router.step() == 1
     assert stage.calls == [[1]] * MAX_ATTEMPTS
     assert letters.letters[0].cause == "ValueError: no"
@@ -165,7 +165,7 @@ def test_failing_record_is_tried_three_times() -> None:
 
 def test_record_that_succeeds_at_the_last_try_is_no_dead_letter() -> None:
     stage = Stage(failures={1: [ValueError()] * (MAX_ATTEMPTS - 1)})
-    router, consumer, letters = pump(stage, [logged(1)])
+    router, consumer, letters = router_of(stage, [logged(1)])
     assert (router.step(), stage.done, letters.letters, consumer.committed) == (1, [1], [], [{P0: 1}])
 
 
@@ -174,7 +174,7 @@ TWO_IN_A_ROW = DeadLetterLimit(in_a_row=2)
 
 def test_lane_stops_before_it_exceeds_the_dead_letter_limit() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (2, 3, 4)})
-    router, consumer, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
+    router, consumer, letters = router_of(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
     with pytest.raises(LaneStopped, match="Lane: mentions"):
         router.step()
     assert [letter.id for letter in letters.letters] == ["mentions/0/2", "mentions/0/3"]
@@ -183,7 +183,7 @@ def test_lane_stops_before_it_exceeds_the_dead_letter_limit() -> None:
 
 def test_stopped_lane_handles_and_commits_nothing() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
-    router, consumer, letters = pump(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
+    router, consumer, letters = router_of(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
     for _ in range(5):
         with pytest.raises(LaneStopped):
             router.step()
@@ -193,7 +193,7 @@ def test_stopped_lane_handles_and_commits_nothing() -> None:
 
 def test_record_that_stopped_the_lane_is_tried_first_after_a_resume() -> None:
     stage = Stage(failures={1: [Poison("x")] * 9, 2: [Poison("x")] * 9, 3: [Poison("x")]})
-    router, consumer, letters = pump(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
+    router, consumer, letters = router_of(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
     with pytest.raises(LaneStopped):
         router.step()
     router.guard.tallies.resume("mentions", "ada", "fixed", router.clock.now())
@@ -206,7 +206,7 @@ def test_record_that_stopped_the_lane_is_tried_first_after_a_resume() -> None:
 
 def test_stop_at_the_first_record_of_a_batch_commits_nothing() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
-    router, consumer, _ = pump(stage, [logged(1)], [logged(2)], [logged(3)], limit=TWO_IN_A_ROW)
+    router, consumer, _ = router_of(stage, [logged(1)], [logged(2)], [logged(3)], limit=TWO_IN_A_ROW)
     assert [router.step(), router.step()] == [1, 1]
     with pytest.raises(LaneStopped):
         router.step()
@@ -215,14 +215,14 @@ def test_stop_at_the_first_record_of_a_batch_commits_nothing() -> None:
 
 def test_success_between_deaths_keeps_the_lane_running() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 4, 5)})
-    router, _, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
+    router, _, letters = router_of(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
     assert router.step() == 6
     assert (stage.done, len(letters.letters)) == ([3, 6], 4)
 
 
 def test_batch_repeated_by_an_outage_counts_its_deaths_once() -> None:
     stage = Stage(failures={1: [Poison("x")] * 99, 2: [Poison("x")] * 99, 3: [ValueError(), *[StoreUnavailable()] * 3]})
-    router, _, letters = pump(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
+    router, _, letters = router_of(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
     for _ in range(3):
         stage.failures[3].insert(0, ValueError())
         with pytest.raises(StoreUnavailable):
@@ -232,9 +232,9 @@ def test_batch_repeated_by_an_outage_counts_its_deaths_once() -> None:
     assert {letter.id for letter in letters.letters} == {"mentions/0/1", "mentions/0/2"}
 
 
-def test_stopped_lane_of_idle_stream_does_nothing() -> None:
+def test_stopped_lane_without_records_does_nothing() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
-    router, consumer, _ = pump(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
+    router, consumer, _ = router_of(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
     with pytest.raises(LaneStopped):
         router.step()
     consumer.lost = True

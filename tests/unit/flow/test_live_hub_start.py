@@ -1,4 +1,4 @@
-"""Shift of the live hub: started once for all callers, and again after a failure."""
+"""Live hub: background tasks start once for all callers, and again after a failure."""
 
 import asyncio
 
@@ -11,18 +11,18 @@ def test_start_is_retried_after_a_failure() -> None:
     async def run() -> None:
         tries: list[int] = []
 
-        async def begin() -> None:
+        async def startup() -> None:
             tries.append(len(tries))
             if len(tries) == 1:
                 raise ValueError("not yet")
 
-        shift = BackgroundTasks(startup=begin)
+        background_tasks = BackgroundTasks(startup=startup)
         with pytest.raises(ValueError, match="not yet"):
-            await shift.ensure_started()
-        assert not shift.has_started()
-        await shift.ensure_started()
-        await shift.ensure_started()
-        assert shift.has_started()
+            await background_tasks.ensure_started()
+        assert not background_tasks.has_started()
+        await background_tasks.ensure_started()
+        await background_tasks.ensure_started()
+        assert background_tasks.has_started()
         assert tries == [0, 1]
 
     asyncio.run(run())
@@ -33,19 +33,22 @@ def test_shared_start_survives_cancellation_of_first_caller() -> None:
         tries: list[int] = []
         may_start = asyncio.Event()
 
-        async def begin() -> None:
+        async def startup() -> None:
             tries.append(len(tries))
             await may_start.wait()
 
-        shift = BackgroundTasks(startup=begin)
-        first, second = asyncio.create_task(shift.ensure_started()), asyncio.create_task(shift.ensure_started())
+        background_tasks = BackgroundTasks(startup=startup)
+        first, second = (
+            asyncio.create_task(background_tasks.ensure_started()),
+            asyncio.create_task(background_tasks.ensure_started()),
+        )
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.sleep(0)
-        assert not shift.has_started()
+        assert not background_tasks.has_started()
         may_start.set()
         await second
         assert tries == [0]
-        assert shift.has_started()
+        assert background_tasks.has_started()
 
     asyncio.run(run())

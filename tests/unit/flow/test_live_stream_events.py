@@ -27,7 +27,7 @@ LATER = burst(1)
 VIEWER = Viewer(user=BOB, follows={NOVA: NOON - timedelta(days=1)}, blocked=(), volume={}, marks=Marks())
 
 
-def look(viewer: Viewer = VIEWER) -> InboxView:
+def view(viewer: Viewer = VIEWER) -> InboxView:
     return InboxView(viewer=viewer, member=Member(1), now=NOON + timedelta(hours=1))
 
 
@@ -42,15 +42,15 @@ def grown(original: Burst) -> Burst:
 
 
 def test_burst_opened_since_is_a_row_and_older_one_only_grows() -> None:
-    assert event_for(LATER, None, look(), SINCE) is StreamEvent.ROW
-    assert event_for(LATER, None, look(), LATER.opened_at) is StreamEvent.GROUP
-    assert event_for(grown(LATER), LATER, look(), SINCE) is StreamEvent.GROUP
+    assert event_for(LATER, None, view(), SINCE) is StreamEvent.ROW
+    assert event_for(LATER, None, view(), LATER.opened_at) is StreamEvent.GROUP
+    assert event_for(grown(LATER), LATER, view(), SINCE) is StreamEvent.GROUP
 
 
 def test_burst_that_becomes_visible_by_growth_is_a_row() -> None:
     blocking = replace(VIEWER, blocked=LATER.mentioners)
-    assert event_for(LATER, None, look(blocking), SINCE) is None
-    assert event_for(grown(LATER), LATER, look(blocking), SINCE) is StreamEvent.ROW
+    assert event_for(LATER, None, view(blocking), SINCE) is None
+    assert event_for(grown(LATER), LATER, view(blocking), SINCE) is StreamEvent.ROW
 
 
 def retracted(original: Burst) -> Burst:
@@ -58,16 +58,16 @@ def retracted(original: Burst) -> Burst:
 
 
 def test_retracted_burst_is_hidden_from_possible_viewers() -> None:
-    assert event_for(retracted(LATER), LATER, look(), SINCE) is StreamEvent.HIDDEN
-    assert event_for(retracted(LATER), None, look(), SINCE) is StreamEvent.HIDDEN
+    assert event_for(retracted(LATER), LATER, view(), SINCE) is StreamEvent.HIDDEN
+    assert event_for(retracted(LATER), None, view(), SINCE) is StreamEvent.HIDDEN
     restricted = replace(LATER, version=2, silent=True, restricted_to=ADA)
-    assert event_for(restricted, LATER, look(), SINCE) is StreamEvent.HIDDEN
-    assert event_for(restricted, None, look(), SINCE) is StreamEvent.HIDDEN
+    assert event_for(restricted, LATER, view(), SINCE) is StreamEvent.HIDDEN
+    assert event_for(restricted, None, view(), SINCE) is StreamEvent.HIDDEN
 
 
 def test_burst_left_with_blocked_mentioners_is_hidden_when_unknown() -> None:
     """Retracted mentioners are no longer named, so a reconnecting viewer may still show the old row."""
-    blocking = look(replace(VIEWER, blocked=[ADA]))
+    blocking = view(replace(VIEWER, blocked=[ADA]))
     remaining = replace(LATER, version=3, silent=True, mentioners=(ADA,))
     assert event_for(remaining, grown(LATER), blocking, SINCE) is StreamEvent.HIDDEN
     assert event_for(remaining, None, blocking, SINCE) is StreamEvent.HIDDEN
@@ -77,16 +77,16 @@ def test_burst_left_with_blocked_mentioners_is_hidden_when_unknown() -> None:
 
 def test_retraction_is_not_sent_to_viewer_who_never_saw_the_burst() -> None:
     private = replace(LATER, restricted_to=ADA)
-    assert event_for(retracted(private), private, look(), SINCE) is None
-    assert event_for(retracted(private), None, look(), SINCE) is None
-    assert event_for(retracted(LATER), None, look(replace(VIEWER, follows={})), SINCE) is None
+    assert event_for(retracted(private), private, view(), SINCE) is None
+    assert event_for(retracted(private), None, view(), SINCE) is None
+    assert event_for(retracted(LATER), None, view(replace(VIEWER, follows={})), SINCE) is None
 
 
 def test_row_retracted_while_waiting_is_sent_as_hidden_only() -> None:
     waiting = stream()
     waiting.put(StreamEvent.ROW, LATER)
     waiting.put(StreamEvent.HIDDEN, retracted(LATER))
-    assert [(update.event, update.item, update.hidden) for update in waiting.take(look(), None)] == [
+    assert [(update.event, update.item, update.hidden) for update in waiting.take(view(), None)] == [
         (StreamEvent.HIDDEN, None, LATER.key)
     ]
 
@@ -101,10 +101,10 @@ def test_row_retracted_while_waiting_is_sent_as_hidden_only() -> None:
     ],
 )
 def test_invisible_burst_is_not_sent(viewer: Viewer) -> None:
-    assert event_for(LATER, None, look(viewer), SINCE) is None
+    assert event_for(LATER, None, view(viewer), SINCE) is None
 
 
-def test_sight_changes_with_visibility_but_not_with_marks() -> None:
+def test_fingerprint_changes_with_visibility_but_not_with_marks() -> None:
     changed = [
         replace(VIEWER, follows={NOVA: NOON}),
         replace(VIEWER, follows={}),
@@ -139,25 +139,25 @@ def test_burst_waits_once_with_its_latest_text_and_stays_a_row() -> None:
     waiting = stream()
     waiting.put(StreamEvent.ROW, LATER)
     waiting.put(StreamEvent.GROUP, grown(LATER))
-    [update] = waiting.take(look(), None)
+    [update] = waiting.take(view(), None)
     assert isinstance(update.item, BurstItem)
     assert (update.event, update.item.burst.count) == (StreamEvent.ROW, 2)
-    assert waiting.take(look(), None) == []
+    assert waiting.take(view(), None) == []
 
 
 def test_burst_hidden_while_waiting_is_not_sent() -> None:
     waiting = stream()
     waiting.put(StreamEvent.ROW, LATER)
-    assert waiting.take(look(replace(VIEWER, marks=Marks(by_burst={LATER.key: Mark.HIDDEN}))), None) == []
+    assert waiting.take(view(replace(VIEWER, marks=Marks(by_burst={LATER.key: Mark.HIDDEN}))), None) == []
 
 
 def test_reset_drops_waiting_events_and_repeats_the_badge() -> None:
     waiting, badge = stream(), Badge(count=1, more=False)
-    assert [update.event for update in waiting.take(look(), badge)] == [StreamEvent.COUNT]
+    assert [update.event for update in waiting.take(view(), badge)] == [StreamEvent.COUNT]
     waiting.put(StreamEvent.ROW, LATER)
     waiting.reset()
-    assert [update.event for update in waiting.take(look(), badge)] == [StreamEvent.RESET, StreamEvent.COUNT]
-    assert waiting.take(look(), badge) == []
+    assert [update.event for update in waiting.take(view(), badge)] == [StreamEvent.RESET, StreamEvent.COUNT]
+    assert waiting.take(view(), badge) == []
 
 
 def test_stream_that_is_too_far_behind_is_cut_off() -> None:

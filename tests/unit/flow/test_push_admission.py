@@ -16,7 +16,7 @@ from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.push import MemoryCircuitReport
 
 OPEN, CLOSED = "web open.example", "web closed.example"
-SENDING = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.WEB)
+LOG_KEY = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.WEB)
 
 
 def attempt(member: int, line: str) -> SendAttempt:
@@ -39,7 +39,7 @@ def first_alerts(*attempts: SendAttempt, capped: int | None = None) -> Draft:
     for bits in silent.values():
         people = people | bits
     batch = SendBatch(number=0, at=NOON, members=people, silent=silent)
-    return Draft(log_key=SENDING, batch=batch, attempts=attempts)
+    return Draft(log_key=LOG_KEY, batch=batch, attempts=attempts)
 
 
 def recipients(draft: Draft) -> Sequence[int]:
@@ -57,11 +57,11 @@ def test_member_without_reachable_device_is_left_out_of_the_batch() -> None:
 
 
 def test_draft_without_members_is_dropped_unless_a_crash_left_its_batch() -> None:
-    broken = Draft(log_key=SENDING, batch=SendBatch(number=1, at=NOON), attempts=(), is_in_doubt=True)
-    assert admit(breakers(), [first_alerts(attempt(1, OPEN)), broken]).drafts == [broken]
+    in_doubt = Draft(log_key=LOG_KEY, batch=SendBatch(number=1, at=NOON), attempts=(), is_in_doubt=True)
+    assert admit(breakers(), [first_alerts(attempt(1, OPEN)), in_doubt]).drafts == [in_doubt]
 
 
-def test_half_open_breaker_admits_members_within_its_room() -> None:
+def test_half_open_breaker_admits_members_for_its_trial_calls() -> None:
     batch = [first_alerts(*(attempt(n, OPEN) for n in numbers)) for numbers in (range(2), range(2, 9))]
     admission = admit(breakers(open_for=31), batch)
     first, second = admission.drafts
@@ -74,7 +74,7 @@ def test_blocked_retry_keeps_waiting_and_expired_one_stays_in_the_batch() -> Non
     waiting, admitted = attempt(1, OPEN), attempt(2, CLOSED)
     expired = AttemptState(device=attempt(3, OPEN).device.id, member=Member(3), first_at=NOON)
     batch = SendBatch(number=4, at=NOON, retries=(waiting.state, admitted.state, expired))
-    [draft] = admit(breakers(), [Draft(log_key=SENDING, batch=batch, attempts=[waiting, admitted])]).drafts
+    [draft] = admit(breakers(), [Draft(log_key=LOG_KEY, batch=batch, attempts=[waiting, admitted])]).drafts
     assert (recipients(draft), draft.batch.retries) == ([2], (admitted.state, expired))
 
 

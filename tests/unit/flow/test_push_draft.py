@@ -25,7 +25,7 @@ from notifier.domain.push.shard_state import ShardState
 from notifier.domain.timing import LATE_AFTER
 from tests.support.domain_examples import HOUR, NOON, SECOND, burst
 
-SENDING = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.FCM)
+LOG_KEY = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.FCM)
 LATE = NOON + LATE_AFTER + SECOND
 
 
@@ -34,7 +34,7 @@ def device(member: int, number: int = 0) -> Device:
 
 
 def state(*alerted: int) -> ShardState:
-    return ShardState(log_key=SENDING, to_alert=from_offsets(alerted))
+    return ShardState(log_key=LOG_KEY, to_alert=from_offsets(alerted))
 
 
 def draft(*numbers: int, number: int = 0) -> Draft:
@@ -115,7 +115,7 @@ def test_capped_member_is_in_no_summary() -> None:
 def test_caps_apply_to_first_alerts_only() -> None:
     again = SendBatch(number=3, at=NOON, retries=(AttemptState(device=device(1).id, member=Member(1), first_at=NOON),))
     assert draft(1).is_first_alert
-    assert not Draft(log_key=SENDING, batch=again, attempts=()).is_first_alert
+    assert not Draft(log_key=LOG_KEY, batch=again, attempts=()).is_first_alert
     assert not replace(draft(1), is_in_doubt=True).is_first_alert
 
 
@@ -135,8 +135,8 @@ def test_rate_limit_keeps_the_first_drafts_and_cuts_the_last_one() -> None:
 
 
 def test_rate_limit_does_not_hold_back_drafts_that_send_nothing() -> None:
-    broken = Draft(log_key=SENDING, batch=SendBatch(number=1, at=NOON), attempts=(), is_in_doubt=True)
-    assert within_rate([broken, draft(1)], 0) == [broken]
+    batch_in_doubt = Draft(log_key=LOG_KEY, batch=SendBatch(number=1, at=NOON), attempts=(), is_in_doubt=True)
+    assert within_rate([batch_in_doubt, draft(1)], 0) == [batch_in_doubt]
 
 
 def test_crash_leaves_every_device_of_the_batch_in_doubt() -> None:
@@ -154,7 +154,7 @@ def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
     fresh = AttemptState(device=device(1).id, member=Member(1), first_at=NOON)
     expired = AttemptState(device=device(2).id, member=Member(2), first_at=NOON - HOUR, failed_attempts=1)
     batch = SendBatch(number=1, at=NOON, retries=(fresh, expired))
-    unsent = Draft(log_key=SENDING, batch=batch, attempts=())
+    unsent = Draft(log_key=LOG_KEY, batch=batch, attempts=())
     assert [attempt.outcome for attempt in unsent.results_without_sending()] == [
         AlertOutcome.SUPPRESSED,
         AlertOutcome.GIVEN_UP,

@@ -1,4 +1,4 @@
-"""Push limits without Redis: each worker keeps a tenth of the rate."""
+"""Push limits without Redis: a tenth of the rate, and caps on own alerts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,26 +54,26 @@ class BreakableFrequencyCaps(MemoryFrequencyCaps):
 class Worker:
     clock: ManualClock = field(default_factory=ManualClock)
     metrics: Metrics = field(default_factory=Metrics)
-    paces: BreakableProviderRates = field(default_factory=BreakableProviderRates)
+    provider_rates: BreakableProviderRates = field(default_factory=BreakableProviderRates)
     caps: BreakableFrequencyCaps = field(default_factory=BreakableFrequencyCaps)
-    pressure: MemoryBackpressure = field(init=False)
-    pacing: RateLimiter = field(init=False)
+    backpressure: MemoryBackpressure = field(init=False)
+    rate_limiter: RateLimiter = field(init=False)
     frequency_caps: FrequencyCaps = field(init=False)
 
     def __post_init__(self) -> None:
-        self.pressure = MemoryBackpressure(self.clock)
-        easing = Slowdown(
-            inbox_latency=MemoryInboxLatencyReport(self.clock), backpressure=self.pressure, metrics=self.metrics
+        self.backpressure = MemoryBackpressure(self.clock)
+        slowdown = Slowdown(
+            inbox_latency=MemoryInboxLatencyReport(self.clock), backpressure=self.backpressure, metrics=self.metrics
         )
-        self.pacing = RateLimiter(
-            platform=Platform.FCM, provider_rates=self.paces, slowdown=easing, metrics=self.metrics
+        self.rate_limiter = RateLimiter(
+            platform=Platform.FCM, provider_rates=self.provider_rates, slowdown=slowdown, metrics=self.metrics
         )
         self.frequency_caps = FrequencyCaps(store=self.caps, metrics=self.metrics)
 
     def drawn(self, seconds: int, tier: Tier = Tier.P1) -> int:
         granted = 0
         for _ in range(20 * seconds):
-            granted += self.pacing.draw(tier, 1_000_000, self.clock.now())
+            granted += self.rate_limiter.draw(tier, 1_000_000, self.clock.now())
             self.clock.advance(SECOND / 20)
         return granted
 
@@ -84,26 +84,26 @@ class Worker:
 
 def test_ten_workers_without_redis_stay_below_the_rate_limit() -> None:
     worker = Worker()
-    worker.paces.unavailable = True
+    worker.provider_rates.unavailable = True
     assert 0 < worker.drawn(120) <= 2 * PROVIDER_LIMITS[Platform.FCM].per_minute // LOCAL_LIMIT_DIVISOR
     assert worker.outages == 20 * 120
-    worker.paces.unavailable = False
+    worker.provider_rates.unavailable = False
     assert worker.drawn(1) > 0
     assert worker.outages == 20 * 120
 
 
 def test_worker_without_redis_slows_down_when_provider_refuses() -> None:
     worker = Worker()
-    worker.paces.unavailable = True
+    worker.provider_rates.unavailable = True
     worker.drawn(60)
     before = worker.drawn(1)
-    worker.pacing.report_results(worker.clock.now(), refused_count=3, is_slow=False)
+    worker.rate_limiter.report_results(worker.clock.now(), refused_count=3, is_slow=False)
     assert worker.drawn(1) < 0.75 * before
 
 
 def test_urgent_tier_is_slowed_down_less() -> None:
     worker = Worker()
-    worker.pressure.set_level(1.0, MINUTE)
+    worker.backpressure.set_level(1.0, MINUTE)
     slow = worker.drawn(1)
     assert slow <= MIN_SLOWDOWN * 2_000
     assert worker.drawn(1, Tier.P0) > 5 * slow

@@ -22,7 +22,7 @@ Threads left by other tests in this process may leave cycles of their own in any
 """
 
 
-class FailingLooks:
+class FailingLookups:
     async def look_up(self, scopes: object, *, may_wait: bool, users: object = ()) -> VersionLookup | None:
         await asyncio.sleep(0)
         raise StoreUnavailable("on purpose")
@@ -47,12 +47,12 @@ def failing_singleflight() -> Callable[[], Awaitable[object]]:
     return lambda: loads.load([1, 2], failing_load)
 
 
-def failing_shared_looks() -> Callable[[], Awaitable[object]]:
-    looks = SharedVersionLookups(lookups=FailingLooks(), max_wait=timedelta(seconds=60))
-    return lambda: looks.look_up((), may_wait=False)
+def failing_shared_lookups() -> Callable[[], Awaitable[object]]:
+    shared_lookups = SharedVersionLookups(lookups=FailingLookups(), max_wait=timedelta(seconds=60))
+    return lambda: shared_lookups.look_up((), may_wait=False)
 
 
-@pytest.mark.parametrize("failing_call", [failing_reader, failing_singleflight, failing_shared_looks])
+@pytest.mark.parametrize("failing_call", [failing_reader, failing_singleflight, failing_shared_lookups])
 def test_failed_reads_leave_no_cycles(failing_call: Callable[[], Callable[[], Awaitable[object]]]) -> None:
     async def fail() -> int:
         read, collected = failing_call(), list[int]()

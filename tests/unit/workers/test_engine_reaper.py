@@ -22,7 +22,7 @@ with reaping(folder):
 """
 
 
-def runner(folder: Path, mode: str) -> "subprocess.Popen[str]":
+def started_process(folder: Path, mode: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", RUN_SCRIPT, str(folder), SLEEP_SCRIPT, mode], stdout=subprocess.PIPE, text=True
     )
@@ -34,26 +34,30 @@ def is_alive(pid: int) -> bool:
 
 
 def test_killed_process_leaves_no_engine_running(tmp_path: Path) -> None:
-    other_process = subprocess.Popen([sys.executable, "-c", SLEEP_SCRIPT, f"{tmp_path}/mine-too/data"])
-    with runner(tmp_path / "mine", "stays") as process:
-        assert process.stdout
-        engine = int(process.stdout.readline())
-        assert is_alive(engine)
-        process.kill()
-    deadline = time.monotonic() + 20
-    while is_alive(engine):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    assert is_alive(other_process.pid)
-    other_process.kill()
-    other_process.wait()
+    other_engine = [sys.executable, "-c", SLEEP_SCRIPT, f"{tmp_path}/mine-too/data"]
+    with subprocess.Popen(other_engine) as other_process:
+        try:
+            with started_process(tmp_path / "mine", "stays") as process:
+                assert process.stdout
+                engine = int(process.stdout.readline())
+                assert is_alive(engine)
+                process.kill()
+            deadline = time.monotonic() + 20
+            while is_alive(engine):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            assert is_alive(other_process.pid)
+        finally:
+            other_process.kill()
 
 
 def test_watchdog_does_not_stop_engines_after_normal_exit(tmp_path: Path) -> None:
-    with runner(tmp_path, "ends") as process:
+    with started_process(tmp_path, "ends") as process:
         assert process.stdout
         engine = int(process.stdout.readline())
         assert process.wait(20) == 0
-    time.sleep(1.5)  # by now a watchdog would have checked
-    assert is_alive(engine)
-    os.kill(engine, signal.SIGKILL)
+    try:
+        time.sleep(1.5)  # by now a watchdog would have checked
+        assert is_alive(engine)
+    finally:
+        os.kill(engine, signal.SIGKILL)

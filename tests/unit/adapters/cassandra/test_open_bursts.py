@@ -13,8 +13,8 @@ from notifier.adapters.cassandra.stores.open_bursts import (
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOON = 1_767_614_400_000
-WITHIN = TTL_MS // HOUR // RESCANNED_HOURS_PER_SCAN + 2
-"""Scans within which a late burst must be found, at one scan per second."""
+MAX_SCANS = TTL_MS // HOUR // RESCANNED_HOURS_PER_SCAN + 2
+"""Most scans until a late burst is found; there is one scan a second."""
 
 
 @dataclass
@@ -39,22 +39,22 @@ class BurstList:
         scan = self.remembered.begin(now)
         read = {hour: [slot for slot in self.slots if hour_of(slot * SLOT_MS) == hour] for hour in scan.hours_to_read}
         hours = {**scan.cached_slots, **read}
-        moments = self.remembered.scan_starts(scan, hours)
-        self.slots_read += len(moments)
-        if moments.get(self.unreadable or -1) == 0:
+        scan_starts_ms = self.remembered.scan_starts(scan, hours)
+        self.slots_read += len(scan_starts_ms)
+        if scan_starts_ms.get(self.unreadable or -1) == 0:
             self.remembered.abort(scan)
             return None
-        result = {opened for opened in self.open if opened >= moments.get(opened // SLOT_MS, opened + 1)}
+        result = {opened for opened in self.open if opened >= scan_starts_ms.get(opened // SLOT_MS, opened + 1)}
         if self.listed_during_scan is not None:
             self.list(self.listed_during_scan)
             self.remembered.invalidate({self.listed_during_scan // SLOT_MS})
             self.listed_during_scan = None
-        self.remembered.finish(scan, hours, moments, {at // SLOT_MS: at for at in sorted(result, reverse=True)})
+        self.remembered.finish(scan, hours, scan_starts_ms, {at // SLOT_MS: at for at in sorted(result, reverse=True)})
         return result
 
     def scans_until(self, opened: int, now: int) -> int:
         """Return how many scans, at one per second, it takes to find the burst."""
-        for n in range(1, 10 * WITHIN):
+        for n in range(1, 10 * MAX_SCANS):
             if opened in (self.scan(now + n * SECOND) or ()):
                 return n
         raise AssertionError("never found")
@@ -86,13 +86,13 @@ def test_burst_listed_late_is_found_within_a_minute() -> None:
         opened = now - 110 * SECOND
         store = scanned(opened, now=now)
         store.list(opened)
-        assert store.scans_until(opened, now) <= WITHIN
+        assert store.scans_until(opened, now) <= MAX_SCANS
 
 
 def test_unreadable_slot_fails_few_scans() -> None:
     store = scanned(NOON - 5 * HOUR, NOON - 3 * HOUR)
     store.unreadable = (NOON - 5 * HOUR) // SLOT_MS
-    scans = [store.scan(NOON + n * SECOND) for n in range(3 * WITHIN)]
+    scans = [store.scan(NOON + n * SECOND) for n in range(3 * MAX_SCANS)]
     assert 1 <= sum(result is None for result in scans) <= 4
 
 
@@ -131,7 +131,7 @@ def test_clock_that_was_hours_ahead_hides_no_bursts() -> None:
 def test_ended_slots_are_read_once_a_minute_and_expired_never() -> None:
     store = scanned(*(NOON - hours * HOUR for hours in range(1, 190)))
     store.slots_read = 0
-    for n in range(WITHIN):
+    for n in range(MAX_SCANS):
         store.scan(NOON + n * SECOND)
     assert 180 <= store.slots_read <= 230
     assert store.scan(NOON + 2 * TTL_MS) == set()

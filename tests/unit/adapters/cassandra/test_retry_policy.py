@@ -3,10 +3,12 @@
 from types import SimpleNamespace
 
 import pytest
+from cassandra import ConsistencyLevel
 from cassandra.policies import RetryPolicy
 
 from notifier.adapters.cassandra.driver.session import MAX_READ_RETRIES, NextHostRetryPolicy, is_read
 
+QUORUM = ConsistencyLevel.LOCAL_QUORUM
 READ = SimpleNamespace(is_idempotent=True)
 WRITE = SimpleNamespace(is_idempotent=False)
 
@@ -14,16 +16,16 @@ WRITE = SimpleNamespace(is_idempotent=False)
 def test_only_reads_are_retried_on_another_node() -> None:
     policy = NextHostRetryPolicy()
     for n in range(MAX_READ_RETRIES):
-        assert policy.on_request_error(READ, 6, OSError(), n)[0] == RetryPolicy.RETRY_NEXT_HOST
-        assert policy.on_unavailable(READ, 6, 2, 1, n)[0] == RetryPolicy.RETRY_NEXT_HOST
-    assert policy.on_request_error(READ, 6, OSError(), MAX_READ_RETRIES)[0] == RetryPolicy.RETHROW
-    assert policy.on_request_error(WRITE, 6, OSError(), 0)[0] == RetryPolicy.RETHROW
-    assert policy.on_unavailable(WRITE, 6, 2, 1, 0)[0] == RetryPolicy.RETHROW
+        assert policy.on_request_error(READ, QUORUM, OSError(), n)[0] == RetryPolicy.RETRY_NEXT_HOST
+        assert policy.on_unavailable(READ, QUORUM, 2, 1, n)[0] == RetryPolicy.RETRY_NEXT_HOST
+    assert policy.on_request_error(READ, QUORUM, OSError(), MAX_READ_RETRIES)[0] == RetryPolicy.RETHROW
+    assert policy.on_request_error(WRITE, QUORUM, OSError(), 0)[0] == RetryPolicy.RETHROW
+    assert policy.on_unavailable(WRITE, QUORUM, 2, 1, 0)[0] == RetryPolicy.RETHROW
 
 
 def test_timeouts_are_never_retried() -> None:
-    assert NextHostRetryPolicy().on_read_timeout(READ, 6, 2, 1, False, 0)[0] == RetryPolicy.RETHROW
-    assert NextHostRetryPolicy().on_write_timeout(WRITE, 6, "SIMPLE", 2, 1, 0)[0] == RetryPolicy.RETHROW
+    assert NextHostRetryPolicy().on_read_timeout(READ, QUORUM, 2, 1, False, 0)[0] == RetryPolicy.RETHROW
+    assert NextHostRetryPolicy().on_write_timeout(WRITE, QUORUM, "SIMPLE", 2, 1, 0)[0] == RetryPolicy.RETHROW
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ TEXT = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=2
 NAMES = st.from_regex(r"\A[a-z][a-z0-9-]{0,40}\Z").filter(lambda name: name not in FORBIDDEN)
 HEADERS = st.lists(st.tuples(NAMES, TEXT), max_size=8)
 BODY_SIZES = st.one_of(st.integers(0, 5_000), st.sampled_from([0, 70_000]))
-"""Body sizes."""
 POSTS = st.lists(st.tuples(HEADERS, BODY_SIZES), min_size=1, max_size=5)
 
 
@@ -101,7 +100,7 @@ def exchange(connection: Http2Connection, server: H2Server, chunk_size: int = 1 
 def test_client_keeps_protocol_rules(
     posts: list[tuple[list[tuple[str, str]], int]], window: int, frame: int, table: int, chunk_size: int
 ) -> None:
-    chunk_size = max(chunk_size, sum(size for _, size in posts) // 500)
+    chunk_size = max(chunk_size, sum(size for _, size in posts) // 500)  # about 500 chunks at most, to save time
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server(window=window, frame=frame, table=table)
     connection.receive(server.h2.data_to_send(), 0.0)
     exchange(connection, server)  # h2 accepts larger frames only from its next chunk on
@@ -125,9 +124,8 @@ def test_partly_sent_requests_are_resent_after_connection_ends() -> None:
     requests = [request_of([], b"x" * 100) for _ in range(3)]
     for request in requests:
         connection.start_request(request, 0.0)
-    connection.send_buffer.on_sent(
-        requests[1].end_offset - 1
-    )  # the whole first request, and the second without its last byte
+    # The whole first request was sent, and the second without its last byte.
+    connection.send_buffer.on_sent(requests[1].end_offset - 1)
     connection.on_closed("it was cut")
     assert connection.finished == [(requests[0], NoReply(reason="it was cut", may_have_arrived=True))]
     assert connection.resendable == requests[1:]

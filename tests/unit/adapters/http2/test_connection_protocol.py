@@ -75,7 +75,7 @@ def test_response_before_a_frame_that_is_too_large_counts() -> None:
 
 
 @pytest.mark.parametrize("data", [frame(0xB, 0, 0, b"grease"), frame(frames.PRIORITY, 0, 1, b"x" * 5)])
-def test_unknown_frames_are_ignored(data: bytes) -> None:
+def test_unknown_and_priority_frames_are_ignored(data: bytes) -> None:
     connection, [request] = opened()
     connection.receive(data + frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
     assert connection.finished == [(request, Reply(status=200))]
@@ -84,7 +84,7 @@ def test_unknown_frames_are_ignored(data: bytes) -> None:
 @pytest.mark.parametrize(
     "block", [b"", encode_fields([("x", "y")]), encode_fields([(":status", "abc")]), encode_fields([(":status", "0")])]
 )
-def test_response_without_status_is_rejected(block: bytes) -> None:
+def test_response_without_valid_status_is_rejected(block: bytes) -> None:
     connection, [request] = opened()
     connection.receive(frame(frames.HEADERS, END_FLAGS, 1, block), 1.0)
     assert connection.finished == [(request, NoReply(reason="the response is not HTTP", may_have_arrived=True))]

@@ -45,10 +45,10 @@ def test_headers_encoded_by_hpack_package_are_decoded(
 
 
 @given(
-    st.one_of(st.binary(max_size=100), FIELDS.map(encode_fields).flatmap(lambda block: st.just(block[:-1]))),
+    st.one_of(st.binary(max_size=100), FIELDS.map(encode_fields).map(lambda block: block[:-1])),
     st.booleans(),
 )
-def test_plain_decoding_agrees_with_hpack_package(block: bytes, tableless: bool) -> None:
+def test_decoding_without_table_agrees_with_hpack_package(block: bytes, tableless: bool) -> None:
     reference = hpack.Decoder()
     reference.header_table_size = 0 if tableless else 4_096
     try:

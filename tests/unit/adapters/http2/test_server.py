@@ -1,4 +1,4 @@
-"""The shipped HTTP/2 server works with an h2 client and survives invalid input."""
+"""The HTTP/2 server of the fakes works with an h2 client and survives invalid input."""
 
 import socket
 from collections.abc import Iterator
@@ -21,7 +21,6 @@ from notifier.ports.push import NoReply, Post, Reply
 from tests.support.http2_server_process import ServerProcess, server_process
 
 HEADERS = [(":method", "POST"), (":scheme", "http"), (":authority", "push.example"), (":path", "/send"), ("x", "é")]
-
 
 EventT = TypeVar("EventT", bound=h2.events.Event)
 
@@ -165,7 +164,7 @@ def test_invalid_input_does_not_affect_other_connections(server: Http2Server, ju
         assert client.body() == b"still there?"
 
 
-def test_server_in_own_process_reports_tally_and_changes_conduct() -> None:
+def test_server_in_own_process_reports_tally_and_changes_behavior() -> None:
     with server_process() as server, closing(Client(port(server))) as client:
         client.post(b"{}")
         assert client.headers()[0] == (":status", "200")

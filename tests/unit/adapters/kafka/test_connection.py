@@ -1,4 +1,4 @@
-"""Errors of kafka-python are translated into the domain's errors."""
+"""Errors of kafka-python are translated into our own errors."""
 
 import pytest
 from kafka import errors as kafka
@@ -31,7 +31,7 @@ def test_library_error_is_translated(error: type[Exception], expected: type[Exce
 
 
 @pytest.mark.parametrize("kind", [Fenced, PartitionsLost, UnreadableBatch])
-def test_every_membership_error_is_an_outage(kind: type[Exception]) -> None:
+def test_group_and_batch_errors_are_outages(kind: type[Exception]) -> None:
     assert issubclass(kind, LogUnavailable)
 
 

@@ -79,7 +79,7 @@ class FakeMember(KafkaGroupMember):
         return "incarnation"
 
 
-class Stage:
+class Harness:
     """One consumer, its memberships, and the time."""
 
     def __init__(self, *, idle_check_interval: float = 5.0, has_unassigned: bool = False) -> None:
@@ -101,125 +101,128 @@ class Stage:
         return len(self.consumer.poll(limit, NO_WAIT))
 
 
-def joined(*partitions: int, idle_check_interval: float = 5.0, has_unassigned: bool = False) -> Stage:
-    stage = Stage(idle_check_interval=idle_check_interval, has_unassigned=has_unassigned)
-    stage.poll()
-    stage.first.listener.on_assigned(partitions)
-    return stage
+def joined(*partitions: int, idle_check_interval: float = 5.0, has_unassigned: bool = False) -> Harness:
+    harness = Harness(idle_check_interval=idle_check_interval, has_unassigned=has_unassigned)
+    harness.poll()
+    harness.first.listener.on_assigned(partitions)
+    return harness
 
 
 def test_membership_is_replaced_if_it_never_joins() -> None:
-    stage = Stage()
-    stage.poll()
-    stage.first.listener.on_revoked()
-    stage.now += JOIN_TIMEOUT - 1
-    stage.poll()
-    assert stage.closed == [False]
-    stage.now += 2
-    stage.poll()
-    assert stage.closed == [True, False]
+    harness = Harness()
+    harness.poll()
+    harness.first.listener.on_revoked()
+    harness.now += JOIN_TIMEOUT - 1
+    harness.poll()
+    assert harness.closed == [False]
+    harness.now += 2
+    harness.poll()
+    assert harness.closed == [True, False]
 
 
 def test_membership_is_replaced_if_it_does_not_rejoin() -> None:
-    stage = joined(0)
-    stage.now += 10 * REJOIN_TIMEOUT
-    stage.poll()
-    stage.first.listener.on_revoked()
-    stage.now += REJOIN_TIMEOUT - 1
-    stage.poll()
-    assert stage.closed == [False]
-    stage.now += 2
-    stage.poll()
-    assert stage.closed == [True, False]
+    harness = joined(0)
+    harness.now += 10 * REJOIN_TIMEOUT
+    harness.poll()
+    harness.first.listener.on_revoked()
+    harness.now += REJOIN_TIMEOUT - 1
+    harness.poll()
+    assert harness.closed == [False]
+    harness.now += 2
+    harness.poll()
+    assert harness.closed == [True, False]
 
 
 def test_membership_is_replaced_if_it_reads_none_of_its_backlog() -> None:
-    stage = joined(0)
+    harness = joined(0)
     for seconds, closed in ((0.0, False), (STALL_TIMEOUT - 1, False), (2.0, True)):
-        stage.now += seconds
-        stage.poll()
-        assert stage.consumer.lag() == 10
-        assert stage.first.closed == closed
+        harness.now += seconds
+        harness.poll()
+        assert harness.consumer.lag() == 10
+        assert harness.first.closed == closed
 
 
 def test_long_silence_is_not_a_stall() -> None:
-    stage = joined(0)
-    stage.first.end = 0
+    harness = joined(0)
+    harness.first.end = 0
     for _ in range(3):
-        stage.now += 2 * STALL_TIMEOUT
-        stage.poll()
-        assert stage.consumer.lag() == 0
-    stage.first.end = 10
-    assert stage.consumer.lag() == 10
-    stage.first.batches = [[RECORD]]
-    assert stage.poll() == 1
-    assert not stage.first.closed
+        harness.now += 2 * STALL_TIMEOUT
+        harness.poll()
+        assert harness.consumer.lag() == 0
+    harness.first.end = 10
+    assert harness.consumer.lag() == 10
+    harness.first.batches = [[RECORD]]
+    assert harness.poll() == 1
+    assert not harness.first.closed
 
 
 @pytest.mark.parametrize("limit", [0, 10])
 def test_membership_is_kept_while_its_records_are_processed(limit: int) -> None:
-    """This also holds for a stage that polls for no further records."""
-    stage = joined(0)
-    stage.first.batches = [[RECORD]]
-    stage.poll(limit)
+    """This also holds for a consumer that is polled for no further records."""
+    harness = joined(0)
+    harness.first.batches = [[RECORD]]
+    harness.poll(limit)
     for _ in range(3):
-        stage.now += 2 * STALL_TIMEOUT
+        harness.now += 2 * STALL_TIMEOUT
         if limit == 0:
-            stage.poll(limit)
-        assert stage.consumer.lag() == 10
-    assert not stage.first.closed
+            harness.poll(limit)
+        assert harness.consumer.lag() == 10
+    assert not harness.first.closed
 
 
 def test_fenced_consumer_rejoins_after_a_delay() -> None:
-    stage = Stage()
-    stage.poll()
-    stage.first.poll_error = Fenced()
+    harness = Harness()
+    harness.poll()
+    harness.first.poll_error = Fenced()
     for _ in range(2):
         with pytest.raises(LogUnavailable, match="under the name one"):
-            stage.poll()
-    assert stage.closed == [True]
-    stage.now += FENCED_REJOIN_DELAY
-    stage.poll()
-    assert stage.closed == [True, False]
+            harness.poll()
+    assert harness.closed == [True]
+    harness.now += FENCED_REJOIN_DELAY
+    harness.poll()
+    assert harness.closed == [True, False]
 
 
 def test_buffer_is_bounded_while_commits_are_unknown() -> None:
-    stage = joined(0)
-    stage.first.commits_unknown = True
-    stage.first.batches = [[RECORD] * 1_000] * 12
+    harness = joined(0)
+    harness.first.commits_unknown = True
+    harness.first.batches = [[RECORD] * 1_000] * 12
     for _ in range(11):
         with pytest.raises(LogUnavailable):
-            stage.poll()
-    assert stage.first.closed
+            harness.poll()
+    assert harness.first.closed
 
 
 def test_membership_is_replaced_after_an_unreadable_batch() -> None:
-    stage = Stage()
-    stage.poll()
-    stage.first.poll_error = UnreadableBatch("UnsupportedCodecError")
+    harness = Harness()
+    harness.poll()
+    harness.first.poll_error = UnreadableBatch("UnsupportedCodecError")
     with pytest.raises(LogUnavailable, match="UnsupportedCodecError"):
-        stage.poll()
-    assert stage.first.closed
+        harness.poll()
+    assert harness.first.closed
     with suppress(LogUnavailable):
-        stage.poll()
-    assert len(stage.closed) == 2
+        harness.poll()
+    assert len(harness.closed) == 2
 
 
 def test_idle_member_rejoins_if_some_partition_has_no_reader() -> None:
-    stage = joined(idle_check_interval=0.0, has_unassigned=True)
-    stage.poll()
-    assert stage.closed == [True, False]
+    harness = joined(idle_check_interval=0.0, has_unassigned=True)
+    harness.poll()
+    assert harness.closed == [True, False]
 
 
 def test_idle_member_stays_if_others_read_everything() -> None:
-    stage = joined(idle_check_interval=0.0)
+    harness = joined(idle_check_interval=0.0)
     for _ in range(3):
-        stage.poll()
-    assert stage.closed == [False]
+        harness.poll()
+    assert harness.closed == [False]
 
 
 def test_idle_member_checks_unassigned_partitions_after_a_delay() -> None:
-    stage = joined(idle_check_interval=60.0, has_unassigned=True)
+    harness = joined(idle_check_interval=60.0, has_unassigned=True)
     for _ in range(3):
-        stage.poll()
-    assert stage.closed == [False]
+        harness.poll()
+    assert harness.closed == [False]
+    harness.now += 61
+    harness.poll()
+    assert harness.closed == [True, False]

@@ -68,7 +68,7 @@ class FakeKafkaConsumer:
         return SimpleNamespace(member_id="")
 
     def close(self, *, autocommit: bool) -> None:
-        """A late rebalance, as the library may report one while it closes."""
+        """Report a late rebalance, as the library may while it closes."""
         asyncio.run(self.listener.on_partitions_revoked([RETAINED]))
         asyncio.run(self.listener.on_partitions_assigned([RETAINED]))
         asyncio.run(self.listener.on_partitions_lost([RETAINED]))
@@ -77,7 +77,7 @@ class FakeKafkaConsumer:
         self.rejoins += 1
 
 
-class FakeConnection(GroupMembership):
+class MembershipWithFakeConsumer(GroupMembership):
     def __init__(self, library: FakeKafkaConsumer, events: Events) -> None:
         self.library = library
         super().__init__(MEMBER, events)
@@ -98,37 +98,37 @@ def events() -> Events:
 
 @pytest.fixture
 def membership(library: FakeKafkaConsumer, events: Events) -> GroupMembership:
-    return FakeConnection(library, events)
+    return MembershipWithFakeConsumer(library, events)
 
 
-def polled(membership: GroupMembership) -> list[str]:
+def polled_partitions(membership: GroupMembership) -> list[str]:
     return [logged.partition for logged in membership.poll(timedelta(0))]
 
 
 def test_retained_partition_is_read_from_its_commit(membership: GroupMembership, library: FakeKafkaConsumer) -> None:
-    assert polled(membership) == ["mentions/1"]
-    assert polled(membership) == ["mentions/0", "mentions/1"]
+    assert polled_partitions(membership) == ["mentions/1"]
+    assert polled_partitions(membership) == ["mentions/0", "mentions/1"]
     assert library.seeks == [(RETAINED, 3)]
-    polled(membership)
+    polled_partitions(membership)
     assert library.seeks == [(RETAINED, 3)]
 
 
 def test_nothing_is_read_while_the_commit_is_unknown(membership: GroupMembership, library: FakeKafkaConsumer) -> None:
-    polled(membership)
+    polled_partitions(membership)
     library.commits_unknown = True
     for _ in range(2):
         with pytest.raises(LogUnavailable):
-            polled(membership)
+            polled_partitions(membership)
     assert library.polls == 1
     library.commits_unknown = False
-    assert polled(membership) == ["mentions/0", "mentions/1"]
+    assert polled_partitions(membership) == ["mentions/0", "mentions/1"]
     assert library.seeks == [(RETAINED, 3)]
 
 
 def test_rebalance_is_requested_again_when_partitions_are_revoked(
     membership: GroupMembership, library: FakeKafkaConsumer, events: Events
 ) -> None:
-    polled(membership)
+    polled_partitions(membership)
     assert library.rejoins == 1
     assert events.calls == ["revoked", "assigned [0, 1]"]
 

@@ -7,7 +7,7 @@ GROWN: dict[int, int | None] = {**INITIAL, 2: None, 3: None}
 BOUNDS = {0: (0, 8), 1: (0, 9), 2: (0, 4), 3: (0, 0)}
 
 
-def settled(commits: dict[int, int | None] = GROWN) -> PartitionGrowth:
+def with_recorded_ends(commits: dict[int, int | None] = GROWN) -> PartitionGrowth:
     """Return a partition growth that has just recorded the end offsets of the older partitions."""
     growth = PartitionGrowth()
     growth.withhold_new(commits, now=0.0)
@@ -27,7 +27,7 @@ def test_no_partition_is_withheld_if_all_have_commits() -> None:
 
 
 def test_new_partition_is_released_after_older_ones_are_read() -> None:
-    growth = settled()
+    growth = with_recorded_ends()
     later_bounds = {**BOUNDS, 0: (0, 100), 1: (0, 100)}
     assert list(growth.newly_readable({**GROWN, 0: 7}, later_bounds, PRODUCER_SWITCH_SECONDS + 1)) == []
     assert sorted(growth.newly_readable({**GROWN, 0: 8}, later_bounds, PRODUCER_SWITCH_SECONDS + 1)) == [2, 3]
@@ -46,23 +46,24 @@ def test_no_partition_is_released_before_all_producers_switch() -> None:
 
 
 def test_expired_unread_records_do_not_delay_release() -> None:
-    assert sorted(settled().newly_readable(GROWN, {**BOUNDS, 0: (8, 8)}, PRODUCER_SWITCH_SECONDS + 1)) == [2, 3]
+    growth = with_recorded_ends()
+    assert sorted(growth.newly_readable(GROWN, {**BOUNDS, 0: (8, 8)}, PRODUCER_SWITCH_SECONDS + 1)) == [2, 3]
 
 
 def test_repeated_update_keeps_recorded_end_offsets() -> None:
-    growth = settled()
+    growth = with_recorded_ends()
     growth.withhold_new(GROWN, now=PRODUCER_SWITCH_SECONDS + 1)
     assert sorted(growth.newly_readable({**GROWN, 0: 8}, BOUNDS, PRODUCER_SWITCH_SECONDS + 2)) == [2, 3]
 
 
 def test_partition_released_by_another_consumer_is_not_withheld() -> None:
-    growth = settled()
+    growth = with_recorded_ends()
     growth.withhold_new({**GROWN, 2: 0}, now=PRODUCER_SWITCH_SECONDS + 1)
     assert list(growth.withheld) == [3]
 
 
 def test_second_growth_waits_for_partitions_of_the_first() -> None:
-    growth = settled()
+    growth = with_recorded_ends()
     growth.withhold_new({**GROWN, 4: None}, now=PRODUCER_SWITCH_SECONDS + 1)
     bounds = {**BOUNDS, 4: (0, 3)}
     commits: dict[int, int | None] = {**GROWN, 0: 8, 4: None}

@@ -57,7 +57,7 @@ def test_receipt_not_about_the_device_changes_nothing(receipt: Receipt) -> None:
         assert suspects.is_suspect(device, NOON) == before
 
 
-def test_memory_is_bounded_to_suspects() -> None:
+def test_only_the_latest_refused_devices_are_remembered() -> None:
     suspects = SuspectDevices(capacity=2)
     suspects.record(OLD, Accepted(), NOON)
     refused = [iphone(n) for n in range(10, 13)]

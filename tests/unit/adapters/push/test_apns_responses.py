@@ -13,13 +13,13 @@ SOON = NOON + timedelta(seconds=15)
 """Retry time for a random number of 0.5."""
 
 
-def read(status: int, reason: str = "", **headers: str) -> Receipt:
+def receipt_for(status: int, reason: str = "", **headers: str) -> Receipt:
     body = b'{"reason":"%s"}' % reason.encode() if reason else b""
     return receipt_of(Reply(status=status, headers=headers, body=body), NOON, 0.5)
 
 
 def test_status_200_is_accepted() -> None:
-    assert read(200) == Accepted()
+    assert receipt_for(200) == Accepted()
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_status_200_is_accepted() -> None:
     [(400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"), (410, "Unregistered"), (410, "ExpiredToken")],
 )
 def test_missing_device_drops_the_token(status: int, reason: str) -> None:
-    assert read(status, reason) == DropDevice(reason=reason)
+    assert receipt_for(status, reason) == DropDevice(reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_missing_device_drops_the_token(status: int, reason: str) -> None:
     ],
 )
 def test_sender_fault_is_a_config_error(status: int, reason: str) -> None:
-    assert read(status, reason) == ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS[reason]}")
+    assert receipt_for(status, reason) == ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS[reason]}")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_sender_fault_is_a_config_error(status: int, reason: str) -> None:
     ],
 )
 def test_request_fault_is_a_payload_error(status: int, reason: str) -> None:
-    assert read(status, reason) == PayloadError(reason=reason)
+    assert receipt_for(status, reason) == PayloadError(reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_request_fault_is_a_payload_error(status: int, reason: str) -> None:
     ],
 )
 def test_temporary_failure_is_retried(status: int, reason: str) -> None:
-    alone = reason == "TooManyRequests"  # this device alone is limited
-    assert read(status, reason) == RetryAt(at=SOON, reason=reason, is_device_only=alone)
+    is_device_only = reason == "TooManyRequests"
+    assert receipt_for(status, reason) == RetryAt(at=SOON, reason=reason, is_device_only=is_device_only)
     receipt = receipt_of(
         Reply(status=status, headers={"retry-after": "90"}, body=b'{"reason":"%s"}' % reason.encode()), NOON, 0.5
     )
-    assert receipt == RetryAt(at=NOON + timedelta(seconds=90), reason=reason, is_device_only=alone)
+    assert receipt == RetryAt(at=NOON + timedelta(seconds=90), reason=reason, is_device_only=is_device_only)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ def test_timestamp_of_unregistered_is_read_and_never_in_the_future(timestamp: by
     assert receipt_of(Reply(status=410, body=body), NOON, 0.0) == DropDevice(at=at, reason="Unregistered")
 
 
-def test_unknown_reason_is_not_recorded() -> None:
+def test_unknown_reason_is_not_copied_into_the_receipt() -> None:
     hostile = Reply(status=400, body=b'{"reason":"\\u001b[31m' + b"x" * 5_000 + b'"}')
     assert receipt_of(hostile, NOON, 0.0) == PayloadError(reason="status 400")

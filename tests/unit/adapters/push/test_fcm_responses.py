@@ -24,7 +24,7 @@ def fields(*names: str) -> Detail:
     return {"@type": BAD_REQUEST, "fieldViolations": [{"field": name, "description": "wrong"} for name in names]}
 
 
-def read(status: int, code: str, *details: Detail, message: str = "no", retry_after: str = "") -> Receipt:
+def receipt_for(status: int, code: str, *details: Detail, message: str = "no", retry_after: str = "") -> Receipt:
     error = {"code": status, "status": code, "message": message, "details": details}
     headers = {"retry-after": retry_after} if retry_after else {}
     return receipt_of(Reply(status=status, headers=headers, body=json.dumps({"error": error}).encode()), NOON, 0.5)
@@ -35,11 +35,11 @@ def test_status_200_is_accepted() -> None:
 
 
 def test_unregistered_drops_the_token() -> None:
-    assert read(404, "NOT_FOUND", fcm_error("UNREGISTERED")) == DropDevice(reason="UNREGISTERED")
+    assert receipt_for(404, "NOT_FOUND", fcm_error("UNREGISTERED")) == DropDevice(reason="UNREGISTERED")
 
 
 def test_token_of_another_project_is_dropped_with_an_explanation() -> None:
-    assert read(403, "PERMISSION_DENIED", fcm_error("SENDER_ID_MISMATCH")) == DropDevice(
+    assert receipt_for(403, "PERMISSION_DENIED", fcm_error("SENDER_ID_MISMATCH")) == DropDevice(
         reason="SENDER_ID_MISMATCH: the token belongs to another project; "
         "if many do, the service account is the wrong one."
     )
@@ -60,16 +60,15 @@ def test_token_of_another_project_is_dropped_with_an_explanation() -> None:
     ],
 )
 def test_sender_fault_is_a_config_error(status: int, code: str, details: list[Detail]) -> None:
-    receipt = read(status, code, *details)
+    receipt = receipt_for(status, code, *details)
     assert isinstance(receipt, ConfigError)
     assert receipt.reason.startswith(str(details[0].get("errorCode", code)) if details else code)
 
 
 def test_third_party_auth_error_affects_part_of_the_devices() -> None:
     """A project without an APNs key can still send to Android."""
-    third_party, sender = (
-        read(401, "UNAUTHENTICATED", *details) for details in ([fcm_error("THIRD_PARTY_AUTH_ERROR")], [])
-    )
+    third_party = receipt_for(401, "UNAUTHENTICATED", fcm_error("THIRD_PARTY_AUTH_ERROR"))
+    sender = receipt_for(401, "UNAUTHENTICATED")
     assert isinstance(third_party, ConfigError)
     assert isinstance(sender, ConfigError)
     assert (third_party.device_group, sender.device_group) == ("third-party", "")
@@ -98,7 +97,9 @@ NO_TOKEN = "The registration token is not a valid FCM registration token"
 def test_invalid_argument_drops_token_only_if_token_is_invalid(
     details: list[Detail], message: str, dropped: bool
 ) -> None:
-    assert isinstance(read(400, "INVALID_ARGUMENT", *details, message=message), DropDevice if dropped else PayloadError)
+    assert isinstance(
+        receipt_for(400, "INVALID_ARGUMENT", *details, message=message), DropDevice if dropped else PayloadError
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,12 +112,12 @@ def test_invalid_argument_drops_token_only_if_token_is_invalid(
     ],
 )
 def test_payload_error_names_the_invalid_field(details: list[Detail], message: str, reason: str) -> None:
-    assert read(400, "INVALID_ARGUMENT", *details, message=message) == PayloadError(reason=reason)
+    assert receipt_for(400, "INVALID_ARGUMENT", *details, message=message) == PayloadError(reason=reason)
 
 
 def test_receipt_contains_no_token_or_alert_text() -> None:
     token = "eXampleInstall:APA91bSecret"
-    receipt = read(
+    receipt = receipt_for(
         400,
         "INVALID_ARGUMENT",
         fields(token, f"message.{token}", "ada mentioned @nova"),
@@ -131,7 +132,7 @@ def quota(*violations: Mapping[str, object]) -> Detail:
 
 
 @pytest.mark.parametrize(
-    ("details", "alone"),
+    ("details", "is_device_only"),
     [
         ([quota({"subject": "device:x", "description": "Device message rate exceeded"})], True),
         ([quota({"subject": "", "description": "Quota of messages to one device is exceeded"})], True),
@@ -142,21 +143,23 @@ def quota(*violations: Mapping[str, object]) -> Detail:
         ([], False),
     ],
 )
-def test_quota_is_per_project_unless_a_device_is_named(details: list[Detail], alone: bool) -> None:
-    receipt = read(429, "RESOURCE_EXHAUSTED", fcm_error("QUOTA_EXCEEDED"), *details)
-    assert receipt == RetryAt(at=NOON + timedelta(minutes=1), reason="QUOTA_EXCEEDED", is_device_only=alone)
+def test_quota_is_per_project_unless_a_device_is_named(details: list[Detail], is_device_only: bool) -> None:
+    receipt = receipt_for(429, "RESOURCE_EXHAUSTED", fcm_error("QUOTA_EXCEEDED"), *details)
+    assert receipt == RetryAt(at=NOON + timedelta(minutes=1), reason="QUOTA_EXCEEDED", is_device_only=is_device_only)
 
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [("", 60), ("600", 600), ("0", 0), ("soon", 60)])
 def test_exceeded_quota_is_retried_after_its_delay(retry_after: str, seconds: int) -> None:
-    receipt = read(429, "RESOURCE_EXHAUSTED", fcm_error("QUOTA_EXCEEDED"), retry_after=retry_after)
+    receipt = receipt_for(429, "RESOURCE_EXHAUSTED", fcm_error("QUOTA_EXCEEDED"), retry_after=retry_after)
     assert receipt == RetryAt(at=NOON + timedelta(seconds=seconds), reason="QUOTA_EXCEEDED")
 
 
 @pytest.mark.parametrize(("status", "code"), [(500, "INTERNAL"), (503, "UNAVAILABLE")])
 def test_server_errors_are_retried(status: int, code: str) -> None:
-    assert read(status, code, fcm_error(code)) == RetryAt(at=NOON + timedelta(seconds=15), reason=code)
-    assert read(status, code, fcm_error(code), retry_after="7") == RetryAt(at=NOON + timedelta(seconds=7), reason=code)
+    assert receipt_for(status, code, fcm_error(code)) == RetryAt(at=NOON + timedelta(seconds=15), reason=code)
+    assert receipt_for(status, code, fcm_error(code), retry_after="7") == RetryAt(
+        at=NOON + timedelta(seconds=7), reason=code
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ def claims(token: str) -> dict[str, Any]:
 
 
 def age_of(token: str, now: datetime) -> timedelta:
-    """Return the token's age."""
     return timedelta(seconds=now.timestamp() - claims(token)["iat"])
 
 
@@ -32,14 +31,14 @@ def test_token_names_the_team_and_is_signed() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
-def test_processes_share_one_token_per_half_hour(first_second: int, second_second: int) -> None:
+def test_signers_share_one_token_per_half_hour(first_second: int, second_second: int) -> None:
     first, second = (NOON + timedelta(seconds=seconds) for seconds in (first_second, second_second))
     tokens = [ProviderTokens(KEY).current(moment) for moment in (first, second)]
     assert (tokens[0] == tokens[1]) == (first_second // 1_800 == second_second // 1_800)
     assert timedelta() <= age_of(tokens[0], first) < 30 * MINUTES
 
 
-def test_process_signs_once_per_half_hour() -> None:
+def test_token_is_signed_once_per_half_hour() -> None:
     tokens = ProviderTokens(KEY)
     assert tokens.current(NOON) is tokens.current(NOON + 29 * MINUTES)
     assert tokens.current(NOON) != tokens.current(NOON + 30 * MINUTES)

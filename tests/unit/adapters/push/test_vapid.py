@@ -34,14 +34,14 @@ def vapid(subject: str = SUBJECT) -> Vapid:
     return Vapid.read(pem(KEY), subject=subject)
 
 
-def parts(authorization: str) -> tuple[str, str]:
+def token_and_key(authorization: str) -> tuple[str, str]:
     assert authorization.startswith("vapid t=")
     token, key = authorization.removeprefix("vapid t=").split(", k=")
     return token, key
 
 
 def claims(authorization: str) -> dict[str, object]:
-    token, key = parts(authorization)
+    token, key = token_and_key(authorization)
     point = urlsafe_b64decode(key + "=" * (-len(key) % 4))
     public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     return jwt.decode(token, key=public, algorithms=["ES256"], options={"verify_exp": False, "verify_aud": False})
@@ -53,7 +53,7 @@ def test_token_names_audience_subject_and_expiry() -> None:
 
 
 def test_token_header_names_es256() -> None:
-    token, _ = parts(vapid().authorization(GOOGLE, NOON))
+    token, _ = token_and_key(vapid().authorization(GOOGLE, NOON))
     assert jwt.get_unverified_header(token) == {"alg": "ES256", "typ": "JWT"}
 
 
@@ -66,7 +66,7 @@ def test_each_push_service_gets_its_own_token() -> None:
 
 def test_public_key_equals_key_in_the_token() -> None:
     credentials = vapid()
-    assert parts(credentials.authorization(GOOGLE, NOON))[1] == credentials.public_key
+    assert token_and_key(credentials.authorization(GOOGLE, NOON))[1] == credentials.public_key
     assert len(urlsafe_b64decode(credentials.public_key + "=")) == 65
 
 
@@ -77,7 +77,7 @@ def test_token_is_cached_until_the_next_grid_time() -> None:
     assert credentials.authorization(GOOGLE, NOON + START_INTERVAL) != first
 
 
-def test_tokens_of_all_processes_are_identical() -> None:
+def test_signers_with_one_key_issue_identical_tokens() -> None:
     assert vapid().authorization(GOOGLE, NOON) == vapid().authorization(GOOGLE, NOON + HOUR)
 
 
@@ -101,7 +101,7 @@ def test_token_cache_is_bounded() -> None:
 
 def test_repr_contains_no_secrets() -> None:
     credentials = vapid()
-    token, _ = parts(credentials.authorization(GOOGLE, NOON))
+    token, _ = token_and_key(credentials.authorization(GOOGLE, NOON))
     assert token not in repr(credentials)
     assert "PrivateKey" not in repr(credentials)
 
@@ -164,7 +164,7 @@ def test_key_in_traditional_openssl_format_is_accepted() -> None:
 
 
 def test_token_parts_are_valid_json() -> None:
-    token, _ = parts(vapid().authorization(GOOGLE, NOON))
+    token, _ = token_and_key(vapid().authorization(GOOGLE, NOON))
     head, body, signature = token.split(".")
     for part in (head, body):
         json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))

@@ -61,13 +61,13 @@ ADDRESSES = {
 }
 
 
-@pytest.mark.parametrize("leads_to", ADDRESSES)
-def test_ssrf_blocked(web_push: WebPushSetup, leads_to: str) -> None:
-    """A push service name that resolves to a private address gets no connection and drops no device."""
-    transport = ResolvingTransport(guarded(lambda host, port: ADDRESSES[leads_to], PushServices()), web_push.answer)
+@pytest.mark.parametrize("resolves_to", ADDRESSES)
+def test_ssrf_blocked(web_push: WebPushSetup, resolves_to: str) -> None:
+    """A push service name without a public address, or with a private one, gets no connection and drops no device."""
+    transport = ResolvingTransport(guarded(lambda host, port: ADDRESSES[resolves_to], PushServices()), web_push.answer)
     web_push.sender = replace(web_push.sender, transport=transport)
     [receipt] = web_push.send(device(web_push.browser()))
-    if leads_to == "public":
+    if resolves_to == "public":
         assert (receipt, transport.connected) == (Accepted(), ["142.250.74.10"])
     else:
         assert isinstance(receipt, RetryAt)

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.responses import receipt_of
-from notifier.adapters.push.webpush.vapid import MAX_ACCEPTING_ORIGINS as ORIGINS
-from notifier.adapters.push.webpush.vapid import KeyReputation
+from notifier.adapters.push.webpush.vapid import MAX_ACCEPTING_ORIGINS, KeyReputation
 from notifier.domain.push.device import MAX_DEVICES
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
@@ -69,7 +68,7 @@ def test_success_is_accepted(status: int) -> None:
         (400, reason("VapidPkHashMismatch"), "VapidPkHashMismatch"),
     ],
 )
-def test_missing_subscription_is_dropped(status: int, body: bytes, cause: str) -> None:
+def test_unusable_subscription_is_dropped(status: int, body: bytes, cause: str) -> None:
     assert receipt_for(status, body) == DropDevice(reason=cause)
 
 
@@ -99,7 +98,7 @@ def test_missing_subscription_is_dropped(status: int, body: bytes, cause: str) -
         (400, UNAUTHORIZED),
     ],
 )
-def test_temporary_failure_is_retried(status: int, body: bytes) -> None:
+def test_failure_that_may_pass_is_retried(status: int, body: bytes) -> None:
     receipt = receipt_for(status, body)
     assert isinstance(receipt, RetryAt)
     assert receipt.at == SOON
@@ -177,13 +176,13 @@ def test_unexplained_refusal_of_unproven_key_is_retried() -> None:
 
 def test_reputation_memory_is_bounded() -> None:
     reputation = KeyReputation()
-    for number in range(2 * ORIGINS):
+    for number in range(2 * MAX_ACCEPTING_ORIGINS):
         reputation.record_acceptance(f"https://x{number}.notify.windows.com:443")
-    assert len(reputation.accepting_origins) == ORIGINS
+    assert len(reputation.accepting_origins) == MAX_ACCEPTING_ORIGINS
 
 
 @pytest.mark.parametrize(
-    ("receipt", "alone"),
+    ("receipt", "is_device_only"),
     [
         (receipt_for(406, x_wns_notificationstatus="channelThrottled"), True),
         (receipt_for(406, x_wns_notificationstatus="dropped"), False),
@@ -194,9 +193,9 @@ def test_reputation_memory_is_bounded() -> None:
         (receipt_for(400, UNAUTHORIZED), True),
     ],
 )
-def test_receipt_tells_if_only_one_browser_is_affected(receipt: Receipt, alone: bool) -> None:
+def test_receipt_tells_if_only_one_browser_is_affected(receipt: Receipt, is_device_only: bool) -> None:
     assert isinstance(receipt, RetryAt)
-    assert receipt.is_device_only is alone
+    assert receipt.is_device_only is is_device_only
 
 
 @pytest.mark.parametrize("status", [429, 503, 500, 302])

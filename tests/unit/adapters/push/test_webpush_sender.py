@@ -30,6 +30,7 @@ def web_push() -> WebPushSetup:
 
 
 def on_screen(web_push: WebPushSetup, browser: Browser) -> list[str]:
+    """Return the titles of the notifications that the browser shows."""
     return [*web_push.phone(browser).shown.values()]
 
 
@@ -57,6 +58,7 @@ def test_each_push_service_gets_its_own_token(web_push: WebPushSetup) -> None:
 def test_every_message_has_its_own_key_pair(web_push: WebPushSetup) -> None:
     browser = web_push.browser()
     web_push.send(*[device(browser, member) for member in range(20)])
+    # RFC 8188: after 21 bytes, the header contains our public key of 65 bytes.
     assert len({post.body[21:86] for post in web_push.posts}) == 20
 
 

@@ -8,32 +8,32 @@ from notifier.adapters.redis.lookup_connection import ClusterLookupConnection
 from notifier.adapters.redis.multi_host_address import Host
 
 
-class EmptyMap:
+class EmptySlotMap:
     """A slot map that routes no command."""
 
     def grouped_by_host(self, _: object) -> dict[Host, list[int]]:
         return {}
 
 
-class Client:
+class FakeClient:
     def __init__(self) -> None:
-        self.cached_slot_map = EmptyMap()
+        self.cached_slot_map = EmptySlotMap()
 
-    async def slot_map(self) -> EmptyMap:
+    async def slot_map(self) -> EmptySlotMap:
         return self.cached_slot_map
 
 
 def test_new_map_counts_as_a_new_connection() -> None:
     """A node that gets its slots back may lack writes that another node took in the meantime."""
 
-    async def connection_count() -> list[int]:
-        client = Client()
-        exchange, counts = ClusterLookupConnection(cast(AsyncClusterClient, cast(Any, client)), 1.0), list[int]()
+    async def connection_counts() -> list[int]:
+        client = FakeClient()
+        connection, counts = ClusterLookupConnection(cast(AsyncClusterClient, cast(Any, client)), 1.0), list[int]()
         for renewed in (False, False, True, False):
             if renewed:
-                client.cached_slot_map = EmptyMap()
-            await exchange.execute([])
-            counts.append(exchange.connection_count)
+                client.cached_slot_map = EmptySlotMap()
+            await connection.execute([])
+            counts.append(connection.connection_count)
         return counts
 
-    assert asyncio.run(connection_count()) == [1, 1, 2, 2]
+    assert asyncio.run(connection_counts()) == [1, 1, 2, 2]

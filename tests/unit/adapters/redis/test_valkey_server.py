@@ -45,11 +45,18 @@ def server(tmp_path: Path) -> Iterator[ValkeyServer]:
     server.close()
 
 
-def wait_until(condition: Callable[[], bool], timeout: float = 10) -> None:
+def wait_until(condition: Callable[[], bool], timeout: float = 30) -> None:
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_server_is_ready_when_start_returns(server: ValkeyServer) -> None:
@@ -91,6 +98,7 @@ def test_remembered_ids_are_evicted_before_queues(tmp_path: Path) -> None:
             waiting = [Slice(BurstKey(NOVA, seq), Step.ROWS, Tier.P0, 0, 0) for seq in range(20)]
             queue.enqueue(waiting)
             assert recent.content_hashes(batches[-1])
+            assert sum(len(recent.content_hashes(ids)) for ids in batches) < sum(map(len, batches))
         assert queue.depth(Pool.P0) == len(waiting)
         queue.close()
     finally:
@@ -128,8 +136,8 @@ def test_frozen_server_times_out_and_can_be_closed(server: ValkeyServer) -> None
         with pytest.raises(QueueUnavailable):
             queue.depth(Pool.P0)
     assert not server.is_alive()
-    assert cache_answered < 2
-    assert time.monotonic() - began < 10
+    assert cache_answered < 5
+    assert time.monotonic() - began < 20
     queue.close()
 
 
@@ -151,7 +159,7 @@ def test_server_ends_with_its_killed_parent(tmp_path: Path) -> None:
         pid = int(parent.stdout.readline())
         assert psutil.pid_exists(pid)
         parent.kill()
-    wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: has_ended(pid))
 
 
 def test_orphaned_server_is_stopped_by_next_start_in_its_folder(tmp_path: Path) -> None:

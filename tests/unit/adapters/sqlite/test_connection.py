@@ -21,12 +21,12 @@ from notifier.codec.messagepack import from_ms, to_ms
 from notifier.domain.errors import DiskFull, LogUnavailable, StoreUnavailable
 from tests.repo.repository_files import ROOT
 
-SOON = timedelta(milliseconds=50)
+LOCK_TIMEOUT = timedelta(milliseconds=50)
 
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / "core.db", lock_timeout=SOON)
+    opened = Database(tmp_path / "core.db", lock_timeout=LOCK_TIMEOUT)
     with opened.write() as c:
         c.execute("CREATE TABLE t (x)")
     yield opened

@@ -110,7 +110,9 @@ def test_waiting_poll_wakes_on_append_by_another_thread(log: SqliteLog) -> None:
     assert list(consumer.poll(10, NO_WAIT)) == []
     appender = threading.Timer(0.05, log.append, ([record("a")],))
     appender.start()
+    began = time.monotonic()
     assert len(consumer.poll(10, timedelta(seconds=30))) == 1
+    assert time.monotonic() - began < 20
     appender.join()
 
 
@@ -121,17 +123,18 @@ def test_polling_slows_while_log_is_quiet(files: Files, log: SqliteLog, clock: M
         slept.append(seconds)
         time.sleep(seconds)
 
-    seat = GroupMember(group="check", stream=MENTIONS, owner="one", partitions=partitions(MENTIONS))
-    consumer = SqliteConsumer(files.log.relaxed(), clock, seat, sleep)
+    wait = timedelta(milliseconds=200)
+    member = GroupMember(group="check", stream=MENTIONS, owner="one", partitions=partitions(MENTIONS))
+    consumer = SqliteConsumer(files.log.relaxed(), clock, member, sleep)
     while len(slept) < 100:
-        assert consumer.poll(10, timedelta(milliseconds=50)) == ()
+        assert consumer.poll(10, wait) == ()
     assert slept[0] == FIRST_PAUSE
     assert max(slept) == MAX_PAUSE
     assert slept.count(FIRST_PAUSE) == 1, "each poll starts again with the shortest pause"
     log.append([record("u1")])
-    assert consumer.poll(10, timedelta(milliseconds=50))
+    assert consumer.poll(10, wait)
     slept.clear()
-    assert consumer.poll(10, timedelta(milliseconds=50)) == ()
+    assert consumer.poll(10, wait) == ()
     assert slept[0] == FIRST_PAUSE
     consumer.close()
 
@@ -224,23 +227,23 @@ def test_waiting_items_share_one_write_and_its_failure() -> None:
         else:
             raise DiskFull("no room")
 
-    batcher: WriteCombiner[int] = WriteCombiner(write)
+    combiner: WriteCombiner[int] = WriteCombiner(write)
     results: list[str] = []
 
     def call(n: int) -> None:
         try:
-            batcher(n)
+            combiner(n)
             results.append("written")
         except DiskFull:
             results.append("full")
 
     threads = [threading.Thread(target=call, args=(n,)) for n in range(4)]
     threads[0].start()
-    first_write_started.wait(10)
+    assert first_write_started.wait(10)
     for thread in threads[1:]:
         thread.start()
-    while batcher.queued_count < 3:
-        pass
+    while combiner.queued_count < 3:
+        time.sleep(0.001)
     rest_queued.set()
     for thread in threads:
         thread.join()

@@ -55,12 +55,12 @@ def test_p2_reaches_as_far_as_configured(reach: int, hour: int, later: int) -> N
 
 
 @given(KINDS, HOURS, HOURS, st.integers(0, 60 * DAY))
-def test_member_leaves_set_only_when_it_turns(kind: SetKind, looked: int, last: int, hours: int) -> None:
-    before, after = last <= expiry_hour(kind, looked), last + hours <= expiry_hour(kind, looked)
+def test_membership_changes_only_if_members_may_have_expired(kind: SetKind, visit: int, last: int, hours: int) -> None:
+    before, after = last <= expiry_hour(kind, visit), last + hours <= expiry_hour(kind, visit)
     assert before == after or may_have_expired(kind, last, last + hours)
 
 
-def test_every_set_turns_in_the_first_round() -> None:
+def test_any_set_may_have_expired_in_the_first_round() -> None:
     assert all(may_have_expired(kind, None, HOUR) for kind in ACTIVE_SET_KINDS)
 
 

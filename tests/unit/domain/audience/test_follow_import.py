@@ -36,11 +36,11 @@ def keys_of(pairs: Iterable[Pair]) -> ImportKeys:
     return edge_keys((Member(followed) for followed, _ in edges), (Member(follower) for _, follower in edges))
 
 
-def pairs_of(crowds: Iterable[FollowRowChunk]) -> list[Pair]:
+def pairs_of(row_chunks: Iterable[FollowRowChunk]) -> list[Pair]:
     pairs: list[Pair] = []
-    for crowd in crowds:
-        pairs += crowd.member_rows
-        for followed, block, members in crowd.block_rows:
+    for row_chunk in row_chunks:
+        pairs += row_chunk.member_rows
+        for followed, block, members in row_chunk.block_rows:
             slots = [n for n in range(BLOCK_MEMBERS) if members[n // 8] >> n % 8 & 1]
             assert len(slots) >= 8
             pairs += [(followed, block * BLOCK_MEMBERS + slot) for slot in slots]
@@ -54,9 +54,9 @@ def test_cut_keeps_all_edges_except_self_follows(pairs: list[Pair]) -> None:
 
 def test_many_followers_of_a_block_share_a_row() -> None:
     many = [(7, BLOCK_MEMBERS * 3 + n) for n in range(8)]
-    [crowds] = cut_follow_rows(keys_of([*many, (7, 12), (9, 12)]))
-    assert [(followed, block) for followed, block, _ in crowds.block_rows] == [(7, 3)]
-    assert crowds.member_rows == [(Member(7), Member(12)), (Member(9), Member(12))]
+    [row_chunks] = cut_follow_rows(keys_of([*many, (7, 12), (9, 12)]))
+    assert [(followed, block) for followed, block, _ in row_chunks.block_rows] == [(7, 3)]
+    assert row_chunks.member_rows == [(Member(7), Member(12)), (Member(9), Member(12))]
 
 
 def test_no_edges_give_no_rows() -> None:
@@ -67,10 +67,10 @@ def test_no_edges_give_no_rows() -> None:
 
 @given(st.lists(PAIRS, min_size=1, max_size=5), st.integers(1, 3), st.integers(2, 6))
 @settings(max_examples=60, deadline=None)
-def test_runs_are_read_as_one_sorted_line_without_split_blocks(
-    tmp_path_factory: pytest.TempPathFactory, runs: list[list[Pair]], chunk_size: int, alike: int
+def test_runs_are_read_as_one_sorted_sequence_without_split_blocks(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[list[Pair]], chunk_size: int, runs_per_merge: int
 ) -> None:
-    edges = SpilledEdges(tmp_path_factory.mktemp("runs"), chunk_size, alike)
+    edges = SpilledEdges(tmp_path_factory.mktemp("runs"), chunk_size, runs_per_merge)
     for n, pairs in enumerate(runs, 1):
         edges.add(keys_of(pairs), n * 100)
     assert edges.rows_read() == 100 * len(runs)
@@ -79,7 +79,7 @@ def test_runs_are_read_as_one_sorted_line_without_split_blocks(
         np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in chunks)]).tolist()
         == merge_runs([keys_of(pairs) for pairs in runs]).tolist()
     )
-    assert all(mark % BLOCK_MEMBERS == 0 and int(keys[-1]) < mark for keys, mark in chunks)
+    assert all(done_below % BLOCK_MEMBERS == 0 and int(keys[-1]) < done_below for keys, done_below in chunks)
 
 
 def test_taken_edges_are_not_read_again(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ def test_taken_edges_are_not_read_again(tmp_path: Path) -> None:
     edges.add(keys_of(pairs[::2]), 1)
     edges.add(keys_of(pairs[1::2]), 2)
     taken: list[int] = []
-    for number, (keys, mark) in enumerate(edges.remaining_chunks()):
+    for number, (keys, done_below) in enumerate(edges.remaining_chunks()):
         if number == 5:
             break
         taken += keys.tolist()
-        edges.mark_done(mark)
+        edges.mark_done(done_below)
     remaining = [key for keys, _ in SpilledEdges(tmp_path, 1).remaining_chunks() for key in keys.tolist()]
     assert taken + remaining == keys_of(pairs).tolist()
     edges.clear()

@@ -24,7 +24,7 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("author_verdict", list(Verdict))
-def test_standing_decides_within_the_cap(author_verdict: Verdict) -> None:
+def test_operator_verdict_decides_within_the_cap(author_verdict: Verdict) -> None:
     assert by_operator_verdict(Mentioner(operator_verdict=author_verdict)) is author_verdict
 
 

@@ -88,15 +88,15 @@ def test_burst_equals_remaining_mentions_after_any_deletions(authors: list[UserI
             retraction(RetractionCause.DELETE, f"t{n}", author=authors[n]) for n in numbers if n < len(authors)
         ]
         burst = settled(burst, stored, retractions)
-        remaining = [left_mention for left_mention in stored if not left_mention.retracted]
+        remaining = [remaining_mention for remaining_mention in stored if not remaining_mention.retracted]
         assert burst.count == len(remaining)
         assert burst.is_retracted is (not remaining)
         if remaining:
-            writers = {left_mention.author for left_mention in remaining}
+            writers = {remaining_mention.author for remaining_mention in remaining}
             assert burst.mentioners
             assert set(burst.mentioners) <= writers
             assert burst.more_mentioners or writers == set(burst.mentioners)
-            shown = next(left_mention for left_mention in remaining if left_mention.tweet == burst.tweet)
+            shown = next(remaining_mention for remaining_mention in remaining if remaining_mention.tweet == burst.tweet)
             assert (shown.author, shown.text) == (burst.opener, burst.text)
             assert burst.silent or burst.tweet == "t0"
         else:
@@ -144,8 +144,8 @@ def test_edit_changes_burst_text_only_for_the_shown_tweet() -> None:
 def test_mention_at_day_end_is_found_despite_clock_differences(accepted_at: datetime) -> None:
     """The gateway's clock may be ahead; a mention that waited in the log stays visible longer."""
     erasure = retraction(RetractionCause.ERASE)
-    trails = erasure.mention_lookup_keys(MIDNIGHT - timedelta(seconds=1))
-    assert not set(trails).isdisjoint(mention_lookup_keys(replace(mention(0), accepted_at=accepted_at)))
+    lookup_keys = erasure.mention_lookup_keys(MIDNIGHT - timedelta(seconds=1))
+    assert not set(lookup_keys).isdisjoint(mention_lookup_keys(replace(mention(0), accepted_at=accepted_at)))
 
 
 def test_mention_is_found_by_its_retraction_keys() -> None:

@@ -42,7 +42,7 @@ def test_recipients_are_counted_by_the_facts_of_their_slices() -> None:
     assert result.is_balanced
 
 
-def test_accounts_expire_with_their_snapshots() -> None:
+def test_totals_expire_with_their_snapshots() -> None:
     assert not totals_of(later=SNAPSHOT_KEPT_FOR - timedelta(seconds=1)).expired
     assert totals_of(counted=0, later=SNAPSHOT_KEPT_FOR).expired
 

@@ -164,7 +164,7 @@ def test_last_deferral_counts_and_later_dispatch_is_in_flight() -> None:
     assert (slice_.times_deferred, slice_.is_in_flight(NOON + HOUR)) == (2, True)
 
 
-def test_burst_is_settled_when_every_slice_has_ended() -> None:
+def test_burst_is_finished_when_every_slice_has_ended() -> None:
     plan = plan_of(shards=1)
     ends = [
         entry(slice_, fact) for slice_, fact in zip(plan.slices(), (Fact.DONE, Fact.PULLED, Fact.DEAD), strict=True)

@@ -31,18 +31,18 @@ def progress(plan: Plan, *entries: LedgerEntry) -> BurstProgress:
 
 
 def decided(
-    *accounts: BurstProgress,
+    *bursts: BurstProgress,
     now: datetime = NOON,
     credits: Mapping[Pool, Credit] | None = None,
-    allowances: Mapping[Tier, TierLimit] | None = None,
-    budget: float = 0.0,
+    limits: Mapping[Tier, TierLimit] | None = None,
+    deliveries_left: float = 0.0,
 ) -> DispatchDecision:
     return decide(
-        accounts,
+        bursts,
         now=now,
         credits={**POOL_CREDITS, **(credits or {})},
-        limits=allowances or {},
-        deliveries_left={Tier.P2: budget},
+        limits=limits or {},
+        deliveries_left={Tier.P2: deliveries_left},
     )
 
 
@@ -85,7 +85,7 @@ def test_p2_does_not_wait_for_old_throttled_or_foreign_p1() -> None:
         len(in_pool(decided(progress(plan), now=NOON + MAX_YIELD_TIME[Pool.P2], credits={Pool.P1: NO_CREDIT}), Pool.P2))
         == 2
     )
-    assert len(in_pool(decided(progress(plan), allowances=P1_SLOWED), Pool.P2)) == 2
+    assert len(in_pool(decided(progress(plan), limits=P1_SLOWED), Pool.P2)) == 2
     second_plan = plan_of(seq=2, shards=1)
     assert [slice_.burst for slice_ in in_pool(decided(progress(plan), with_p1_done(second_plan)), Pool.P2)] == [
         second_plan.burst
@@ -106,7 +106,7 @@ def test_p1_waits_two_seconds_at_most_for_late_p0() -> None:
     late, paused = progress(plan_of(shards=1)), {Tier.P0: TierLimit(rate=0.0, throttle_id="t1")}
     assert in_pool(decided(late, now=NOON + MAX_YIELD_TIME[Pool.P1] - SECOND / 10), Pool.P1) == []
     assert in_pool(decided(late, now=NOON + MAX_YIELD_TIME[Pool.P1]), Pool.P1) == [slice_of(Tier.P1)]
-    assert in_pool(decided(late, now=NOON + P0_LATE_AFTER, allowances=paused), Pool.P1) == [slice_of(Tier.P1)]
+    assert in_pool(decided(late, now=NOON + P0_LATE_AFTER, limits=paused), Pool.P1) == [slice_of(Tier.P1)]
     large = progress(plan_of(shards=MAX_SHARDS_PER_SLICE[Tier.P0] + 1))
     assert in_pool(decided(large, now=NOON + P0_LATE_AFTER), Pool.P1)
     new = progress(plan_of(seq=2, shards=1, opened_at=NOON + MAX_YIELD_TIME[Pool.P2]))
@@ -224,38 +224,38 @@ def test_deferred_slice_uses_no_credit_until_its_wake_time() -> None:
 
 def test_paused_tier_is_parked_once_with_the_name_of_the_throttle() -> None:
     plan = plan_of(shards=2)
-    decision = decided(progress(plan), allowances=PAUSED)
+    decision = decided(progress(plan), limits=PAUSED)
     assert set(decision.park) == {(slice_of(Tier.P2, n), "t1") for n in (0, 1)}
     assert in_pool(decision, Pool.P2) == []
     assert len(decision.queue) == 4
     parked = progress(plan, *(entry(slice_, Fact.PARKED, note=by) for slice_, by in decision.park))
-    assert decided(parked, allowances=PAUSED).park == ()
+    assert decided(parked, limits=PAUSED).park == ()
 
 
 def test_waiting_p2_is_parked_only_when_its_rate_is_spent() -> None:
     plan = plan_of(shards=2)
-    assert decided(progress(plan), allowances=SLOWED, budget=1e9).park == ()
-    assert len(decided(progress(plan), allowances=SLOWED, budget=0.0).park) == 2
+    assert decided(progress(plan), limits=SLOWED, deliveries_left=1e9).park == ()
+    assert len(decided(progress(plan), limits=SLOWED, deliveries_left=0.0).park) == 2
 
 
 def test_slowed_tier_is_queued_until_its_rate_is_spent() -> None:
     plan = plan_of(shards=4, followers=400_000)
     estimate = expected_deliveries(progress(plan), slice_of(Tier.P2))
-    decision = decided(with_p1_done(plan), allowances=SLOWED, budget=estimate + 1)
+    decision = decided(with_p1_done(plan), limits=SLOWED, deliveries_left=estimate + 1)
     assert (len(in_pool(decision, Pool.P2)), len(decision.park)) == (2, 2)
 
 
 def test_expired_slices_are_released_from_a_throttled_tier() -> None:
     plan = plan_of(shards=3)
     late = NOON + 6 * HOUR
-    decision = decided(progress(plan), now=late, allowances=PAUSED)
+    decision = decided(progress(plan), now=late, limits=PAUSED)
     assert len(in_pool(decision, Pool.P2)) == 3
     assert decision.park == ()
 
 
 def test_expired_slices_spend_no_rate_of_fresh_ones() -> None:
     late, fresh = progress(plan_of(seq=1)), with_p1_done(plan_of(seq=2, shards=1, opened_at=NOON + 6 * HOUR))
-    decision = decided(late, fresh, now=NOON + 6 * HOUR, allowances=SLOWED, budget=1.0)
+    decision = decided(late, fresh, now=NOON + 6 * HOUR, limits=SLOWED, deliveries_left=1.0)
     assert slice_of(Tier.P2, seq=2) in decision.queue
 
 
@@ -265,7 +265,7 @@ def test_expired_slices_are_released_within_the_credit_of_their_pool() -> None:
 
 
 def test_expired_slice_that_waits_for_credit_is_not_parked() -> None:
-    decision = decided(progress(plan_of()), now=NOON + 6 * HOUR, allowances=PAUSED, credits={Pool.P2: NO_CREDIT})
+    decision = decided(progress(plan_of()), now=NOON + 6 * HOUR, limits=PAUSED, credits={Pool.P2: NO_CREDIT})
     assert (in_pool(decision, Pool.P2), decision.park) == ([], ())
 
 
@@ -274,7 +274,7 @@ def test_throttle_on_rows_parks_no_alerts() -> None:
     paused = {Tier.P0: TierLimit(rate=0.0, throttle_id="t1")}
     decision = decided(
         progress(plan_of(shards=1, pushed=(Tier.P0,)), rows),
-        allowances=paused,
+        limits=paused,
         credits=dict.fromkeys(map(Pool, PUSH_STEPS), NO_CREDIT),
     )
     assert decision.park == ()

@@ -15,7 +15,7 @@ from tests.support.fakes.push import MemoryInboxLatencyReport
 
 
 @pytest.mark.parametrize(
-    ("tab", "pressure", "ratio"),
+    ("latency", "pressure", "ratio"),
     [
         (None, 0, 1),
         (SLOW_INBOX_LATENCY, 0, 1),
@@ -27,8 +27,8 @@ from tests.support.fakes.push import MemoryInboxLatencyReport
         (SLOW_INBOX_LATENCY * 2.5, 0.1, 0.525),
     ],
 )
-def test_worse_reading_decides(tab: timedelta | None, pressure: float, ratio: float) -> None:
-    assert slowdown(tab, pressure) == pytest.approx(ratio)
+def test_worse_reading_decides(latency: timedelta | None, pressure: float, ratio: float) -> None:
+    assert slowdown(latency, pressure) == pytest.approx(ratio)
 
 
 class UnavailableInboxLatencyReport(MemoryInboxLatencyReport):
@@ -36,16 +36,16 @@ class UnavailableInboxLatencyReport(MemoryInboxLatencyReport):
         raise CacheUnavailable
 
 
-def make_slowdown(clock: ManualClock, tabs: MemoryInboxLatencyReport) -> Slowdown:
-    return Slowdown(inbox_latency=tabs, backpressure=MemoryBackpressure(clock), metrics=Metrics())
+def make_slowdown(clock: ManualClock, latency_report: MemoryInboxLatencyReport) -> Slowdown:
+    return Slowdown(inbox_latency=latency_report, backpressure=MemoryBackpressure(clock), metrics=Metrics())
 
 
 def test_slowdown_is_read_once_a_second_and_measured() -> None:
     clock = ManualClock()
-    tabs = MemoryInboxLatencyReport(clock)
-    current_slowdown = make_slowdown(clock, tabs)
+    latency_report = MemoryInboxLatencyReport(clock)
+    current_slowdown = make_slowdown(clock, latency_report)
     assert current_slowdown(clock.now()) == 1
-    tabs.publish("a", STUCK_INBOX_LATENCY, 10 * SECOND)
+    latency_report.publish("a", STUCK_INBOX_LATENCY, 10 * SECOND)
     assert current_slowdown(clock.now() + 0.9 * SECOND) == 1
     assert current_slowdown(clock.now() + SECOND) == MIN_SLOWDOWN
     assert current_slowdown.metrics.registry.get_sample_value("notifier_push_slowdown_ratio") == MIN_SLOWDOWN

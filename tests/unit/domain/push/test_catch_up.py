@@ -46,7 +46,7 @@ def test_burst_without_push_verdict_sends_no_alerts() -> None:
     assert not sends_alerts(burst(verdict=Verdict.ROW))
 
 
-def test_reach_of_summaries_is_the_term_of_alert_slices() -> None:
+def test_alert_slices_expire_after_the_push_lifetime() -> None:
     assert {POOL_TIMINGS[Pool(step)].expires_after for step in PUSH_STEPS} == {PUSH_LIFETIME}
 
 
@@ -130,6 +130,6 @@ def test_member_summarized_by_newer_burst_is_collapsed_or_deferred() -> None:
     assert by_covered(audience.covers) == {(): {3}}
 
 
-def test_members_told_by_another_summary_are_known() -> None:
+def test_members_covered_by_another_summary_are_known() -> None:
     audience = LateAudience.of_members(bits(1, 2)).with_sibling_batches([summary((3, 4), 1)])
     assert [people(audience.already_covered(seq)) for seq in (3, 4, 5)] == [{1}, {1}, set()]

@@ -56,12 +56,12 @@ def test_subscription_with_new_keys_is_the_same_device() -> None:
     assert device_id(replace(old, secret=b"s" * 16)) == device_id(old)
 
 
-@pytest.mark.parametrize(("at", "goes"), [(-1.0, False), (-0.001, False), (0.0, True), (5.0, True), (None, True)])
-def test_drop_token_respects_registration(at: float | None, goes: bool) -> None:
+@pytest.mark.parametrize(("at", "is_dropped"), [(-1.0, False), (-0.001, False), (0.0, True), (5.0, True), (None, True)])
+def test_drop_token_respects_registration(at: float | None, is_dropped: bool) -> None:
     """A drop counts only if the device was not registered again after the provider's time."""
     since = None if at is None else START + timedelta(seconds=at)
     drop = removal_by_provider(device(), since, START + timedelta(minutes=1))
-    assert (drop is not None) is goes
+    assert (drop is not None) is is_dropped
     if drop is not None:
         assert drop.rank > device().rank
         assert drop.rank < device(5.001).rank

@@ -1,4 +1,4 @@
-"""Device addresses from apps: valid ones are accepted, others refused with the reason."""
+"""Device addresses from apps and browsers: valid ones are accepted, others refused with the reason."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable

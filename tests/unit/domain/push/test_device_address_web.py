@@ -8,7 +8,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.device_address import KNOWN_HOSTS, MAX_ENDPOINT_LENGTH, Endpoint, PushServices
 
 SERVICES = PushServices()
-NEARBY = PushServices(allows_loopback=True, is_production=False)
+DEVELOPMENT = PushServices(allows_loopback=True, is_production=False)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_every_accepted_endpoint_is_at_a_push_service(text: str, prefix: str) ->
     ],
 )
 def test_loopback_endpoint_is_accepted_in_development_only(url: str, target: str) -> None:
-    assert NEARBY.endpoint(url).origin_with_port == target
+    assert DEVELOPMENT.endpoint(url).origin_with_port == target
     with pytest.raises(ValueError, match="https://"):
         SERVICES.endpoint(url)
 
@@ -124,7 +124,7 @@ def test_loopback_endpoint_is_accepted_in_development_only(url: str, target: str
 )  # fmt: skip
 def test_development_accepts_no_other_hosts(url: str) -> None:
     with pytest.raises(ValueError, match=r"^it"):
-        NEARBY.endpoint(url)
+        DEVELOPMENT.endpoint(url)
 
 
 def test_production_refuses_the_development_setting() -> None:

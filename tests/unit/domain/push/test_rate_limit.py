@@ -39,38 +39,38 @@ STEPS = st.lists(
 
 
 def total(
-    pace: ProviderRate | None, terms: ProviderLimit, start: datetime, seconds: float, *, is_p0: bool = False
+    rate: ProviderRate | None, limit: ProviderLimit, start: datetime, seconds: float, *, is_p0: bool = False
 ) -> int:
     """Return what a sender gets that asks for everything twenty times a second."""
     granted = 0
     for tick in range(int(seconds * 20) + 1):
-        pace, drawn_now = draw(pace, terms, start + SECOND * tick / 20, LOTS, is_p0=is_p0)
+        rate, drawn_now = draw(rate, limit, start + SECOND * tick / 20, LOTS, is_p0=is_p0)
         granted += drawn_now
     return granted
 
 
-def granted(steps: Sequence[Step], terms: ProviderLimit) -> list[tuple[datetime, int]]:
-    pace, now, grants = FULL, NOON, list[tuple[datetime, int]]()
+def grants_of(steps: Sequence[Step], limit: ProviderLimit) -> list[tuple[datetime, int]]:
+    rate, now, grants = FULL, NOON, list[tuple[datetime, int]]()
     for seconds, wanted, is_p0, slowdown_factor, refused_count, is_slow in steps:
         now += timedelta(seconds=seconds)
-        pace, drawn_now = draw(pace, terms, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor)
+        rate, drawn_now = draw(rate, limit, now, wanted, is_p0=is_p0, slowdown_factor=slowdown_factor)
         assert 0 <= drawn_now <= wanted
-        grants.append((pace.bucket.at, drawn_now))
-        pace = report_results(pace, terms, now, refused_count=refused_count, is_slow=is_slow)
-        assert MIN_SHARE <= pace.share <= 1
+        grants.append((rate.bucket.at, drawn_now))
+        rate = report_results(rate, limit, now, refused_count=refused_count, is_slow=is_slow)
+        assert MIN_SHARE <= rate.share <= 1
     return grants
 
 
 @given(STEPS)
 def test_no_minute_exceeds_the_limit_of_the_provider(steps: list[Step]) -> None:
-    grants = granted(steps, SMALL)
+    grants = grants_of(steps, SMALL)
     for at, _ in grants:
         assert sum(amount for granted_at, amount in grants if at <= granted_at <= at + MINUTE) <= SMALL.per_minute
 
 
 @given(STEPS)
 def test_no_interval_exceeds_its_refill_plus_one_second(steps: list[Step]) -> None:
-    grants = granted(steps, SMALL)
+    grants = grants_of(steps, SMALL)
     for first, (at, _) in enumerate(grants):
         for last, (until, _) in enumerate(grants[first:], first):
             total_amount = sum(amount for _, amount in grants[first : last + 1])
@@ -79,7 +79,7 @@ def test_no_interval_exceeds_its_refill_plus_one_second(steps: list[Step]) -> No
 
 @given(STEPS)
 def test_bucket_time_never_goes_backwards(steps: list[Step]) -> None:
-    moments = [at for at, _ in granted(steps, SMALL)]
+    moments = [at for at, _ in grants_of(steps, SMALL)]
     assert all(earlier <= later for earlier, later in pairwise(moments))
 
 
@@ -105,17 +105,17 @@ def test_ramp_restarts_after_a_pause_of_six_minutes_but_not_of_four() -> None:
 
 
 def test_p0_alerts_get_reserve_and_all_refill_under_load() -> None:
-    pace: ProviderRate | None = None
+    rate: ProviderRate | None = None
     for tick in range(2_400):
-        pace, _ = draw(pace, GOOGLE, NOON + SECOND * tick / 20, LOTS, is_p0=False)
+        rate, _ = draw(rate, GOOGLE, NOON + SECOND * tick / 20, LOTS, is_p0=False)
     now = NOON + 120 * SECOND
-    pace, at_once = draw(pace, GOOGLE, now, LOTS, is_p0=True)
+    rate, at_once = draw(rate, GOOGLE, now, LOTS, is_p0=True)
     assert at_once >= 0.25 * GOOGLE.per_second
     ordinary = p0_total = 0
     for tick in range(1, 21):
-        pace, amount = draw(pace, GOOGLE, now + SECOND * tick / 20, LOTS, is_p0=False)
+        rate, amount = draw(rate, GOOGLE, now + SECOND * tick / 20, LOTS, is_p0=False)
         ordinary += amount
-        pace, amount = draw(pace, GOOGLE, now + SECOND * tick / 20, LOTS, is_p0=True)
+        rate, amount = draw(rate, GOOGLE, now + SECOND * tick / 20, LOTS, is_p0=True)
         p0_total += amount
     assert ordinary == 0
     assert p0_total == pytest.approx(GOOGLE.per_second, rel=0.01)
@@ -123,9 +123,9 @@ def test_p0_alerts_get_reserve_and_all_refill_under_load() -> None:
 
 @pytest.mark.parametrize(("is_p0", "share"), [(False, 0.05), (True, 0.5)])
 def test_slowdown_affects_p0_alerts_less(is_p0: bool, share: float) -> None:
-    pace, granted = FULL, 0
+    rate, granted = FULL, 0
     for tick in range(20 * 60):
-        pace, amount = draw(pace, SMALL, NOON + SECOND * tick / 20, LOTS, is_p0=is_p0, slowdown_factor=0.05)
+        rate, amount = draw(rate, SMALL, NOON + SECOND * tick / 20, LOTS, is_p0=is_p0, slowdown_factor=0.05)
         granted += amount
     assert granted == pytest.approx(600 * share, abs=10 * share + 1)
 
@@ -136,11 +136,11 @@ def test_full_slowdown_allows_urgent_alerts_only() -> None:
 
 
 def test_refusal_halves_the_rate_at_most_once_a_second() -> None:
-    pace = FULL
+    rate = FULL
     for _ in range(5):
-        pace = report_results(pace, SMALL, NOON, refused_count=100, is_slow=True)
-    assert (pace.share, pace.bucket.tokens) == (0.5, 5.0)
-    assert report_results(pace, SMALL, NOON + SECOND, refused_count=1, is_slow=False).share == pytest.approx(0.275)
+        rate = report_results(rate, SMALL, NOON, refused_count=100, is_slow=True)
+    assert (rate.share, rate.bucket.tokens) == (0.5, 5.0)
+    assert report_results(rate, SMALL, NOON + SECOND, refused_count=1, is_slow=False).share == pytest.approx(0.275)
 
 
 def test_slow_provider_reduces_the_rate_by_a_fifth() -> None:
@@ -149,17 +149,17 @@ def test_slow_provider_reduces_the_rate_by_a_fifth() -> None:
 
 
 def test_rate_recovers_by_a_twentieth_a_second() -> None:
-    pace = report_results(FULL, SMALL, NOON, refused_count=1, is_slow=False)
-    shares = [draw(pace, SMALL, NOON + second * SECOND, 0, is_p0=False)[0].share for second in (0, 1, 5, 10, 60)]
+    rate = report_results(FULL, SMALL, NOON, refused_count=1, is_slow=False)
+    shares = [draw(rate, SMALL, NOON + second * SECOND, 0, is_p0=False)[0].share for second in (0, 1, 5, 10, 60)]
     assert shares == pytest.approx([0.5, 0.55, 0.75, 1, 1])
 
 
 def test_rate_never_drops_to_zero_after_refusals() -> None:
-    pace, now = FULL, NOON
+    rate, now = FULL, NOON
     for _ in range(200):
         now += 1.1 * SECOND
-        pace = report_results(pace, SMALL, now, refused_count=1, is_slow=True)
-    assert total(pace, SMALL, now, 30) > 10
+        rate = report_results(rate, SMALL, now, refused_count=1, is_slow=True)
+    assert total(rate, SMALL, now, 30) > 10
 
 
 def test_slightly_slow_clock_earns_and_costs_nothing() -> None:
@@ -170,19 +170,19 @@ def test_slightly_slow_clock_earns_and_costs_nothing() -> None:
 
 
 def test_clocks_hours_apart_neither_exceed_nor_stop_the_rate() -> None:
-    pace, granted_total = FULL, 0
+    rate, granted_total = FULL, 0
     for tick in range(20 * 30):
         for ahead in (timedelta(), 2 * 60 * MINUTE):
             for _ in range(2):
-                pace, amount = draw(pace, SMALL, NOON + ahead + SECOND * tick / 20, 1, is_p0=True)
+                rate, amount = draw(rate, SMALL, NOON + ahead + SECOND * tick / 20, 1, is_p0=True)
                 granted_total += amount
     assert granted_total <= 2 * 30 * SMALL.per_second + 10
-    assert total(pace, SMALL, NOON + 40 * SECOND, 60) > 100
+    assert total(rate, SMALL, NOON + 40 * SECOND, 60) > 100
 
 
 def test_slowest_configurable_rate_still_sends_without_redis() -> None:
-    for terms in (
+    for limit in (
         ProviderLimit(per_minute=MIN_PER_MINUTE),
         ProviderLimit(per_minute=MIN_PER_MINUTE).shared(LOCAL_LIMIT_DIVISOR),
     ):
-        assert 0 < total(None, terms, NOON, 600) <= 10 * terms.per_minute
+        assert 0 < total(None, limit, NOON, 600) <= 10 * limit.per_minute

@@ -42,11 +42,13 @@ def test_misconfiguration_costs_no_try_and_no_time() -> None:
     assert (refused.outcome, refused.state) == (AlertOutcome.RETRY, NEW)
 
 
-PARTLY = ConfigError(reason="THIRD_PARTY_AUTH_ERROR", device_group="third-party")
+PARTLY_MISCONFIGURED = ConfigError(reason="THIRD_PARTY_AUTH_ERROR", device_group="third-party")
 """It opens no circuit breaker, so each failure costs a try."""
 
 
-@pytest.mark.parametrize("receipt", [RetryAt(at=NOON, reason="busy"), Unknown(reason="no answer"), PARTLY])
+@pytest.mark.parametrize(
+    "receipt", [RetryAt(at=NOON, reason="busy"), Unknown(reason="no answer"), PARTLY_MISCONFIGURED]
+)
 def test_retry_window_opens_at_the_first_failed_try(receipt: Receipt) -> None:
     first = recorded(NEW, receipt, LATE)
     assert (first.state.failed_attempts, first.state.first_at, first.outcome is AlertOutcome.GIVEN_UP) == (

@@ -71,7 +71,7 @@ def test_change_is_later_than_the_previous_one_despite_slow_clock() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "left_off", "digests"),
+    ("before", "after", "hides_past", "hides_default_past"),
     [
         (OFF, ALL, True, False),
         (OFF, FIRST, True, False),
@@ -88,29 +88,33 @@ def test_change_is_later_than_the_previous_one_despite_slow_clock() -> None:
     ],
 )
 def test_leaving_off_or_changing_digest_hides_past_bursts(
-    before: Volume, after: Volume, left_off: bool, digests: bool
+    before: Volume, after: Volume, hides_past: bool, hides_default_past: bool
 ) -> None:
     loud = changed(AccountPreferences(volume=before), AccountPreferencesPatch(volume=after))
-    assert (loud.visible_from == NOON, loud.default_from == NOON) == (left_off, digests)
+    assert (loud.visible_from == NOON, loud.default_from == NOON) == (hides_past, hides_default_past)
     silent = changed(AccountPreferences(volume=before), AccountPreferencesPatch(push=False))
     assert (silent.visible_from, silent.default_from) == (ALWAYS, ALWAYS)
 
 
-def since(overall: AccountPreferences, preference: SubjectPreference | None) -> datetime:
+def visible_since(account_wide: AccountPreferences, preference: SubjectPreference | None) -> datetime:
     preferences = {} if preference is None else {OF_NOVA: preference}
-    return visible_from({OF_NOVA: NOON - HOUR}, preferences, overall)[OF_NOVA]
+    return visible_from({OF_NOVA: NOON - HOUR}, preferences, account_wide)[OF_NOVA]
 
 
 def test_silenced_bursts_stay_hidden_after_off_and_digest() -> None:
-    overall = AccountPreferences(visible_from=NOON, default_from=LATER)
-    assert since(DEFAULT_ACCOUNT_PREFERENCES, None) == NOON - HOUR
-    assert (since(overall, None), since(overall, own_preference()), since(overall, own_preference(ALL))) == (
+    account_wide = AccountPreferences(visible_from=NOON, default_from=LATER)
+    assert visible_since(DEFAULT_ACCOUNT_PREFERENCES, None) == NOON - HOUR
+    assert (
+        visible_since(account_wide, None),
+        visible_since(account_wide, own_preference()),
+        visible_since(account_wide, own_preference(ALL)),
+    ) == (
         LATER,
         LATER,
         NOON,
     )
-    assert since(overall, own_preference(visible_from=LATER + HOUR)) == LATER + HOUR
-    assert since(overall, own_preference(ALL, NEVER)) == NEVER
+    assert visible_since(account_wide, own_preference(visible_from=LATER + HOUR)) == LATER + HOUR
+    assert visible_since(account_wide, own_preference(ALL, NEVER)) == NEVER
 
 
 def test_first_own_volume_keeps_silenced_bursts_hidden() -> None:
@@ -133,7 +137,7 @@ def test_removed_own_volume_restores_the_account_volume() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overall", "kinds"),
+    ("account_wide", "kinds"),
     [
         (DEFAULT_ACCOUNT_PREFERENCES, []),
         (AccountPreferences(volume=OFF), [SetKind.OVERALL_OFF]),
@@ -143,8 +147,8 @@ def test_removed_own_volume_restores_the_account_volume() -> None:
         (AccountPreferences(quiet=NIGHT), []),
     ],
 )
-def test_member_sets_follow_account_preferences(overall: AccountPreferences, kinds: list[SetKind]) -> None:
-    assert [*overall.member_sets] == kinds
+def test_member_sets_follow_account_preferences(account_wide: AccountPreferences, kinds: list[SetKind]) -> None:
+    assert [*account_wide.member_sets] == kinds
 
 
 def test_account_volume_off_hides_all_but_own_mentions() -> None:
@@ -157,8 +161,8 @@ def test_account_volume_off_hides_all_but_own_mentions() -> None:
 
 def test_alerts_are_on_by_default_without_being_asked_for() -> None:
     assert [
-        overall.allows_alerts
-        for overall in (DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences(push=True), AccountPreferences(push=False))
+        account_wide.allows_alerts
+        for account_wide in (DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences(push=True), AccountPreferences(push=False))
     ] == [
         True,
         True,
@@ -171,7 +175,7 @@ def test_alerts_are_on_by_default_without_being_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overall", "now", "suppression"),
+    ("account_wide", "now", "suppression"),
     [
         (TOKYO, NOON, None),
         (TOKYO, LATER, AlertDeferred(until=NOON + 10 * HOUR)),
@@ -181,10 +185,10 @@ def test_alerts_are_on_by_default_without_being_asked_for() -> None:
     ],
 )
 def test_unwanted_alerts_are_dropped_and_quiet_hours_defer_them(
-    overall: AccountPreferences, now: datetime, suppression: AlertSuppressed | AlertDeferred | None
+    account_wide: AccountPreferences, now: datetime, suppression: AlertSuppressed | AlertDeferred | None
 ) -> None:
-    recipient = replace(viewer(), account_preferences=overall)
-    assert suppression_of(overall, DEFAULT, burst(), now) == suppression
+    recipient = replace(viewer(), account_preferences=account_wide)
+    assert suppression_of(account_wide, DEFAULT, burst(), now) == suppression
     assert may_push(burst(), recipient, now=now) is (suppression is None)
     assert may_push_after_quiet_hours(burst(), recipient, now=now) is (suppression != AlertSuppressed())
 
@@ -214,5 +218,5 @@ def test_user_outside_quiet_hours_has_no_wake_time() -> None:
 
 
 def test_alert_preferences_do_not_change_the_inbox() -> None:
-    for overall in (AccountPreferences(push=False), TOKYO):
-        assert hidden_reason(burst(), replace(viewer(), account_preferences=overall), now=LATER) is None
+    for account_wide in (AccountPreferences(push=False), TOKYO):
+        assert hidden_reason(burst(), replace(viewer(), account_preferences=account_wide), now=LATER) is None

@@ -132,11 +132,11 @@ def test_only_a_hidden_mark_hides(mark: Mark | None, reason: HiddenReason | None
 
 @pytest.mark.parametrize("seen", [True, False])
 @pytest.mark.parametrize(
-    ("mark", "wins"), [(Mark.UNREAD, True), (Mark.READ, False), (Mark.HIDDEN, False), (None, None)]
+    ("mark", "marked_unread"), [(Mark.UNREAD, True), (Mark.READ, False), (Mark.HIDDEN, False), (None, None)]
 )
-def test_mark_takes_precedence_over_seen(mark: Mark | None, wins: bool | None, seen: bool) -> None:
+def test_mark_takes_precedence_over_seen(mark: Mark | None, marked_unread: bool | None, seen: bool) -> None:
     marks = Marks(seen_at=NOON if seen else None, by_burst={burst().key: mark} if mark else {})
-    assert is_unread(burst(), viewer(marks=marks)) is (not seen if wins is None else wins)
+    assert is_unread(burst(), viewer(marks=marks)) is (not seen if marked_unread is None else marked_unread)
 
 
 def is_alerted(shown: Burst, reader: Viewer) -> bool:
