@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from cassandra.query import UNSET_VALUE
+
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, seconds_until
