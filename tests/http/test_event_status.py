@@ -204,7 +204,7 @@ def tier(edge: Edge, name: str) -> dict[str, object]:
 
 
 def test_held_mention_is_reported_until_it_is_decided(edge: Edge) -> None:
-    reach(edge, "bob", Verdict.HOLD)
+    set_verdict(edge, "bob", Verdict.HOLD)
     edge.post(event("7", author="bob"))
     edge.post(event("8", author="bob"))
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": "held"}] * 2
@@ -218,15 +218,15 @@ def test_held_mention_is_reported_until_it_is_decided(edge: Edge) -> None:
 
 
 def test_held_event_is_found_by_its_source(edge: Edge) -> None:
-    reach(edge, "bob", Verdict.HOLD)
+    set_verdict(edge, "bob", Verdict.HOLD)
     edge.post(event("7", author="bob"))
     edge.backend.sequence()
     assert edge.fate("7", source="//tweets").json()["accounts"][0]["refusal"] == "held"
     assert_problem(edge.fate("7", source="//elsewhere"), 404, "not_found")
 
 
-def reach(edge: Edge, user: str, verdict: Verdict) -> None:
-    override = ReachLimit(
+def set_verdict(edge: Edge, user: str, verdict: Verdict) -> None:
+    limit = ReachLimit(
         user=UserId(user), verdict=verdict, reason="a flood", operator="amy", at=edge.backend.clock.now()
     )
-    edge.backend.ports.reach_limits.put(override)
+    edge.backend.ports.reach_limits.put(limit)

@@ -46,7 +46,7 @@ ROUTES = {
 }
 
 
-def test_health_is_up_whatever_is_broken(edge: Edge) -> None:
+def test_health_is_up_without_store_and_cache(edge: Edge) -> None:
     edge.backend.broken.store, edge.backend.broken.cache = StoreUnavailable(), CacheUnavailable()
     assert (edge.client.get("/healthz").status_code, edge.client.get("/healthz").json()) == (200, {"status": "up"})
 

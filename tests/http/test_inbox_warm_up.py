@@ -57,6 +57,7 @@ def test_cached_viewers_are_not_loaded_again(edge: Edge) -> None:
     edge.inbox("u1")
     edge.post(seen_event("u1"))
     wait_for_warm_ups(edge, "known")
+    assert warm_ups(edge, "done") == 0
 
 
 def test_warm_up_of_an_unknown_user_fails_harmlessly(edge: Edge) -> None:

@@ -49,7 +49,7 @@ def publish(edge: Edge, *ids: str, protected: bool = False, advance: timedelta =
     edge.backend.clock.advance(advance)
 
 
-def secrets(edge: Edge, prefix: str, n: int) -> None:
+def publish_secrets(edge: Edge, prefix: str, n: int) -> None:
     publish(edge, *(f"{prefix}-{k}" for k in range(n)), protected=True)
 
 
@@ -58,9 +58,9 @@ def run_three_days(secret: int) -> tuple[list[str], list[object]]:
     with system_with_devices() as edge:
         texts: list[str] = []
         for day in ("a", "b", "c"):
-            secrets(edge, f"before-{day}", secret)
+            publish_secrets(edge, f"before-{day}", secret)
             publish(edge, day)
-            secrets(edge, f"behind-{day}", min(secret, 9))
+            publish_secrets(edge, f"behind-{day}", min(secret, 9))
             edge.backend.deliver()
             texts += view(edge)
         texts += view(edge, last=True)
@@ -141,8 +141,8 @@ def test_item_is_never_opened_in_the_future() -> None:
 def test_page_skips_many_secrets_without_being_empty() -> None:
     with system_with_devices() as edge:
         publish(edge, "a")
-        secrets(edge, "s", 700)
-        secrets(edge, "t", 700)
+        publish_secrets(edge, "s", 700)
+        publish_secrets(edge, "t", 700)
         [item] = edge.inbox("u1").json()["items"]
         assert item["tweet"] == "ta"
         [missed] = edge.gaps("u1", {"from": 0}).json()["items"]
@@ -162,7 +162,7 @@ def test_secrets_alone_change_no_byte_of_a_stranger_s_responses() -> None:
 def test_follower_of_the_protected_author_sees_the_bursts() -> None:
     with system_with_devices() as edge:
         publish(edge, "a")
-        secrets(edge, "s", 3)
+        publish_secrets(edge, "s", 3)
         assert [item["names"] for item in edge.inbox("u2").json()["items"]] == [["bob"]] * 3 + [["ada"]]
         assert edge.unread("u2") == {"count": 4, "more": False}
 
