@@ -96,7 +96,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 
 @pytest.fixture
-def opened(page: Page, address: str, inbox: Inbox) -> FakeInboxPage:
+def inbox_page(page: Page, address: str, inbox: Inbox) -> FakeInboxPage:
     return FakeInboxPage(page=page, address=address, inbox=inbox)
 
 

@@ -30,7 +30,7 @@ FOLLOWERS = 100_000
 TOKEN_LIFETIME = timedelta(hours=1)
 
 
-def active(count: int) -> Sequence[str]:
+def active_users(count: int) -> Sequence[str]:
     """Return users who were active today, follow nova and mute no account, by the formulas of the fixture."""
     active_members = (
         member for member in range(100, FOLLOWERS) if (member * 619 + 17) % 1000 < 50 and (member + 1) % 211

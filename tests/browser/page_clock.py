@@ -5,7 +5,8 @@ from time import monotonic
 
 from playwright.sync_api import Page
 
-Clock = Callable[[float], None]
+Advance = Callable[[float], None]
+"""Advances the page's clock by seconds."""
 
 STEP_S = 20
 """The page gives up a request without a response after 30 s of its clock."""
@@ -32,7 +33,7 @@ COUNT_FETCHES = """
 """Counts unanswered requests: the page sets the time of its next request only after it has handled a response."""
 
 
-def page_clock(page: Page) -> Clock:
+def page_clock(page: Page) -> Advance:
     """Return a function that advances the clock by seconds. Must be called before the page is opened."""
     page.clock.install()
     page.add_init_script(f"{{{COUNT_FETCHES}}}")
@@ -43,11 +44,11 @@ def page_clock(page: Page) -> Clock:
             assert monotonic() < waited_until, "a request has no response"
             page.wait_for_timeout(10)
 
-    def turn(seconds: float) -> None:
+    def advance(seconds: float) -> None:
         wait_for_answers()
         while seconds > 0:
             page.clock.run_for(int(min(seconds, STEP_S) * 1_000))
             wait_for_answers()
             seconds -= STEP_S
 
-    return turn
+    return advance

@@ -6,26 +6,26 @@ from playwright.sync_api import CDPSession, Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class PageMemory:
     nodes: int
     listeners: int
     heap: int
     """Bytes."""
 
 
-def size(page: Page) -> Size:
+def memory_of(page: Page) -> PageMemory:
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
     for _ in range(2):  # what was held only by a collected object is freed in the second pass
         session.send("HeapProfiler.collectGarbage")
-    page_size = Size(heap=_heap(session), **_document(session))
+    memory = PageMemory(heap=_heap(session), **_document(session))
     session.detach()
-    return page_size
+    return memory
 
 
-def assert_not_larger(page: Page, before: Size, *, limit: Size) -> None:
-    """Wait for pending collections, for seconds on a busy machine. What a page keeps stays, and fails this check."""
-    after = size(page)
+def assert_not_larger(page: Page, before: PageMemory, *, limit: PageMemory) -> None:
+    """Fail if the page has grown by the limit for 10 s; a busy machine collects garbage late."""
+    after = memory_of(page)
     for _ in range(40):
         if all(
             current < earlier + allowed
@@ -33,7 +33,7 @@ def assert_not_larger(page: Page, before: Size, *, limit: Size) -> None:
         ):
             return
         page.wait_for_timeout(250)
-        after = size(page)
+        after = memory_of(page)
     raise AssertionError(f"{before} has become {after}")
 
 

@@ -140,7 +140,7 @@ def test_killed_worker_is_replaced_and_storm_delivered(page: Page) -> None:
     wait_until_delivered(page)
 
 
-def test_inbox_is_unchanged_after_redis_flush(page: Page) -> None:
+def test_inbox_keeps_its_rows_after_redis_flush(page: Page) -> None:
     wait_until_delivered(page)
     rows = page.locator("notifier-inbox").get_by_text("@nova")
     expect(rows.first).to_be_visible()

@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.browser.demo_process_and_visit import demo
-from tests.browser.inbox_tab_on_demo import FOLLOWERS, Served, Tab, active, tab
+from tests.browser.inbox_tab_on_demo import FOLLOWERS, Served, Tab, active_users, tab
 
-PEOPLE = iter(active(10))
+PEOPLE = iter(active_users(10))
 SET_TIMING = (
     "import('/static/notifier-inbox/delays-and-limits.js')"
     ".then(({ TIMING }) => Object.assign(TIMING, { silence: 36_000_000 }))"
@@ -28,13 +28,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def opened_tab(served: Served, context: BrowserContext, page: Page) -> Tab:
+def inbox_tab(served: Served, context: BrowserContext, page: Page) -> Tab:
     page.clock.install()
     page.add_init_script(SET_TIMING)
-    opened_tab = tab(served, context, next(PEOPLE), page)
+    inbox_tab = tab(served, context, next(PEOPLE), page)
     served.mention("nova", author="ada")
-    opened_tab.until(lambda: "ada mentioned @nova" in served.texts(opened_tab.user))
-    return opened_tab
+    inbox_tab.until(lambda: "ada mentioned @nova" in served.texts(inbox_tab.user))
+    return inbox_tab
 
 
 def refuse_stream(route: Route) -> None:
@@ -42,38 +42,38 @@ def refuse_stream(route: Route) -> None:
     route.fulfill(status=503, headers={"Retry-After": "1"}, content_type="application/problem+json", body=problem)
 
 
-def test_open_stream_sends_no_request_while_nothing_happens(served: Served, opened_tab: Tab) -> None:
+def test_open_stream_sends_no_request_while_nothing_happens(served: Served, inbox_tab: Tab) -> None:
     requests: list[str] = []
-    opened_tab.live()
-    opened_tab.page.clock.run_for(10_000)
-    opened_tab.until(lambda: served.badge(opened_tab.user) == 0)
-    opened_tab.page.on("request", lambda request: requests.append(request.url))
-    opened_tab.page.clock.run_for(600_000)
+    inbox_tab.live()
+    inbox_tab.page.clock.run_for(10_000)
+    inbox_tab.until(lambda: served.badge(inbox_tab.user) == 0)
+    inbox_tab.page.on("request", lambda request: requests.append(request.url))
+    inbox_tab.page.clock.run_for(600_000)
     assert requests == []
     served.mention("nova", author="zoe")
-    expect(opened_tab.row("zoe")).to_be_visible()
+    expect(inbox_tab.row("zoe")).to_be_visible()
 
 
-def test_page_polls_while_streams_are_full(served: Served, opened_tab: Tab) -> None:
+def test_page_polls_while_streams_are_full(served: Served, inbox_tab: Tab) -> None:
     polls: list[int] = []
-    opened_tab.page.route("**/v1/inbox/stream", refuse_stream)
-    opened_tab.page.on(
+    inbox_tab.page.route("**/v1/inbox/stream", refuse_stream)
+    inbox_tab.page.on(
         "response", lambda response: polls.append(response.status) if "/v1/inbox?" in response.url else None
     )
-    opened_tab.live()
-    opened_tab.page.clock.run_for(10_000)
+    inbox_tab.live()
+    inbox_tab.page.clock.run_for(10_000)
     for _ in range(4):
         before = len(polls)
-        opened_tab.page.clock.run_for(LONGEST_POLL_MS)
-        opened_tab.until(lambda before=before: len(polls) > before)
+        inbox_tab.page.clock.run_for(LONGEST_POLL_MS)
+        inbox_tab.until(lambda before=before: len(polls) > before)
     assert polls[-1] == 304
     served.mention("nova", author="yan")
-    opened_tab.until(lambda: "yan mentioned @nova" in served.texts(opened_tab.user))
-    opened_tab.page.clock.run_for(LONGEST_POLL_MS)
-    expect(opened_tab.row("yan")).to_be_visible()
-    opened_tab.page.unroute("**/v1/inbox/stream")
-    streams = len(opened_tab.streams)
-    opened_tab.page.clock.run_for(80_000)  # longer than the longest back-off
-    opened_tab.until(lambda: len(opened_tab.streams) > streams)
+    inbox_tab.until(lambda: "yan mentioned @nova" in served.texts(inbox_tab.user))
+    inbox_tab.page.clock.run_for(LONGEST_POLL_MS)
+    expect(inbox_tab.row("yan")).to_be_visible()
+    inbox_tab.page.unroute("**/v1/inbox/stream")
+    streams = len(inbox_tab.streams)
+    inbox_tab.page.clock.run_for(80_000)  # longer than the longest back-off
+    inbox_tab.until(lambda: len(inbox_tab.streams) > streams)
     served.mention("nova", author="xia")
-    expect(opened_tab.row("xia")).to_be_visible()
+    expect(inbox_tab.row("xia")).to_be_visible()

@@ -13,12 +13,12 @@ from tests.support.browser.inbox_page import FakeInboxPage
 PATH = "PATCH /v1/preferences"
 
 
-def dialog(opened: FakeInboxPage) -> Locator:
-    return opened.page.get_by_role("dialog", name="Notification settings")
+def dialog(inbox_page: FakeInboxPage) -> Locator:
+    return inbox_page.page.get_by_role("dialog", name="Notification settings")
 
 
-def settings_button(opened: FakeInboxPage) -> Locator:
-    return opened.page.get_by_role("button", name="Notification settings")
+def settings_button(inbox_page: FakeInboxPage) -> Locator:
+    return inbox_page.page.get_by_role("button", name="Notification settings")
 
 
 @pytest.fixture
@@ -29,32 +29,32 @@ def tokyo_page(browser: Browser, address: str, inbox: Inbox) -> Iterator[FakeInb
     context.close()
 
 
-def test_dialog_shows_current_settings_and_sends_changes_only(opened: FakeInboxPage, inbox: Inbox) -> None:
+def test_dialog_shows_current_settings_and_sends_changes_only(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
     inbox.account_preferences |= {"volume": "first", "push": False}
-    settings_button(opened.live()).click()
-    expect(dialog(opened).get_by_label("Only each account’s first")).to_be_checked()
-    expect(dialog(opened).get_by_label("Alert me on my devices")).not_to_be_checked()
-    expect(dialog(opened).get_by_label("From", exact=True)).to_be_hidden()
-    dialog(opened).get_by_label("Only mentions of me").check()
-    dialog(opened).get_by_role("button", name="Save").click()
-    expect(dialog(opened)).to_have_count(0)
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("Settings saved")
-    opened.until(lambda: inbox.calls(PATH) == [{"volume": "off"}])
-    expect(settings_button(opened)).to_be_focused()
+    settings_button(inbox_page.live()).click()
+    expect(dialog(inbox_page).get_by_label("Only each account’s first")).to_be_checked()
+    expect(dialog(inbox_page).get_by_label("Alert me on my devices")).not_to_be_checked()
+    expect(dialog(inbox_page).get_by_label("From", exact=True)).to_be_hidden()
+    dialog(inbox_page).get_by_label("Only mentions of me").check()
+    dialog(inbox_page).get_by_role("button", name="Save").click()
+    expect(dialog(inbox_page)).to_have_count(0)
+    expect(inbox_page.page.locator("notifier-inbox .toast")).to_contain_text("Settings saved")
+    inbox_page.until(lambda: inbox.calls(PATH) == [{"volume": "off"}])
+    expect(settings_button(inbox_page)).to_be_focused()
 
 
-def test_saving_default_alerts_opts_in(opened: FakeInboxPage, inbox: Inbox) -> None:
+def test_saving_default_alerts_opts_in(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
     inbox.account_preferences |= {"asked": False}
-    settings_button(opened.live()).click()
-    dialog(opened).get_by_label("Only mentions of me").check()
-    dialog(opened).get_by_role("button", name="Save").click()
-    expect(dialog(opened)).to_have_count(0)
-    opened.until(lambda: inbox.calls(PATH) == [{"push": True, "volume": "off"}])
-    settings_button(opened).click()
-    dialog(opened).get_by_label("Alert me on my devices").uncheck()
-    dialog(opened).get_by_role("button", name="Save").click()
-    expect(dialog(opened)).to_have_count(0)
-    opened.until(lambda: inbox.calls(PATH)[1:] == [{"push": False}])
+    settings_button(inbox_page.live()).click()
+    dialog(inbox_page).get_by_label("Only mentions of me").check()
+    dialog(inbox_page).get_by_role("button", name="Save").click()
+    expect(dialog(inbox_page)).to_have_count(0)
+    inbox_page.until(lambda: inbox.calls(PATH) == [{"push": True, "volume": "off"}])
+    settings_button(inbox_page).click()
+    dialog(inbox_page).get_by_label("Alert me on my devices").uncheck()
+    dialog(inbox_page).get_by_role("button", name="Save").click()
+    expect(dialog(inbox_page)).to_have_count(0)
+    inbox_page.until(lambda: inbox.calls(PATH)[1:] == [{"push": False}])
 
 
 def test_quiet_hours_use_time_zone_of_browser(tokyo_page: FakeInboxPage, inbox: Inbox) -> None:
@@ -117,66 +117,66 @@ def test_saved_time_zone_is_kept_in_another_browser_zone(tokyo_page: FakeInboxPa
     assert inbox.calls(PATH) == [{"time_zone": "America/New_York"}]
 
 
-def test_mention_policy_is_chosen_from_a_list(opened: FakeInboxPage, inbox: Inbox) -> None:
+def test_mention_policy_is_chosen_from_a_list(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
     inbox.account_preferences |= {"mentions": "verified"}
-    settings_button(opened.live()).click()
-    policy = dialog(opened).get_by_label("Tell my followers when I’m mentioned")
+    settings_button(inbox_page.live()).click()
+    policy = dialog(inbox_page).get_by_label("Tell my followers when I’m mentioned")
     expect(policy).to_have_value("verified")
     policy.select_option("By people I follow")
-    dialog(opened).get_by_role("button", name="Save").click()
-    expect(dialog(opened)).to_have_count(0)
-    opened.until(lambda: inbox.calls(PATH) == [{"mentions": "followed"}])
+    dialog(inbox_page).get_by_role("button", name="Save").click()
+    expect(dialog(inbox_page)).to_have_count(0)
+    inbox_page.until(lambda: inbox.calls(PATH) == [{"mentions": "followed"}])
 
 
-def test_keyboard_alone_opens_changes_and_closes_dialog(opened: FakeInboxPage, inbox: Inbox) -> None:
-    press = opened.live().page.keyboard.press
-    settings_button(opened).focus()
+def test_keyboard_alone_opens_changes_and_closes_dialog(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
+    press = inbox_page.live().page.keyboard.press
+    settings_button(inbox_page).focus()
     press("Enter")
-    expect(dialog(opened).get_by_label("Every mention")).to_be_checked()
+    expect(dialog(inbox_page).get_by_label("Every mention")).to_be_checked()
     press("Tab")
-    expect(dialog(opened).get_by_label("Every mention")).to_be_focused()
+    expect(dialog(inbox_page).get_by_label("Every mention")).to_be_focused()
     press("ArrowDown")
-    expect(dialog(opened).get_by_label("Only each account’s first")).to_be_checked()
+    expect(dialog(inbox_page).get_by_label("Only each account’s first")).to_be_checked()
     press("Escape")
-    expect(dialog(opened)).to_have_count(0)
-    expect(settings_button(opened)).to_be_focused()
+    expect(dialog(inbox_page)).to_have_count(0)
+    expect(settings_button(inbox_page)).to_be_focused()
     press("Enter")
-    expect(dialog(opened).get_by_label("Every mention")).to_be_checked()
+    expect(dialog(inbox_page).get_by_label("Every mention")).to_be_checked()
     press("Tab")
     press("ArrowDown")
     press("Enter")
-    expect(dialog(opened)).to_have_count(0)
-    opened.until(lambda: inbox.calls(PATH) == [{"volume": "first"}])
+    expect(dialog(inbox_page)).to_have_count(0)
+    inbox_page.until(lambda: inbox.calls(PATH) == [{"volume": "first"}])
 
 
-def test_refused_settings_can_be_saved_again(opened: FakeInboxPage, inbox: Inbox) -> None:
-    settings_button(opened.live()).click()
-    dialog(opened).get_by_label("Only mentions of me").check()
+def test_refused_settings_can_be_saved_again(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
+    settings_button(inbox_page.live()).click()
+    dialog(inbox_page).get_by_label("Only mentions of me").check()
     inbox.marks_status = 503
-    dialog(opened).get_by_role("button", name="Save").click()
-    expect(dialog(opened).get_by_role("alert")).to_have_text("The change may not have been saved.")
+    dialog(inbox_page).get_by_role("button", name="Save").click()
+    expect(dialog(inbox_page).get_by_role("alert")).to_have_text("The change may not have been saved.")
     inbox.marks_status = 204
-    dialog(opened).get_by_role("button", name="Save").click()
-    expect(dialog(opened)).to_have_count(0)
+    dialog(inbox_page).get_by_role("button", name="Save").click()
+    expect(dialog(inbox_page)).to_have_count(0)
     assert inbox.account_preferences["volume"] == "off"
 
 
-def test_settings_that_fail_to_load_offer_retry(opened: FakeInboxPage, inbox: Inbox) -> None:
-    opened.live()
+def test_settings_that_fail_to_load_offer_retry(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
+    inbox_page.live()
     inbox.status = 503
-    settings_button(opened).click()
-    expect(dialog(opened).get_by_text("Your settings didn’t load.")).to_be_visible()
-    expect(dialog(opened).get_by_role("button", name="Save")).to_be_disabled()
+    settings_button(inbox_page).click()
+    expect(dialog(inbox_page).get_by_text("Your settings didn’t load.")).to_be_visible()
+    expect(dialog(inbox_page).get_by_role("button", name="Save")).to_be_disabled()
     inbox.status = 200
-    dialog(opened).get_by_role("button", name="Try again").click()
-    expect(dialog(opened).get_by_label("Every mention")).to_be_checked()
+    dialog(inbox_page).get_by_role("button", name="Try again").click()
+    expect(dialog(inbox_page).get_by_label("Every mention")).to_be_checked()
 
 
-def test_token_of_another_user_closes_dialog(opened: FakeInboxPage, inbox: Inbox) -> None:
-    settings_button(opened.live()).click()
-    expect(dialog(opened).get_by_label("Every mention")).to_be_checked()
-    opened.page.evaluate("document.querySelector('notifier-inbox').token = 'other'")
-    expect(dialog(opened)).to_have_count(0)
+def test_token_of_another_user_closes_dialog(inbox_page: FakeInboxPage, inbox: Inbox) -> None:
+    settings_button(inbox_page.live()).click()
+    expect(dialog(inbox_page).get_by_label("Every mention")).to_be_checked()
+    inbox_page.page.evaluate("document.querySelector('notifier-inbox').token = 'other'")
+    expect(dialog(inbox_page)).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -191,24 +191,24 @@ def test_dialog_fits_phone_without_axe_violations(
         "is_mobile": True,
     }
     context = browser.new_context(**device, locale="en-GB")  # type: ignore[arg-type] # a mapping of several types
-    opened = FakeInboxPage(page=context.new_page(), address=address, inbox=inbox)
-    settings_button(opened.live()).tap()
-    dialog(opened).get_by_label("Quiet hours").tap()
-    expect(dialog(opened).get_by_label("Time zone")).to_be_visible()
-    assert violations(opened.page) == []
-    box = dialog(opened).bounding_box()
+    inbox_page = FakeInboxPage(page=context.new_page(), address=address, inbox=inbox)
+    settings_button(inbox_page.live()).tap()
+    dialog(inbox_page).get_by_label("Quiet hours").tap()
+    expect(dialog(inbox_page).get_by_label("Time zone")).to_be_visible()
+    assert violations(inbox_page.page) == []
+    box = dialog(inbox_page).bounding_box()
     assert box is not None
     assert (box["x"] >= 16, box["x"] + box["width"] <= width - 16, box["y"] + box["height"] <= 640) == (
         True,
         True,
         True,
     )
-    assert opened.inside("(d => d.scrollWidth <= d.clientWidth)(root.querySelector('dialog'))")
-    assert opened.inside(
+    assert inbox_page.inside("(d => d.scrollWidth <= d.clientWidth)(root.querySelector('dialog'))")
+    assert inbox_page.inside(
         "[...root.querySelectorAll('dialog .named')].every((node) => node.scrollWidth <= node.clientWidth)"
     )
     assert (
-        opened.inside("Math.min(...[...root.querySelectorAll('dialog .choice')].map((node) => node.offsetHeight))")
+        inbox_page.inside("Math.min(...[...root.querySelectorAll('dialog .choice')].map((node) => node.offsetHeight))")
         >= 44
     )
     context.close()

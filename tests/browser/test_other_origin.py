@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from playwright.sync_api import Page, expect
 
 from notifier.cli import main
-from tests.cli.running_service import Running, start
+from tests.cli.running_service import Running, start_service
 from tests.cli.service_caller import calling
 from tests.support.browser.inbox_page import SHOW
 
@@ -69,7 +69,7 @@ def running(allowed_origin: str, tmp_path_factory: pytest.TempPathFactory) -> It
     )
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("NOTIFIER_ORIGINS", f"https://app.example,{allowed_origin}")
-        running = start(data, data / "asked-for.json")
+        running = start_service(data, data / "asked-for.json")
     Handler.api = running.ready.url
     try:
         yield running
@@ -97,7 +97,7 @@ def test_page_of_allowed_origin_shows_live_inbox(running: Running, allowed_origi
             page.evaluate(SHOW, token)
         row = page.locator("notifier-inbox .row")
         expect(row).to_have_count(0)
-        assert caller.accepted("one")
+        assert caller.post_is_accepted("one")
         expect(row).to_have_count(1)  # by the stream, because the page was loaded before the event
         expect(row.locator(".open")).to_contain_text("mentioned you")
         with page.expect_response(lambda response: response.url.endswith("/v1/inbox/marks")) as mark_response:

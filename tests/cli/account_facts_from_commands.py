@@ -10,7 +10,7 @@ def vips_of(notifier: Notifier, data: str) -> set[str]:
     return set(json.loads(notifier("vip", "list", "--json", "--data", data).output)["accounts"])
 
 
-def why_of(notifier: Notifier, data: str, user: str) -> str:
+def hiding_rule_of(notifier: Notifier, data: str, user: str) -> str:
     return str(json.loads(notifier("explain", "mention:nova#1", user, "--json", "--data", data).output)["rule"])
 
 

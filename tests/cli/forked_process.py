@@ -12,7 +12,7 @@ STARTS_WITHIN = 50.0
 
 
 @contextmanager
-def server(folder: Path, profile: str = "embedded") -> Iterator[ForkServer]:
+def fork_server(folder: Path, profile: str = "embedded") -> Iterator[ForkServer]:
     """Yield a fork server for several tests. It restarts if a test ends it."""
     started = ForkServer(profile=profile, log=folder / "forkserver.log")
     try:

@@ -19,7 +19,7 @@ from tests.support.example_event import accept
 
 
 def deliver_mention(folder: Path, *mentioned: str, only: Callable[[Slice], bool] = lambda _: True) -> None:
-    """Deliver a mention by `ada`. Only the slices that `of` accepts are processed."""
+    """Deliver a mention by `ada`. Only the slices that `only` accepts are processed."""
     with _system(folder) as system:
         now = system.ports.clock.now()
         accept(system, event("e1", "ada", mentioned, text="hi", protected=False, now=now))
@@ -31,7 +31,7 @@ def deliver_mention(folder: Path, *mentioned: str, only: Callable[[Slice], bool]
 
 
 def sequence(folder: Path) -> None:
-    """Read everything that is waiting in the log."""
+    """Process everything that is waiting in the log."""
     with _system(folder) as system:
         _sequence(system)
 
@@ -46,8 +46,8 @@ def _system(folder: Path) -> Iterator[System]:
         profile.close()
 
 
-def _slices(accounts: Sequence[BurstProgress]) -> list[Slice]:
-    return [slice_ for account in accounts for slice_ in account.slice_states]
+def _slices(bursts: Sequence[BurstProgress]) -> list[Slice]:
+    return [slice_ for burst in bursts for slice_ in burst.slice_states]
 
 
 def _sequence(system: System) -> None:

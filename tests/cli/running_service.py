@@ -51,7 +51,7 @@ class Running:
             raise
 
 
-def start(data: Path, ready_file: Path, *options: str, within: float = STARTS_WITHIN) -> Running:
+def start_service(data: Path, ready_file: Path, *options: str, within: float = STARTS_WITHIN) -> Running:
     # One API process on any machine. If an option is given twice, the last one wins.
     arguments = ["up", "--data", str(data), "--port", "0", "--workers", "1", "--ready-file", str(ready_file), *options]
     with (data / "up.log").open("wb") as log:
@@ -74,7 +74,7 @@ def start(data: Path, ready_file: Path, *options: str, within: float = STARTS_WI
 
 
 @dataclass(slots=True, kw_only=True)
-class Shared:
+class SharedService:
     """One service for several tests, because a start costs as much as most tests. It restarts after a test ended it."""
 
     data: Path
@@ -83,7 +83,7 @@ class Shared:
 
     def running(self) -> Running:
         if self.last is None or self.last.process.poll() is not None:
-            self.last = start(self.data, self.data / "asked-for.json", *self.options)
+            self.last = start_service(self.data, self.data / "asked-for.json", *self.options)
         return self.last
 
     def end(self) -> None:

@@ -19,24 +19,23 @@ ANSWERS_WITHIN = 10.0
 class Caller:
     http: httpx.Client
     service_key: str
-    person: str
-    """Bearer token of the user."""
+    user_token: str
 
-    def post(self, id: str, subject_account: str = "nova") -> httpx.Response:
-        body = json.dumps(event(id, "u5", (subject_account,), text="hi", protected=False, now=datetime.now(UTC)))
+    def post(self, id: str, mentioned: str = "nova") -> httpx.Response:
+        body = json.dumps(event(id, "u5", (mentioned,), text="hi", protected=False, now=datetime.now(UTC)))
         headers = {**_bearer(self.service_key), "Content-Type": "application/cloudevents+json"}
         return self.http.post("/v1/events", content=body, headers=headers)
 
-    def accepted(self, id: str) -> bool:
+    def post_is_accepted(self, id: str) -> bool:
         return self.post(id).status_code == 202
 
-    def tab(self) -> httpx.Response:
-        return self.http.get("/v1/inbox", headers=_bearer(self.person))
+    def inbox(self) -> httpx.Response:
+        return self.http.get("/v1/inbox", headers=_bearer(self.user_token))
 
     def metrics(self) -> httpx.Response:
         return self.http.get("/metrics", headers=_bearer(self.service_key))
 
-    def settled(self, id: str) -> bool:
+    def is_finished(self, id: str) -> bool:
         """Return whether every slice of every burst of the event is done, and at least one user was reached."""
         response = self.http.get(f"/v1/events/{id}", headers=_bearer(self.service_key))
         if response.status_code != 200:
@@ -51,9 +50,9 @@ class Caller:
 
 
 @contextmanager
-def calling(ready: Ready, person: str) -> Iterator[Caller]:
+def calling(ready: Ready, user_token: str) -> Iterator[Caller]:
     with httpx.Client(base_url=ready.url, timeout=ANSWERS_WITHIN) as http:
-        yield Caller(http, ready.service_key, person)
+        yield Caller(http, ready.service_key, user_token)
 
 
 def _bearer(token: str) -> dict[str, str]:

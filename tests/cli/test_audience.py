@@ -53,8 +53,8 @@ def test_audience_of_account_without_followers_is_one_sentence(folder: Path, not
 def test_audience_reports_accepted_but_uncounted_events(folder: Path, notifier: Notifier) -> None:
     options = ("--followers", "200", "--universe", "400", "--celebrities", "1")
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
-    with open_stores(Settings(data=folder)) as place:
-        log = place.ports.log
+    with open_stores(Settings(data=folder)) as stores:
+        log = stores.ports.log
         log.append([Record(stream=topics.FOLLOWS, key="nova", value=b"")] * MAX_COUNTED_RECORDS)
         log.append([Record(stream=topics.USERS, key="nova", value=b"")] * 2)
     fresh = json.loads(notifier("audience", "nova", "--json", "--data", str(folder)).stdout)["fresh"]
@@ -78,8 +78,8 @@ def test_audience_verify_finds_and_repairs_damaged_bitmap(folder: Path, notifier
     intact = notifier("audience", "verify", "@nova", "--data", str(folder))
     assert (intact.exit_code, intact.stdout.splitlines()[-1]) == (0, "Bitmaps, counts and rows agree.")
     with closing(sqlite3.connect(folder / "core.db")) as core, core:
-        changed = "UPDATE member_sets SET blob = zeroblob(20) WHERE owner = 'mention:nova' AND kind = 'followers'"
-        assert core.execute(changed).rowcount == 1
+        damage = "UPDATE member_sets SET blob = zeroblob(20) WHERE owner = 'mention:nova' AND kind = 'followers'"
+        assert core.execute(damage).rowcount == 1
     result = notifier("audience", "verify", "@nova", "--repair", "--json", "--data", str(folder))
     assert result.exit_code == 1
     report = json.loads(result.stdout)

@@ -11,6 +11,7 @@ import pytest
 
 from notifier.adapters.sqlite import Files, SqliteAccountPreferences, SqliteLedger
 from notifier.cli.commands.explain.command import explanation
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.ids import BurstKey, Member, UserId
@@ -72,7 +73,10 @@ def test_rows_match_tiers_of_snapshots(delivered: Path, notifier: Notifier) -> N
             for snapshot in snapshots
         ]
         expected = {
-            shard << 17 | bit for shard, bitmap in bits for bit in range(bitmap.bit_length()) if bitmap >> bit & 1
+            shard * SHARD_MEMBERS + bit
+            for shard, bitmap in bits
+            for bit in range(bitmap.bit_length())
+            if bitmap >> bit & 1
         }
         members = [member for row in rows if row["tier"] == tier for member in members_of(row)]
         assert sorted(members) == sorted(expected)
@@ -96,16 +100,16 @@ def test_ledger_dump_has_one_line_per_slice(delivered: Path, notifier: Notifier)
     assert all((line["first"], line["last"], line["attempts"]) == (0, 0, 0) for line in slices)
 
 
-def test_books_of_delivered_burst_balance(delivered: Path, notifier: Notifier) -> None:
+def test_recipients_of_delivered_burst_balance(delivered: Path, notifier: Notifier) -> None:
     ledger = run_json(notifier, delivered, "ledger", BURST)
-    books = ledger["recipients"]
-    assert books["balanced"]
-    assert books["expected"] == books["delivered"] + books["suppressed"] > 0
+    recipients = ledger["recipients"]
+    assert recipients["balanced"]
+    assert recipients["expected"] == recipients["delivered"] + recipients["suppressed"] > 0
     assert ledger["parked_by"] == []
 
 
-def test_books_are_unchecked_when_snapshots_have_expired(delivered: Path, notifier: Notifier) -> None:
-    age(delivered, BurstKey.parse(BURST), by=SNAPSHOT_KEPT_FOR)
+def test_totals_are_unchecked_when_snapshots_have_expired(delivered: Path, notifier: Notifier) -> None:
+    expire_snapshots(delivered, BurstKey.parse(BURST))
     assert run_json(notifier, delivered, "ledger", BURST)["recipients"]["balanced"] is None
     shown = notifier("ledger", BURST, "--data", str(delivered))
     assert shown.exit_code == 0
@@ -113,15 +117,15 @@ def test_books_are_unchecked_when_snapshots_have_expired(delivered: Path, notifi
     assert "balance" not in shown.output
 
 
-def age(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
-    """Make the burst that much older; its snapshots have expired."""
+def expire_snapshots(folder: Path, burst: BurstKey) -> None:
+    """Make the burst so old that its snapshots have expired."""
     files = Files.at(folder)
     ledger = SqliteLedger(files.core)
     plan = ledger.read([burst])[burst].plan
     ledger.unlist([burst])
     with files.core.write() as c:
         c.execute("DELETE FROM plans WHERE subject = ? AND seq = ?", (str(burst.subject), burst.seq))
-    ledger.store_plans([replace(plan, opened_at=plan.opened_at - by)])
+    ledger.store_plans([replace(plan, opened_at=plan.opened_at - SNAPSHOT_KEPT_FOR)])
     for inbox in files.inboxes:
         with inbox.write() as c:
             c.execute("DELETE FROM audience_snapshots")

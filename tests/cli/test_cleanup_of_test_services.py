@@ -1,4 +1,4 @@
-"""The tests' own services leave no process behind and are not confused."""
+"""The tests' own services leave no process behind, and are ready by their own files."""
 
 import subprocess
 import sys
@@ -8,12 +8,12 @@ import psutil
 import pytest
 
 from notifier.cli.running_service import Ready, ready_path, write_ready
-from tests.cli.running_service import Running, start
+from tests.cli.running_service import Running, start_service
 
 
 def test_service_that_starts_too_late_is_ended(folder: Path) -> None:
     with pytest.raises(AssertionError, match="not within"):
-        start(folder, folder / "asked-for.json", within=0.0)
+        start_service(folder, folder / "asked-for.json", within=0.0)
     children = psutil.Process().children(recursive=True)
     assert [child for child in children if str(folder) in child.cmdline()] == []
 

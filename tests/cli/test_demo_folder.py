@@ -23,13 +23,13 @@ from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, until
 
 OTHER_WORLD = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
 """The `demo.json` of another world."""
-LARGE = 30_000_000
-"""Followers; so many that the load can be interrupted before it ends."""
-SMALL = ["--followers", "300000", "--port", "0", "--no-open"]
+MANY_FOLLOWERS = 30_000_000
+"""So many that the load can be interrupted before it ends."""
+SMALL_DEMO = ["--followers", "300000", "--port", "0", "--no-open"]
 
 
 def refused(notifier: Notifier, *options: str) -> str:
-    result = notifier("demo", *SMALL, *options)
+    result = notifier("demo", *SMALL_DEMO, *options)
     assert result.exit_code == 3, result.stdout
     return result.stderr
 
@@ -48,7 +48,9 @@ def started(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
 def interrupt_load(data: Path, signal: int) -> None:
     """Run a demo that is ended by the signal while it loads its world."""
     loading = data / "run" / "loading"
-    with started("demo", "--followers", str(LARGE), "--port", "0", "--no-open", "--keep", str(data)) as process:
+    with started(
+        "demo", "--followers", str(MANY_FOLLOWERS), "--port", "0", "--no-open", "--keep", str(data)
+    ) as process:
         until(lambda: loading.exists() or process.poll() is not None, STARTS_WITHIN)
         assert process.poll() is None, "the demo has ended"
         process.send_signal(signal)
@@ -62,19 +64,21 @@ def test_interrupted_load_restarts_and_is_kept(tmp_path: Path, notifier: Notifie
     interrupt_load(tmp_path, SIGINT)
     assert not (tmp_path / "run" / "loading").exists()
     interrupt_load(tmp_path, SIGKILL)
-    assert f"has --universe {LARGE} --followers {LARGE}" in refused(notifier, "--keep", str(tmp_path))
+    assert f"has --universe {MANY_FOLLOWERS} --followers {MANY_FOLLOWERS}" in refused(notifier, "--keep", str(tmp_path))
     outputs: list[str] = []
-    with demo(tmp_path, outputs, followers=LARGE) as address:
+    with demo(tmp_path, outputs, followers=MANY_FOLLOWERS) as address:
         assert not (tmp_path / "demo.loading.json").exists()
         with urllib.request.urlopen(address) as response:
             assert b"<notifier-inbox" in response.read()
         assert_kept_while_running(tmp_path, address, notifier)
     assert "loaded again, because the last load was interrupted" in outputs[0]
     first_size = (tmp_path / "core.db").stat().st_size
-    (tmp_path / "run" / "loading").write_text(
-        "100"
-    )  # as left by a process that was killed when the world became complete
-    with demo(tmp_path, outputs, followers=LARGE) as address, urllib.request.urlopen(f"{address}/readyz") as response:
+    # As left by a process that was killed when the world became complete.
+    (tmp_path / "run" / "loading").write_text("100")
+    with (
+        demo(tmp_path, outputs, followers=MANY_FOLLOWERS) as address,
+        urllib.request.urlopen(f"{address}/readyz") as response,
+    ):
         assert response.status == 200
         assert not (tmp_path / "run" / "loading").exists()
     assert "unchanged since the last run" in outputs[1]
@@ -134,7 +138,7 @@ def test_folder_with_another_world_is_unchanged(tmp_path: Path, notifier: Notifi
 @pytest.mark.timeout(400)
 def test_only_one_of_two_fresh_demos_starts(tmp_path: Path) -> None:
     (tmp_path / "demo.json").write_text(OTHER_WORLD)
-    arguments = ["demo", *SMALL, "--keep", str(tmp_path), "--fresh"]
+    arguments = ["demo", *SMALL_DEMO, "--keep", str(tmp_path), "--fresh"]
     ready_files = [tmp_path / "demo.json", tmp_path / "run" / "ready.json"]
     with started(*arguments) as first, started(*arguments) as second:
         processes = [first, second]
@@ -170,6 +174,7 @@ def test_foreign_folder_is_unchanged(fresh: tuple[str, ...], tmp_path: Path, not
 
 
 def test_demo_users_have_the_advertised_activity() -> None:
+    """The numbers are those of the fixture's formulas for VIPs, idleness, mutes and devices."""
     world = World(universe=2_000_000, followers=2_000_000, celebrities=1, seed=1)
     vip, active, occasional, away = (int(name.removeprefix("u")) for name in demo_users(world))
     idle = [(member * 619 + 17) % 1000 for member in (vip, active, occasional, away)]

@@ -64,12 +64,12 @@ def files(data: Path) -> set[str]:
     return {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
 
 
-def test_forget_removes_only_own_files_and_keeps_lock(tmp_path: Path) -> None:
+def test_removal_deletes_only_own_files_and_keeps_lock(tmp_path: Path) -> None:
     remove_demo_data(fill_folder(tmp_path, *OWN, *INSIDE, *FOREIGN))
     assert files(tmp_path) == {*FOREIGN, "run/lock"}
 
 
-def test_forget_does_not_follow_links(tmp_path: Path) -> None:
+def test_removal_does_not_follow_links(tmp_path: Path) -> None:
     elsewhere, data = fill_folder(tmp_path / "elsewhere", "photo"), fill_folder(tmp_path / "data", "demo.json")
     (data / "run").mkdir()
     (data / "run" / "valkey").symlink_to(elsewhere)
@@ -79,14 +79,14 @@ def test_forget_does_not_follow_links(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("core.db",), ("fixture.json", "core.db"), ("secret.json",)], ids=str)
-def test_forget_refuses_folder_without_demo(names: tuple[str, ...], tmp_path: Path) -> None:
+def test_removal_refuses_folder_without_demo(names: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(NotADataFolder):
         remove_demo_data(fill_folder(tmp_path, *names))
     assert files(tmp_path) == set(names)
 
 
 @pytest.mark.parametrize("crash", range(12))
-def test_half_emptied_folder_is_recognized(crash: int, tmp_path: Path) -> None:
+def test_half_emptied_folder_is_recognized_and_can_be_emptied(crash: int, tmp_path: Path) -> None:
     fill_folder(tmp_path, *OWN, *INSIDE)
     with pytest.raises(Unwritable):
         remove_demo_data(tmp_path, failing_at(crash))

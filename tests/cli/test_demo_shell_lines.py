@@ -59,7 +59,7 @@ def test_every_shown_line_works_in_a_shell(tmp_path: Path) -> None:
         stormed = post(address, "/demo/storm", token, {})
         with running_line(stormed["cli"]) as storm_output:
             check_other_lines(address, token, stormed)
-        assert "accepted  800" in storm_output[0]
+        assert "accepted  800" in storm_output[0]  # a hundred a second, for 8 s
     next_line = re.findall(r"Next .*or: (.*)", outputs[0])[0]
     assert next_line == f"{program_command('/x/notifier/__main__.py')} storm --data {tmp_path}"
 
@@ -72,9 +72,9 @@ def check_other_lines(address: str, token: str, stormed: Mapping[str, str]) -> N
     pause = post(address, "/demo/pause", token, {"reason": "it's a test", "seconds": 60})
     lift = post(address, "/demo/pause", token, {}, "DELETE")
     run_line(pause["cli"])
-    [throttle_id] = active(address, token)
+    [throttle_id] = active_throttles(address, token)
     run_line(re.sub(r"lift \S+", f"lift {throttle_id}", lift["cli"]))
-    assert active(address, token) == []
+    assert active_throttles(address, token) == []
     run_line(post(address, "/demo/pause", token, {}, "DELETE")["cli"])
     for action in (stormed, flush, pause):
         if shutil.which("curl"):
@@ -89,7 +89,7 @@ def system(address: str, token: str) -> Any:
         return json.load(response)
 
 
-def active(address: str, token: str) -> list[str]:
+def active_throttles(address: str, token: str) -> list[str]:
     """Return the active throttles from an overview that was started after this call.
 
     The API gives all callers the same overview for a second, and an overview in progress may have started long before.

@@ -23,12 +23,12 @@ def loaded(folder: Path, notifier: Notifier) -> Path:
     """
     options = ("--followers", "200", "--universe", "400", "--celebrities", "1")
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
-    with open_stores(Settings(data=folder)) as place:
-        ports = place.ports
-        book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
-        member = book.member(UserId("u2"))
-        book.register(member, AppleToken(token=TOKEN, topic="com.example.app"), locale="de", time_zone="UTC")
-        book.register(member, FirebaseToken(token="t" * 140), locale="en", time_zone="Asia/Tokyo")
+    with open_stores(Settings(data=folder)) as stores:
+        ports = stores.ports
+        registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
+        member = registry.member(UserId("u2"))
+        registry.register(member, AppleToken(token=TOKEN, topic="com.example.app"), locale="de", time_zone="UTC")
+        registry.register(member, FirebaseToken(token="t" * 140), locale="en", time_zone="Asia/Tokyo")
     return folder
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from notifier.cli.running_service import Ready
 from tests.cli.conftest import Notifier
-from tests.cli.running_service import STARTS_WITHIN, Running, is_running, start, until
+from tests.cli.running_service import STARTS_WITHIN, Running, is_running, start_service, until
 from tests.cli.service_caller import Caller, calling
 from tests.repo.repository_files import ROOT
 
@@ -69,7 +69,7 @@ def test_full_disk_refuses_writes_serves_reads_and_kills_no_process(tmp_path: Pa
         options = ("--followers", "1000", "--universe", "2000", "--celebrities", "1", "--json")
         assert notifier("fixture", *options, "--data", str(disk)).exit_code == 0
         token = notifier("token", "u1", "--data", str(disk)).stdout.strip()
-        running = start(disk, tmp_path / "ready.json")
+        running = start_service(disk, tmp_path / "ready.json")
         try:
             with calling(running.ready, token) as caller:
                 fill_and_free(running, caller, disk / "filler")
@@ -79,11 +79,11 @@ def test_full_disk_refuses_writes_serves_reads_and_kills_no_process(tmp_path: Pa
 
 def fill_and_free(running: Running, caller: Caller, filler: Path) -> None:
     before = running.ready
-    assert caller.accepted("before")
-    until(lambda: caller.settled("before"), STARTS_WITHIN)
+    assert caller.post_is_accepted("before")
+    until(lambda: caller.is_finished("before"), STARTS_WITHIN)
 
     # The second event passes through the stages while the disk fills up.
-    assert caller.accepted("while-it-fills")
+    assert caller.post_is_accepted("while-it-fills")
     fill_disk(filler)
     accepted = ["before", "while-it-fills", *accepted_until_refused(caller)]
     check_reads(caller)
@@ -94,8 +94,8 @@ def fill_and_free(running: Running, caller: Caller, filler: Path) -> None:
     assert caller.post("refused").status_code == 507
 
     filler.unlink()
-    assert caller.accepted("after")
-    until(lambda: all(caller.settled(id) for id in [*accepted, "after"]), STARTS_WITHIN)
+    assert caller.post_is_accepted("after")
+    until(lambda: all(caller.is_finished(id) for id in [*accepted, "after"]), STARTS_WITHIN)
     until(lambda: running.ready.pids["p1"] != before.pids["p1"], STARTS_WITHIN)
     pids = running.ready.pids
     assert {role for role, pid in pids.items() if pid != before.pids[role]} == {"p1"}
@@ -117,7 +117,7 @@ def accepted_until_refused(caller: Caller) -> list[str]:
 def check_reads(caller: Caller) -> None:
     assert caller.http.get("/readyz").status_code == 200
     assert caller.metrics().status_code == 200
-    assert caller.tab().status_code == 200
+    assert caller.inbox().status_code == 200
 
 
 def check_killed_role_waits(running: Running, ready: Ready) -> None:

@@ -149,7 +149,7 @@ def test_machine_findings_follow_requirements(finding: object, level: Level) -> 
         (None, timedelta(0), Level.OK, "tiers stay as loaded"),
     ],
 )
-def test_tiers_from_old_snapshot_are_a_warning(
+def test_activity_finding_depends_on_age_of_roll_up(
     ago: timedelta | None, every: timedelta, level: Level, detail: str
 ) -> None:
     stage = Stage()

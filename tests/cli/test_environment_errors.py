@@ -181,7 +181,7 @@ def test_invalid_setting_is_named(name: str, text: str, folder: Path, run_refuse
 
 
 @pytest.mark.parametrize("arguments", [("worker", "p0"), ("throttle", "list")], ids=" ".join)
-def test_every_command_refuses_invalid_setting(
+def test_worker_and_throttle_refuse_invalid_setting(
     arguments: tuple[str, ...], folder: Path, run_refused: RefusedRun
 ) -> None:
     message = run_refused(*arguments, "--data", str(folder), env={"NOTIFIER_THRESHOLD": "many"})

@@ -97,7 +97,7 @@ def test_mention_to_remote_service_requires_key(tmp_path: Path, notifier: Notifi
 
 
 @pytest.mark.parametrize("ttl", ["0s", "0d", "999ms"])
-def test_expired_token_is_not_created(ttl: str, folder: Path, notifier: Notifier) -> None:
+def test_token_lifetime_below_a_second_is_refused(ttl: str, folder: Path, notifier: Notifier) -> None:
     result = notifier("token", "u1", "--ttl", ttl, "--data", str(folder))
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--ttl" in result.stderr

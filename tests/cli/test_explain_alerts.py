@@ -59,9 +59,9 @@ def retry_batch(**fields: Any) -> SendBatch:
 
 
 def failed_attempt(
-    fate: AlertOutcome, *, to: AttemptState = FIRST_TRY, after: timedelta | None = None
+    outcome: AlertOutcome, *, to: AttemptState = FIRST_TRY, after: timedelta | None = None
 ) -> FailedAttempt:
-    return FailedAttempt(state=to, outcome=fate, at=None if after is None else NOON + after, reason="busy")
+    return FailedAttempt(state=to, outcome=outcome, at=None if after is None else NOON + after, reason="busy")
 
 
 def snapshot(*, tier: Tier | None = Tier.P1, push: bool = True) -> AudienceSnapshot:
@@ -78,12 +78,12 @@ def snapshot(*, tier: Tier | None = Tier.P1, push: bool = True) -> AudienceSnaps
 def case(
     *batches: SendBatch,
     entries: Sequence[LedgerEntry] = (),
-    overall: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES,
+    preferences: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES,
     **fields: Any,
 ) -> ExplainedCase:
     defaults: dict[str, Any] = {
         "burst": burst(),
-        "viewer": replace(viewer(), account_preferences=overall),
+        "viewer": replace(viewer(), account_preferences=preferences),
         "member": BOB,
         "snapshot": snapshot(),
         "progress": burst_progress(PLAN, entries, ()),
@@ -94,45 +94,45 @@ def case(
     return ExplainedCase(**defaults | fields)
 
 
-def alerting_of(case: ExplainedCase) -> ExplainedAlert:
-    [alerting] = explained_alerts(case)
-    assert alerting.platform is Platform.FCM
-    return alerting
+def explained_alert(case: ExplainedCase) -> ExplainedAlert:
+    [alert] = explained_alerts(case)
+    assert alert.platform is Platform.FCM
+    return alert
 
 
 def test_accepted_alert_is_explained_with_its_time() -> None:
-    alerting = alerting_of(case(batch()))
-    assert (alerting.state, alerting.at, list(alerting.devices)) == (AlertState.SENT, NOON, [])
-    assert alert_text(alerting) == "sent at 2026-01-05T12:00:00.000Z"
+    alert = explained_alert(case(batch()))
+    assert (alert.state, alert.at, list(alert.devices)) == (AlertState.SENT, NOON, [])
+    assert alert_text(alert) == "sent at 2026-01-05T12:00:00.000Z"
 
 
-@pytest.mark.parametrize("why", SilentReason)
-def test_silenced_alert_is_explained_with_its_rule(why: SilentReason) -> None:
-    alerting = alerting_of(case(batch(silent={why: bits_of(BOB)})))
-    assert (alerting.state, alerting.rule, alerting.at) == (AlertState.SILENT, why, NOON)
-    assert not alerting.may_be_received
-    assert alerting_of(case(batch(silent={why: bits_of(OTHER)}))).state is AlertState.SENT
+@pytest.mark.parametrize("reason", SilentReason)
+def test_silenced_alert_is_explained_with_its_rule(reason: SilentReason) -> None:
+    alert = explained_alert(case(batch(silent={reason: bits_of(BOB)})))
+    assert (alert.state, alert.rule, alert.at) == (AlertState.SILENT, reason, NOON)
+    assert not alert.may_be_received
+    assert explained_alert(case(batch(silent={reason: bits_of(OTHER)}))).state is AlertState.SENT
 
 
 def test_results_of_other_members_are_not_explained() -> None:
     other_members = failed_attempt(AlertOutcome.DROPPED, to=replace(FIRST_TRY, member=OTHER))
-    assert alerting_of(case(batch(failures=(other_members,)))).devices == []
-    assert alerting_of(case(batch(members=bits_of(OTHER)))).state is AlertState.PENDING
+    assert explained_alert(case(batch(failures=(other_members,)))).devices == []
+    assert explained_alert(case(batch(members=bits_of(OTHER)))).state is AlertState.PENDING
 
 
 def test_summary_is_explained_with_its_number_of_bursts() -> None:
-    alerting = alerting_of(case(batch(summaries={(4, 7): bits_of(BOB), (7,): bits_of(OTHER)})))
-    assert (alerting.state, alerting.burst_count) == (AlertState.SENT, 3)
-    assert "for 3 bursts of the account" in alert_text(alerting)
+    alert = explained_alert(case(batch(summaries={(4, 7): bits_of(BOB), (7,): bits_of(OTHER)})))
+    assert (alert.state, alert.burst_count) == (AlertState.SENT, 3)
+    assert "for 3 bursts of the account" in alert_text(alert)
 
 
-@pytest.mark.parametrize("fate", [AlertOutcome.RETRY, AlertOutcome.UNKNOWN])
-def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> None:
-    alerting = alerting_of(case(batch(failures=(failed_attempt(fate, after=MINUTE),))))
-    [device] = alerting.devices
-    assert (alerting.state, alerting.until) == (AlertState.RETRYING, LATER)
+@pytest.mark.parametrize("outcome", [AlertOutcome.RETRY, AlertOutcome.UNKNOWN])
+def test_pending_retry_is_explained_with_time_and_tries(outcome: AlertOutcome) -> None:
+    alert = explained_alert(case(batch(failures=(failed_attempt(outcome, after=MINUTE),))))
+    [device] = alert.devices
+    assert (alert.state, alert.until) == (AlertState.RETRYING, LATER)
     assert (device.last_failure, device.failed_attempts, device.next_attempt_at, device.reason) == (
-        fate,
+        outcome,
         1,
         LATER,
         "busy",
@@ -140,50 +140,50 @@ def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> N
 
 
 @pytest.mark.parametrize(
-    "fate", [AlertOutcome.DROPPED, AlertOutcome.REFUSED, AlertOutcome.GIVEN_UP, AlertOutcome.SUPPRESSED]
+    "outcome", [AlertOutcome.DROPPED, AlertOutcome.REFUSED, AlertOutcome.GIVEN_UP, AlertOutcome.SUPPRESSED]
 )
-def test_final_failure_is_explained_with_its_reason(fate: AlertOutcome) -> None:
-    alerting = alerting_of(case(batch(failures=(failed_attempt(fate),))))
-    assert (alerting.state, alerting.until, [device.last_failure for device in alerting.devices]) == (
+def test_final_failure_is_explained_with_its_reason(outcome: AlertOutcome) -> None:
+    alert = explained_alert(case(batch(failures=(failed_attempt(outcome),))))
+    assert (alert.state, alert.until, [device.last_failure for device in alert.devices]) == (
         AlertState.FAILED,
         None,
-        [fate],
+        [outcome],
     )
-    assert alert_text(alerting).startswith("tried at 2026-01-05T12:00:00.000Z; ")
-    assert "busy" in alert_text(alerting)
+    assert alert_text(alert).startswith("tried at 2026-01-05T12:00:00.000Z; ")
+    assert "busy" in alert_text(alert)
     assert (
-        alerting_of(case(batch(failures=(failed_attempt(fate),)), devices=[PHONE, OTHER_PHONE])).state
+        explained_alert(case(batch(failures=(failed_attempt(outcome),)), devices=[PHONE, OTHER_PHONE])).state
         is AlertState.SENT
     )
     new_phone = replace(OTHER_PHONE, registered_at=LATER)
     assert (
-        alerting_of(case(batch(failures=(failed_attempt(fate),)), devices=[PHONE, new_phone])).state
+        explained_alert(case(batch(failures=(failed_attempt(outcome),)), devices=[PHONE, new_phone])).state
         is AlertState.FAILED
     )
 
 
 def test_latest_batch_of_a_device_counts() -> None:
     first_batch = batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
-    [open_attempt] = alerting_of(case(first_batch, retry_batch(failures=None))).devices
-    [closed_attempt] = alerting_of(case(retry_batch(), first_batch)).devices
+    [open_attempt] = explained_alert(case(first_batch, retry_batch(failures=None))).devices
+    [closed_attempt] = explained_alert(case(retry_batch(), first_batch)).devices
     assert (open_attempt.is_sending, open_attempt.next_attempt_at) == (True, None)
     assert (closed_attempt.is_sending, closed_attempt.last_failure, closed_attempt.failed_attempts) == (False, None, 1)
-    assert alerting_of(case(first_batch, retry_batch(failures=None))).state is AlertState.SENDING
+    assert explained_alert(case(first_batch, retry_batch(failures=None))).state is AlertState.SENDING
 
 
 def test_alerts_of_open_batch_are_being_sent_until_slice_ends() -> None:
     open_batch = batch(failures=None)
-    assert alerting_of(case(open_batch)).state is AlertState.SENDING
-    ended = alerting_of(case(open_batch, entries=[entry(PUSH_SLICE, Fact.PULLED)]))
+    assert explained_alert(case(open_batch)).state is AlertState.SENDING
+    ended = explained_alert(case(open_batch, entries=[entry(PUSH_SLICE, Fact.PULLED)]))
     assert (ended.state, ended.devices) == (AlertState.UNKNOWN, [])
 
 
 def test_seen_burst_is_not_sent_again() -> None:
-    alerting = alerting_of(seen_by(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
-    assert (alerting.state, alerting.rule, alerting.until) == (AlertState.FAILED, SuppressionReason.SEEN, None)
-    assert f"no further attempt: {REASON_TEXTS[SuppressionReason.SEEN]}" in alert_text(alerting)
-    assert [device.next_attempt_at for device in alerting.devices] == [None]
-    assert alerting_of(seen_by(case(batch()))).rule is None
+    alert = explained_alert(seen_by(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    assert (alert.state, alert.rule, alert.until) == (AlertState.FAILED, SuppressionReason.SEEN, None)
+    assert f"no further attempt: {REASON_TEXTS[SuppressionReason.SEEN]}" in alert_text(alert)
+    assert [device.next_attempt_at for device in alert.devices] == [None]
+    assert explained_alert(seen_by(case(batch()))).rule is None
 
 
 def seen_by(case: ExplainedCase) -> ExplainedCase:
@@ -191,7 +191,7 @@ def seen_by(case: ExplainedCase) -> ExplainedCase:
 
 
 SUPPRESSED: Mapping[SuppressionReason | HiddenReason | ExplainRule, ExplainedCase] = {
-    SuppressionReason.ALERTS_OFF: case(overall=AccountPreferences(push=False)),
+    SuppressionReason.ALERTS_OFF: case(preferences=AccountPreferences(push=False)),
     SuppressionReason.OPENER_BLOCKED: case(
         viewer=viewer(blocked=[ADA]), burst=burst(mentioners=(ADA, UserId("eve")), more_mentioners=True)
     ),
@@ -205,9 +205,9 @@ SUPPRESSED: Mapping[SuppressionReason | HiddenReason | ExplainRule, ExplainedCas
 
 @pytest.mark.parametrize("rule", SUPPRESSED, ids=str)
 def test_suppressed_alert_is_explained_with_its_rule(rule: SuppressionReason | HiddenReason | ExplainRule) -> None:
-    alerting = alerting_of(SUPPRESSED[rule])
-    assert (alerting.state, alerting.rule) == (AlertState.SUPPRESSED, rule)
-    assert alert_text(alerting) == f"suppressed now: {REASON_TEXTS[rule]}"
+    alert = explained_alert(SUPPRESSED[rule])
+    assert (alert.state, alert.rule) == (AlertState.SUPPRESSED, rule)
+    assert alert_text(alert) == f"suppressed now: {REASON_TEXTS[rule]}"
 
 
 NEVER: Mapping[ExplainRule, ExplainedCase] = {
@@ -225,29 +225,33 @@ NEVER: Mapping[ExplainRule, ExplainedCase] = {
 
 @pytest.mark.parametrize("rule", NEVER, ids=str)
 def test_missing_alert_is_explained_with_its_rule(rule: ExplainRule) -> None:
-    alerting = alerting_of(NEVER[rule])
-    assert (alerting.state, alerting.rule, alerting.may_be_received) == (AlertState.NEVER, rule, False)
-    assert alert_text(alerting) == f"none: {REASON_TEXTS[rule]}"
+    alert = explained_alert(NEVER[rule])
+    assert (alert.state, alert.rule, alert.may_be_received) == (AlertState.NEVER, rule, False)
+    assert alert_text(alert) == f"none: {REASON_TEXTS[rule]}"
 
 
 def test_alerted_tier_requires_no_opt_in() -> None:
     alerted_tier = case(snapshot=snapshot(tier=Tier.P2, push=False), pushed_tiers=TIERS)
-    assert alerting_of(alerted_tier).rule is ExplainRule.NO_DEVICE
+    assert explained_alert(alerted_tier).rule is ExplainRule.NO_DEVICE
 
 
 def test_opted_in_user_without_alert_had_no_device() -> None:
     opted_in = AccountPreferences(push=True)
     assert (
-        alerting_of(case(snapshot=snapshot(tier=Tier.P2, push=False), overall=opted_in)).rule is ExplainRule.NO_DEVICE
+        explained_alert(case(snapshot=snapshot(tier=Tier.P2, push=False), preferences=opted_in)).rule
+        is ExplainRule.NO_DEVICE
     )
-    assert alerting_of(case(snapshot=snapshot(tier=None, push=False), overall=opted_in)).rule is ExplainRule.NO_DEVICE
-    assert alerting_of(case(snapshot=snapshot(tier=None, push=False))).rule is ExplainRule.OFF_BY_DEFAULT
+    assert (
+        explained_alert(case(snapshot=snapshot(tier=None, push=False), preferences=opted_in)).rule
+        is ExplainRule.NO_DEVICE
+    )
+    assert explained_alert(case(snapshot=snapshot(tier=None, push=False))).rule is ExplainRule.OFF_BY_DEFAULT
 
 
 def test_deferred_alert_is_explained_with_time_and_rule() -> None:
-    in_quiet_hours = alerting_of(case(overall=NIGHT))
-    later_end = alerting_of(case(overall=AccountPreferences(quiet=QuietHours(start=time(11), end=time(14, 1)))))
-    provider_wait = alerting_of(case(entries=[entry(PUSH_SLICE, Fact.DEFERRED, n=1, at=LATER)]))
+    in_quiet_hours = explained_alert(case(preferences=NIGHT))
+    later_end = explained_alert(case(preferences=AccountPreferences(quiet=QuietHours(start=time(11), end=time(14, 1)))))
+    provider_wait = explained_alert(case(entries=[entry(PUSH_SLICE, Fact.DEFERRED, n=1, at=LATER)]))
     assert (in_quiet_hours.state, in_quiet_hours.rule, in_quiet_hours.until) == (
         AlertState.DEFERRED,
         ExplainRule.QUIET_HOURS,
@@ -263,8 +267,8 @@ def test_deferred_alert_is_explained_with_time_and_rule() -> None:
 
 def test_dormant_members_wait_for_their_own_slices() -> None:
     waits = entry(slice_of(Tier.DORMANT, step=Step.FCM), Fact.DEFERRED, n=1, at=LATER)
-    assert alerting_of(case(snapshot=snapshot(tier=None), entries=[waits])).until == LATER
-    assert alerting_of(case(snapshot=snapshot(tier=Tier.P2), entries=[waits])).state is AlertState.PENDING
+    assert explained_alert(case(snapshot=snapshot(tier=None), entries=[waits])).until == LATER
+    assert explained_alert(case(snapshot=snapshot(tier=Tier.P2), entries=[waits])).state is AlertState.PENDING
 
 
 @pytest.mark.parametrize(
@@ -278,13 +282,13 @@ def test_dormant_members_wait_for_their_own_slices() -> None:
     ids=["planned", "no snapshot", "no plan", "queued"],
 )
 def test_pending_alert_is_explained_by_state_of_its_slice(case: ExplainedCase, rule: State) -> None:
-    assert (alerting_of(case).state, alerting_of(case).rule) == (AlertState.PENDING, rule)
+    assert (explained_alert(case).state, explained_alert(case).rule) == (AlertState.PENDING, rule)
 
 
 def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
     apple = Device(member=BOB, address=AppleToken(token="a" * 64, topic="app"), registered_at=NOON)
     explained = explained_alerts(case(batch(), devices=[apple]))
-    assert [(alerting.platform, alerting.state) for alerting in explained] == [
+    assert [(alert.platform, alert.state) for alert in explained] == [
         (Platform.APNS, AlertState.PENDING),
         (Platform.FCM, AlertState.SENT),
     ]
@@ -292,7 +296,7 @@ def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
 
 
 def test_alert_facts_have_stable_names() -> None:
-    facts = alert_json(alerting_of(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    facts = alert_json(explained_alert(case(batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
     assert facts == {
         "platform": "fcm",
         "state": "retrying",

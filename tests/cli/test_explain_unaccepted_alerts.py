@@ -17,9 +17,9 @@ from tests.cli.test_explain_alerts import (
     OTHER_PHONE,
     PHONE,
     PUSH_SLICE,
-    alerting_of,
     batch,
     case,
+    explained_alert,
     failed_attempt,
     seen_by,
 )
@@ -31,15 +31,13 @@ NAP = AccountPreferences(quiet=QuietHours(start=time(11), end=time(12, 10)))
 
 def test_unaccepted_alert_is_not_explained_as_sent() -> None:
     refused = failed_attempt(AlertOutcome.RETRY, after=MINUTE)
-    alerting = alerting_of(case(batch(failures=(refused,))))
-    assert alert_text(alerting).startswith(
-        "tried at 2026-01-05T12:00:00.000Z, next attempt at 2026-01-05T12:01:00.000Z; "
-    )
+    alert = explained_alert(case(batch(failures=(refused,))))
+    assert alert_text(alert).startswith("tried at 2026-01-05T12:00:00.000Z, next attempt at 2026-01-05T12:01:00.000Z; ")
     for possibly_accepted in (
         case(batch(failures=(failed_attempt(AlertOutcome.UNKNOWN, after=MINUTE),))),
         case(batch(failures=(refused,)), devices=[PHONE, OTHER_PHONE]),
     ):
-        assert alert_text(alerting_of(possibly_accepted)).startswith(
+        assert alert_text(explained_alert(possibly_accepted)).startswith(
             "sent at 2026-01-05T12:00:00.000Z, next attempt at "
         )
 
@@ -47,36 +45,36 @@ def test_unaccepted_alert_is_not_explained_as_sent() -> None:
 def test_held_alert_waits_for_provider_and_is_not_sent() -> None:
     held = failed_attempt(AlertOutcome.HELD, to=replace(FIRST_TRY, failed_attempts=0), after=MINUTE)
     waits = entry(PUSH_SLICE, Fact.DEFERRED, n=1, at=LATER)
-    alerting = alerting_of(case(batch(failures=(held,)), entries=[waits]))
-    assert (alerting.state, alerting.rule, alerting.until, alerting.at) == (
+    alert = explained_alert(case(batch(failures=(held,)), entries=[waits]))
+    assert (alert.state, alert.rule, alert.until, alert.at) == (
         AlertState.DEFERRED,
         ExplainRule.SLICE_DEFERRED,
         LATER,
         None,
     )
-    assert [device.last_failure for device in alerting.devices] == [AlertOutcome.HELD]
-    late = alerting_of(case(batch(failures=(held,)), entries=[entry(PUSH_SLICE, Fact.PULLED)]))
+    assert [device.last_failure for device in alert.devices] == [AlertOutcome.HELD]
+    late = explained_alert(case(batch(failures=(held,)), entries=[entry(PUSH_SLICE, Fact.PULLED)]))
     assert (late.state, late.rule) == (AlertState.NEVER, ExplainRule.TOO_LATE)
-    assert alerting_of(case(batch(failures=(held,)), devices=[PHONE, OTHER_PHONE])).state is AlertState.RETRYING
+    assert explained_alert(case(batch(failures=(held,)), devices=[PHONE, OTHER_PHONE])).state is AlertState.RETRYING
 
 
 def test_retry_in_quiet_hours_is_sent_if_they_end_in_time() -> None:
     busy = batch(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
-    alerting = alerting_of(case(busy, overall=NAP))
-    assert (alerting.state, alerting.until) == (AlertState.RETRYING, NOON + 15 * MINUTE)
-    alerting = alerting_of(case(busy, overall=NIGHT))
-    assert (alerting.state, alerting.until, [device.next_attempt_at for device in alerting.devices]) == (
+    alert = explained_alert(case(busy, preferences=NAP))
+    assert (alert.state, alert.until) == (AlertState.RETRYING, NOON + 15 * MINUTE)
+    alert = explained_alert(case(busy, preferences=NIGHT))
+    assert (alert.state, alert.until, [device.next_attempt_at for device in alert.devices]) == (
         AlertState.FAILED,
         None,
         [None],
     )
-    assert f"no further attempt: {REASON_TEXTS[ExplainRule.QUIET_HOURS]}" in alert_text(alerting)
-    seen = alerting_of(seen_by(case(busy, overall=NIGHT)))
+    assert f"no further attempt: {REASON_TEXTS[ExplainRule.QUIET_HOURS]}" in alert_text(alert)
+    seen = explained_alert(seen_by(case(busy, preferences=NIGHT)))
     assert (seen.state, seen.rule) == (AlertState.FAILED, SuppressionReason.SEEN)
 
 
 def test_reason_that_is_a_sentence_loses_its_full_stop() -> None:
     clock_ahead = replace(failed_attempt(AlertOutcome.RETRY, after=MINUTE), reason="This machine's clock is ahead.")
     assert "clock is ahead, 1 failed attempt, next attempt at " in alert_text(
-        alerting_of(case(batch(failures=(clock_ahead,))))
+        explained_alert(case(batch(failures=(clock_ahead,))))
     )

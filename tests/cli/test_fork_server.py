@@ -16,7 +16,7 @@ import pytest
 from notifier.cli.supervisor.child import make_start
 from notifier.cli.supervisor.forkserver_client import MAX_CONSECUTIVE_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
-from tests.cli.forked_process import STARTS_WITHIN, fork_role, server
+from tests.cli.forked_process import STARTS_WITHIN, fork_role, fork_server
 from tests.cli.running_service import is_running, until
 
 ENDS_WITHIN = 60.0
@@ -27,7 +27,7 @@ BROKEN = {"PYTHONHOME": "/nowhere"}
 
 @pytest.fixture(scope="module")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    with server(tmp_path_factory.mktemp("forks")) as started:
+    with fork_server(tmp_path_factory.mktemp("forks")) as started:
         yield started
 
 
@@ -42,7 +42,7 @@ def long_running(forks: ForkServer, folder: Path) -> RoleProcess:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_imports_of_profile_leave_nothing_that_fork_would_lose(profile: str, tmp_path: Path) -> None:
     """The process has one thread, no open file except three streams and the channel, and catches no signal."""
-    with server(tmp_path, profile) as forks:
+    with fork_server(tmp_path, profile) as forks:
         fork_role(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
         assert forks.process
         proc = Path("/proc") / str(forks.process.pid)

@@ -22,7 +22,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_every_command_has_help_with_example(arguments: tuple[str, ...], notifier: Notifier) -> None:
+def test_help_of_command_shows_an_example(arguments: tuple[str, ...], notifier: Notifier) -> None:
     shown = notifier(*arguments, "--help")
     assert shown.exit_code == 0
     assert f"  notifier {' '.join(arguments)}" in shown.output

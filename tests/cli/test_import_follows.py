@@ -22,7 +22,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
-from tests.cli.forked_process import fork_role, server
+from tests.cli.forked_process import fork_role, fork_server
 from tests.cli.terminal import run_in_terminal
 from tests.repo.repository_files import ROOT
 
@@ -34,11 +34,11 @@ FIRST_FILES = [("lock",), ("*.run", "taken"), ("*.run", "taken")]
 
 @pytest.fixture(scope="module")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    with server(tmp_path_factory.mktemp("forks")) as started:
+    with fork_server(tmp_path_factory.mktemp("forks")) as started:
         yield started
 
 
-def graph(path: Path, pairs: Iterable[Pair]) -> Path:
+def write_graph(path: Path, pairs: Iterable[Pair]) -> Path:
     path.write_text("".join(f"{a},{b}\n" for a, b in [("follower", "followed"), *pairs]))
     return path
 
@@ -82,7 +82,9 @@ def expected(pairs: Sequence[Pair]) -> dict[str, set[str]]:
 
 def test_one_command_imports_audience(tmp_path: Path, notifier: Notifier) -> None:
     data, pairs = tmp_path / "data", pairs_of(1, 4_000)
-    result = notifier("import", "followers", str(graph(tmp_path / "graph.csv", pairs)), "--json", "--data", str(data))
+    result = notifier(
+        "import", "followers", str(write_graph(tmp_path / "graph.csv", pairs)), "--json", "--data", str(data)
+    )
     self_follows = sum(a == b for a, b in pairs)
     assert result.exit_code == (1 if self_follows else 0)
     assert json.loads(result.stdout)["rejected"] == self_follows
@@ -95,7 +97,7 @@ def test_one_command_imports_audience(tmp_path: Path, notifier: Notifier) -> Non
 
 def test_rejected_rows_are_written_with_line_numbers(tmp_path: Path, notifier: Notifier) -> None:
     file, rejects = (
-        graph(tmp_path / "graph.csv", [("u1", "nova"), ("nova", "nova"), ("", "nova")]),
+        write_graph(tmp_path / "graph.csv", [("u1", "nova"), ("nova", "nova"), ("", "nova")]),
         tmp_path / "no.ndjson",
     )
     arguments = ("import", "followers", str(file), "--rejects", str(rejects), "--data", str(tmp_path / "data"))
@@ -109,7 +111,7 @@ def test_rejected_rows_are_written_with_line_numbers(tmp_path: Path, notifier: N
     ]
     second = notifier(*arguments)
     assert (second.exit_code, len(rejects.read_text().splitlines())) == (1, 2)
-    graph(file, [("nova", "nova")])
+    write_graph(file, [("nova", "nova")])
     third = notifier(*arguments)
     assert (third.exit_code, len(rejects.read_text().splitlines())) == (2, 2)
     assert str(rejects) in third.stderr
@@ -118,7 +120,7 @@ def test_rejected_rows_are_written_with_line_numbers(tmp_path: Path, notifier: N
 def test_second_file_adds_followers(tmp_path: Path, notifier: Notifier) -> None:
     data = tmp_path / "data"
     for part in (range(20), range(10, 40)):
-        file = graph(tmp_path / f"{part.start}.csv", [(f"u{n}", "nova") for n in part])
+        file = write_graph(tmp_path / f"{part.start}.csv", [(f"u{n}", "nova") for n in part])
         assert notifier("import", "followers", str(file), "--data", str(data)).exit_code == 0
     assert followers(data, ["nova"]) == {"nova": {f"u{n}" for n in range(40)}}
 
@@ -144,7 +146,7 @@ def test_control_characters_of_file_are_not_printed(tmp_path: Path, notifier: No
 
 
 def test_since_in_the_future_is_refused(tmp_path: Path, notifier: Notifier) -> None:
-    file = graph(tmp_path / "graph.csv", [("u1", "nova")])
+    file = write_graph(tmp_path / "graph.csv", [("u1", "nova")])
     result = notifier("import", "followers", str(file), "--since", "2999-01-01", "--data", str(tmp_path / "data"))
     assert result.exit_code == 2
     assert "2999-01-01 00:00:00 is in the future" in result.stderr
@@ -164,7 +166,7 @@ def test_import_killed_repeatedly_gives_identical_result(tmp_path: Path, forks: 
     for seed in count(2):
         data, pairs = tmp_path / f"data{seed}", pairs_of(seed, 30_000)
         pairs[::1_000] = [("nova", "nova")] * 30
-        file = graph(tmp_path / "graph.csv", pairs)
+        file = write_graph(tmp_path / "graph.csv", pairs)
         arguments = ("import", "followers", str(file), "--at-once", "1500", "--json", "--data", str(data))
         # Most runs make progress, even on a slow machine. A run that is killed after the last step starts from the
         # beginning.
@@ -215,7 +217,7 @@ def _written_files(data: Path, patterns: Sequence[str]) -> Sequence[tuple[str, i
 
 def test_file_is_imported_by_one_process_and_again_when_changed(tmp_path: Path, notifier: Notifier) -> None:
     data, file = tmp_path / "data", tmp_path / "graph.csv"
-    graph(file, [(f"u{n}", "nova") for n in range(60_000)])
+    write_graph(file, [(f"u{n}", "nova") for n in range(60_000)])
     arguments = ("import", "followers", str(file), "--data", str(data))
     with subprocess.Popen(_notifier(*arguments, "--at-once", "500"), cwd=ROOT, stderr=subprocess.PIPE) as first:
         while not list(data.glob("imports/*/*.run")):
@@ -224,7 +226,7 @@ def test_file_is_imported_by_one_process_and_again_when_changed(tmp_path: Path, 
         second = notifier(*arguments)
         assert second.exit_code == 3
         assert f"Another process is importing {file}." in second.stderr
-        graph(file, [(f"u{n}", "lyra") for n in range(60)])
+        write_graph(file, [(f"u{n}", "lyra") for n in range(60)])
         _, error = first.communicate()
     assert first.returncode == 2
     assert b"changed while it was read" in error
@@ -233,7 +235,7 @@ def test_file_is_imported_by_one_process_and_again_when_changed(tmp_path: Path, 
 
 
 def test_terminal_shows_import_progress(tmp_path: Path) -> None:
-    file = graph(tmp_path / "graph.csv", pairs_of(3, 60_000))
+    file = write_graph(tmp_path / "graph.csv", pairs_of(3, 60_000))
     arguments = ["import", "followers", str(file), "--at-once", "2000", "--data", str(tmp_path / "data")]
     shown = "".join(run_in_terminal(arguments, width=120, raw=True))
     assert "reading" in shown

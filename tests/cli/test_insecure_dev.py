@@ -8,14 +8,14 @@ import httpx
 import pytest
 
 from tests.cli.conftest import Notifier
-from tests.cli.running_service import Running, Shared
+from tests.cli.running_service import Running, SharedService
 
 INSECURE_DEV = {"NOTIFIER_INSECURE_DEV": "true"}
 
 
 @pytest.fixture
 def running(folder: Path) -> Iterator[Running]:
-    shared = Shared(data=folder, options=("--insecure-dev",))
+    shared = SharedService(data=folder, options=("--insecure-dev",))
     yield shared.running()
     shared.end()
 

@@ -10,10 +10,11 @@ from notifier.api.auth.service_keys import SERVICE_KEYS_FILE, Scope
 from notifier.cli.commands.key import SCOPES
 from notifier.devkit.check.notifier_instance import Instance
 from tests.cli.conftest import Notifier
-from tests.cli.running_service import until
+from tests.cli.running_service import STARTS_WITHIN, until
+from tests.cli.service_caller import ANSWERS_WITHIN
 
 
-def test_help_lists_the_scopes_of_the_service() -> None:
+def test_scopes_of_the_command_are_those_of_the_service() -> None:
     assert tuple(Scope) == SCOPES
 
 
@@ -76,14 +77,16 @@ def test_unwritable_key_file_is_reported(tmp_path: Path, notifier: Notifier) -> 
     assert (result.exit_code, result.stdout, "No such file" in result.stderr) == (3, "", True)
 
 
+@pytest.mark.timeout(400)
 def test_running_service_accepts_new_and_rejects_removed_keys(folder: Path, notifier: Notifier) -> None:
     def status() -> int:
-        return httpx.get(f"{instance.url}/v1/system", headers={"Authorization": f"Bearer {key}"}).status_code
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx.get(f"{instance.url}/v1/system", headers=headers, timeout=ANSWERS_WITHIN).status_code
 
     with Instance(data=folder) as instance:
         key = notifier("key", "add", "board", "--scope", "operate", "--data", str(folder)).stdout.strip()
-        until(lambda: status() == 200, 10.0)
+        until(lambda: status() == 200, STARTS_WITHIN)
         assert notifier("key", "remove", "board", "--data", str(folder)).exit_code == 0
-        until(lambda: status() == 401, 10.0)
+        until(lambda: status() == 401, STARTS_WITHIN)
         logs = "".join(path.read_text() for path in (folder / "logs").iterdir())
     assert key not in logs

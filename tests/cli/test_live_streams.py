@@ -18,7 +18,7 @@ from notifier.devkit.check.mention_storm import EVENT_CONTENT_TYPE, Tweet
 from notifier.devkit.fixture.world import user
 from notifier.domain.ids import UserId
 from tests.cli.conftest import Notifier
-from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
+from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, SharedService, is_running, until
 from tests.cli.service_caller import Caller, calling
 
 VISIBLE_WITHIN = 1.0
@@ -53,14 +53,14 @@ class StreamEvents:
 
 
 @pytest.fixture(scope="module")
-def service(small_world: Path) -> Iterator[Shared]:
-    shared = Shared(data=small_world)
+def service(small_world: Path) -> Iterator[SharedService]:
+    shared = SharedService(data=small_world)
     yield shared
     shared.end()
 
 
 @pytest.fixture
-def running(service: Shared) -> Running:
+def running(service: SharedService) -> Running:
     return service.running()
 
 
@@ -89,7 +89,7 @@ def test_mention_is_on_stream_within_one_second(running: Running, notifier: Noti
     url, data = running.ready.url, str(running.data)
     token = notifier("token", "nova", "--data", data).output.strip()
     with stream(url, token) as received:
-        latencies = [_visible(received, running, number, "nova") for number in range(TRIES)]
+        latencies = [_seconds_until_visible(received, running, number, "nova") for number in range(TRIES)]
     assert min(latencies) <= VISIBLE_WITHIN, latencies
 
 
@@ -102,16 +102,16 @@ def test_stream_survives_redis_and_reports_its_return(running: Running, notifier
         # A reset is written at once, and the badge after it when it has been recounted: they may arrive separately.
         until(lambda: len(received.names()) >= 3, STARTS_WITHIN)
         assert received.names()[:3] == ["count", "reset", "count"]
-        _visible(received, running, TRIES, "orion")
+        _seconds_until_visible(received, running, TRIES, "orion")
 
 
 @pytest.mark.timeout(400)
 def test_events_and_inboxes_work_while_valkey_is_frozen_or_dead(running: Running, notifier: Notifier) -> None:
     token = notifier("token", "u1", "--data", str(running.data)).stdout.strip()
     with calling(running.ready, token) as caller:
-        assert caller.accepted("before")
-        until(lambda: caller.settled("before"), STARTS_WITHIN)
-        before = bursts(caller.tab())
+        assert caller.post_is_accepted("before")
+        until(lambda: caller.is_finished("before"), STARTS_WITHIN)
+        before = bursts(caller.inbox())
 
         valkey = running.ready.pids["valkey"]
         os.kill(valkey, signal.SIGSTOP)
@@ -136,7 +136,7 @@ def test_killed_supervisor_ends_every_role(running: Running, notifier: Notifier)
     assert notifier("mention", "--author", "ada", "--of", "nova", "--data", str(running.data)).exit_code == 3
 
 
-def _visible(received: StreamEvents, running: Running, number: int, account: str) -> float:
+def _seconds_until_visible(received: StreamEvents, running: Running, number: int, account: str) -> float:
     """Return the seconds from the 202 until the row or its growth is on the stream."""
     count_before = len(received.events)
     tweet = Tweet(id=f"live-{number}", author=user(number), mentioned=(UserId(account),), protected=False)
@@ -154,19 +154,19 @@ def _visible(received: StreamEvents, running: Running, number: int, account: str
 def check_bounded_calls(caller: Caller, prefix: str, expected: set[str]) -> None:
     for n in range(CALLS):
         began = monotonic()
-        assert caller.accepted(f"{prefix}-{n}")
+        assert caller.post_is_accepted(f"{prefix}-{n}")
         assert monotonic() - began < BOUNDED
         began = monotonic()
-        assert bursts(caller.tab()) >= expected
+        assert bursts(caller.inbox()) >= expected
         assert monotonic() - began < BOUNDED
 
 
 def check_recovery(caller: Caller, prefix: str) -> None:
     """Check that events of the outage are delivered, and that calls no longer wait for the cache."""
     until(lambda: caller.cache() == "ok", STARTS_WITHIN)
-    until(lambda: all(caller.settled(f"{prefix}-{n}") for n in range(CALLS)), STARTS_WITHIN)
-    until(lambda: is_fast(lambda: caller.accepted(f"after-{prefix}-{monotonic()}")), STARTS_WITHIN)
-    until(lambda: is_fast(lambda: caller.tab().is_success), STARTS_WITHIN)
+    until(lambda: all(caller.is_finished(f"{prefix}-{n}") for n in range(CALLS)), STARTS_WITHIN)
+    until(lambda: is_fast(lambda: caller.post_is_accepted(f"after-{prefix}-{monotonic()}")), STARTS_WITHIN)
+    until(lambda: is_fast(lambda: caller.inbox().is_success), STARTS_WITHIN)
 
 
 def is_fast(call: Callable[[], bool]) -> bool:

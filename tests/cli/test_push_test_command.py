@@ -21,7 +21,7 @@ SCRIPT = "fcm.limited=1h,web.gone=100%"
 
 
 @pytest.fixture
-def ada(folder: Path) -> Path:
+def folder_with_devices(folder: Path) -> Path:
     """A folder in which u7 has a device of each platform."""
     profile = choose(Settings.read({}, data=folder))
     try:
@@ -49,9 +49,9 @@ def fake_settings(fakes: Mapping[Platform, HostedFake]) -> dict[str, str | None]
 
 
 def test_push_test_reports_outcome_per_device(
-    ada: Path, fakes: Mapping[Platform, HostedFake], notifier: Notifier
+    folder_with_devices: Path, fakes: Mapping[Platform, HostedFake], notifier: Notifier
 ) -> None:
-    arguments = ("push", "test", "--user", "@u7", "--data", str(ada))
+    arguments = ("push", "test", "--user", "@u7", "--data", str(folder_with_devices))
     result = notifier(*arguments, "--text", "Is it you?", "--json", env=fake_settings(fakes))
     assert result.exit_code == 1
     devices = {device["platform"]: device for device in json.loads(result.output)["devices"]}
@@ -69,28 +69,30 @@ def test_push_test_reports_outcome_per_device(
     assert (second.exit_code, "accepted" in lines[1], "retry at" in lines[2]) == (1, True, True)
     assert "would be dropped" in lines[3]
     assert phone.alert_count == 2
-    assert len(notifier("devices", "u7", "--data", str(ada)).output.splitlines()) >= 4, "a device was dropped"
+    assert len(notifier("devices", "u7", "--data", str(folder_with_devices)).output.splitlines()) >= 4, (
+        "a device was dropped"
+    )
 
 
-def test_push_test_without_credentials_reports_them_missing(ada: Path, notifier: Notifier) -> None:
-    result = notifier("push", "test", "--user", "u7", "--data", str(ada))
+def test_push_test_without_credentials_reports_them_missing(folder_with_devices: Path, notifier: Notifier) -> None:
+    result = notifier("push", "test", "--user", "u7", "--data", str(folder_with_devices))
     assert result.exit_code == 1
     assert result.output.count("no credentials") == 3
 
 
-def test_push_test_reports_missing_devices_and_unknown_users(ada: Path, notifier: Notifier) -> None:
-    unknown = notifier("push", "test", "--user", "nobody", "--data", str(ada))
+def test_push_test_reports_missing_devices_and_unknown_users(folder_with_devices: Path, notifier: Notifier) -> None:
+    unknown = notifier("push", "test", "--user", "nobody", "--data", str(folder_with_devices))
     assert (unknown.exit_code, unknown.stdout) == (2, "")
-    profile = choose(Settings.read({}, data=ada))
+    profile = choose(Settings.read({}, data=folder_with_devices))
     profile.ports().directory.assign_numbers([UserId("u8")])
     profile.close()
-    without_device = notifier("push", "test", "--user", "u8", "--data", str(ada))
+    without_device = notifier("push", "test", "--user", "u8", "--data", str(folder_with_devices))
     assert (without_device.exit_code, "u8 has no device" in without_device.output) == (1, True)
-    assert notifier("push", "test", "--user", "u7", "--text", " ", "--data", str(ada)).exit_code == 2
+    assert notifier("push", "test", "--user", "u7", "--text", " ", "--data", str(folder_with_devices)).exit_code == 2
 
 
-def test_push_test_succeeds_when_all_devices_accept(ada: Path, notifier: Notifier) -> None:
+def test_push_test_succeeds_when_all_devices_accept(folder_with_devices: Path, notifier: Notifier) -> None:
     with host_fake(Platform.APNS) as apns, host_fake(Platform.FCM) as fcm, host_fake(Platform.WEB) as web:
         fakes = {Platform.APNS: apns, Platform.FCM: fcm, Platform.WEB: web}
-        result = notifier("push", "test", "--user", "u7", "--data", str(ada), env=fake_settings(fakes))
+        result = notifier("push", "test", "--user", "u7", "--data", str(folder_with_devices), env=fake_settings(fakes))
     assert (result.exit_code, result.output.count("accepted")) == (0, 3)

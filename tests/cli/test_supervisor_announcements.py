@@ -44,7 +44,7 @@ class Service:
         self.thread = Thread(target=supervisor.run)
         self.thread.start()
 
-    def sign(self, child: Child) -> None:
+    def write_pid_file(self, child: Child) -> None:
         until(lambda: child.pid is not None, GONE_WITHIN)
         assert child.pid is not None
         PidFiles(folder=self.folder).write(child.name, child.pid)
@@ -66,14 +66,14 @@ def test_service_is_announced_with_all_processes_once_awaited_ones_work(service:
     first, second = service.children
     until(lambda: second.pid is not None, GONE_WITHIN)
     assert service.announced == []
-    service.sign(first)
+    service.write_pid_file(first)
     until(lambda: bool(service.announced), GONE_WITHIN)
     assert service.announced == [{"api": first.pid, "api-2": second.pid}]
 
 
 def test_replaced_process_is_announced_without_being_awaited(service: Service) -> None:
     first, second = service.children
-    service.sign(first)
+    service.write_pid_file(first)
     until(lambda: bool(service.announced), GONE_WITHIN)
     assert second.process
     second.process.terminate()

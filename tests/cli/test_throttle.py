@@ -48,7 +48,9 @@ def test_lifted_throttle_ramps_up(folder: Path, notifier: Notifier) -> None:
     ],
     ids=" ".join,
 )
-def test_incomplete_throttle_is_usage_error(options: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
+def test_incomplete_or_invalid_throttle_is_usage_error(
+    options: tuple[str, ...], folder: Path, notifier: Notifier
+) -> None:
     assert notifier(*SET, *options, "--data", str(folder)).exit_code == 2
     assert notifier("throttle", "list", "--data", str(folder)).output == "No tier is throttled.\n"
 

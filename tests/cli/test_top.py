@@ -155,9 +155,12 @@ def test_ctrl_c_exits_cleanly(half_done: Path) -> None:
     run_in_terminal(("top", "--every", "0.2", "--data", str(half_done)), width=100, keys="\x03", after="mention:nova#1")
 
 
-def test_json_has_the_facts_of_the_text(half_done: Path) -> None:
+def test_json_has_the_number_of_unfinished_bursts(half_done: Path) -> None:
     current = read_half_done(half_done)
     assert view_json(current)["open_bursts"] == current.snapshot.unfinished_burst_count > 0
+
+
+def test_control_characters_are_replaced() -> None:
     assert without_control_characters("a\x1b[0m") == "a\ufffd[0m"
 
 
@@ -170,4 +173,4 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones(
     assert "unfinished, 1,200 deferred" in capsys.readouterr().out
     assert (view_json(current)["deferred_bursts"], view_json(with_deferred)["deferred_bursts"]) == (0, 1_200)
     print_plain(current)
-    assert "asleep" not in capsys.readouterr().out
+    assert "unfinished, " not in capsys.readouterr().out

@@ -20,9 +20,9 @@ import pytest
 from notifier.cli.running_service import Ready
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
-from tests.cli.account_facts_from_commands import audience_of, followers_of, muted_of, vips_of, why_of
+from tests.cli.account_facts_from_commands import audience_of, followers_of, hiding_rule_of, muted_of, vips_of
 from tests.cli.conftest import Notifier
-from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
+from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, SharedService, is_running, until
 from tests.cli.service_caller import ANSWERS_WITHIN, calling
 
 ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push.apns", "push.fcm", "push.web", "fakes", "valkey"}
@@ -42,16 +42,16 @@ SLEEPS_PER_CHECK = 5
 
 
 @pytest.fixture(scope="module")
-def service(small_world: Path) -> Iterator[Shared]:
+def service(small_world: Path) -> Iterator[SharedService]:
     (small_world / "run").mkdir(exist_ok=True)
     (small_world / "run" / "loading").write_text("85")  # left by a demo that was killed
-    shared = Shared(data=small_world, options=("--hung-after", str(HUNG_AFTER)))
+    shared = SharedService(data=small_world, options=("--hung-after", str(HUNG_AFTER)))
     yield shared
     shared.end()
 
 
 @pytest.fixture
-def running(service: Shared) -> Running:
+def running(service: SharedService) -> Running:
     return service.running()
 
 
@@ -85,9 +85,9 @@ def test_up_delivers_and_replaces_dead_processes(running: Running, notifier: Not
 
     blocked = notifier("block", "@zoe", "--by", "@nova", "--json", "--data", data)
     assert json.loads(blocked.output)["status"] == "accepted"
-    until(lambda: why_of(notifier, data, "zoe") == "blocked", STARTS_WITHIN)
+    until(lambda: hiding_rule_of(notifier, data, "zoe") == "blocked", STARTS_WITHIN)
     assert notifier("unblock", "zoe", "--by", "nova", "--data", data).exit_code == 0
-    until(lambda: why_of(notifier, data, "zoe") == "before_follow", STARTS_WITHIN)
+    until(lambda: hiding_rule_of(notifier, data, "zoe") == "before_follow", STARTS_WITHIN)
     for arguments in (("@zoe", "--by", "zoe"), ("@", "--by", "zoe"), ("z" * 1_000, "--by", "nova")):
         refused = notifier("block", *arguments, "--data", data)
         assert (refused.exit_code, "data.blocke" in refused.stderr) == (2, True)
@@ -146,8 +146,8 @@ def test_mute_takes_effect_within_limit(running: Running, notifier: Notifier) ->
     assert response.status_code == 200
     until(lambda: muted_of(audience_of(notifier, data, "lyra")) == before + 1, MUTED_WITHIN)
     with calling(running.ready, "") as caller:
-        assert caller.post("muted", subject_account="lyra").status_code == 202
-        until(lambda: caller.settled("muted"), STARTS_WITHIN)
+        assert caller.post("muted", mentioned="lyra").status_code == 202
+        until(lambda: caller.is_finished("muted"), STARTS_WITHIN)
     mute_effective_s = monotonic() - muted_at
     snapshots = notifier(
         "dump", "snapshots", "--ndjson", "--burst", "mention:lyra#1", "--data", data
@@ -214,11 +214,11 @@ def fork_server(up: psutil.Process) -> psutil.Process:
 
 @pytest.mark.timeout(400)
 def test_sigterm_stops_all_processes(running: Running) -> None:
-    pids: Ready = running.ready
-    children = psutil.Process(pids.pids["up"]).children(recursive=True)
+    ready: Ready = running.ready
+    children = psutil.Process(ready.pids["up"]).children(recursive=True)
     running.process.terminate()
     assert running.process.wait(GONE_WITHIN) == 0
-    assert [role for role, pid in pids.pids.items() if is_running(pid)] == []
+    assert [role for role, pid in ready.pids.items() if is_running(pid)] == []
     assert [child for child in children if is_running(child.pid)] == []
     assert not (running.data / "run" / "ready.json").exists()
     assert not (running.data / "asked-for.json").exists()
@@ -265,8 +265,8 @@ def _ends(running: Running) -> set[tuple[str, str]]:
 
 def _delivered(notifier: Notifier, data: str) -> bool:
     result = notifier("ledger", "mention:nova#1", "--json", "--data", data)
-    books = json.loads(result.output)["recipients"] if result.exit_code == 0 else {}
-    return bool(books) and books["balanced"] and books["delivered"] > 0 and books["in_flight"] == 0
+    counts = json.loads(result.output)["recipients"] if result.exit_code == 0 else {}
+    return bool(counts) and counts["balanced"] and counts["delivered"] > 0 and counts["in_flight"] == 0
 
 
 def _inbox(notifier: Notifier, data: str, *options: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event as Signal
 from threading import Thread
@@ -20,7 +21,7 @@ import pytest
 from notifier.api.demo.traffic import mention_batch
 from notifier.cli.supervisor.pid_files import pid_files_of
 from tests.cli.conftest import Notifier
-from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
+from tests.cli.running_service import GONE_WITHIN, STARTS_WITHIN, Running, SharedService, is_running, until
 from tests.cli.service_caller import ANSWERS_WITHIN, calling
 
 PROCESSES = ("api", "api-2")
@@ -29,14 +30,14 @@ MOST_TRIES = 100
 
 
 @pytest.fixture(scope="module")
-def service(small_world: Path) -> Iterator[Shared]:
-    shared = Shared(data=small_world, options=("--workers", "2"))
+def service(small_world: Path) -> Iterator[SharedService]:
+    shared = SharedService(data=small_world, options=("--workers", "2"))
     yield shared
     shared.end()
 
 
 @pytest.fixture
-def running(service: Shared) -> Running:
+def running(service: SharedService) -> Running:
     """Wait until both processes answer: `up` itself waits for the first only."""
     up = service.running()
     until(lambda: all(_has_started(up, name) for name in PROCESSES), STARTS_WITHIN)
@@ -44,7 +45,7 @@ def running(service: Shared) -> Running:
 
 
 @pytest.fixture
-def person(running: Running, notifier: Notifier) -> Mapping[str, str]:
+def user_headers(running: Running, notifier: Notifier) -> Mapping[str, str]:
     """Authorization of nova, the account in every mention of these tests."""
     return {"Authorization": f"Bearer {notifier('token', 'nova', '--data', str(running.data)).output.strip()}"}
 
@@ -105,36 +106,38 @@ def test_second_service_is_refused_on_the_shared_port(running: Running, notifier
 
 
 @pytest.mark.timeout(120)
-def test_writes_through_one_process_are_read_through_the_other(running: Running, person: Mapping[str, str]) -> None:
+def test_writes_through_one_process_are_read_through_the_other(
+    running: Running, user_headers: Mapping[str, str]
+) -> None:
     with calling(running.ready, "") as caller:
-        assert caller.accepted("read-your-writes")
-        until(lambda: caller.settled("read-your-writes"), STARTS_WITHIN)
+        assert caller.post_is_accepted("read-your-writes")
+        until(lambda: caller.is_finished("read-your-writes"), STARTS_WITHIN)
     with connections(running) as by_name:
         first, second = by_name["api"], by_name["api-2"]
         for writing, reading in ((first, second), (second, first)):
-            page = writing.get("/v1/inbox", headers=person).json()
+            page = writing.get("/v1/inbox", headers=user_headers).json()
             burst, seen = page["items"][0]["burst"], page["seen"]
             for mark, unread in (("unread", True), ("read", False), ("unread", True)):
                 body = {"bursts": [burst], "mark": mark}
-                assert writing.put("/v1/inbox/marks", json=body, headers=person).status_code == 204
-                assert _unread(reading, person, burst) is unread
-                assert _unread(writing, person, burst) is unread
-            assert writing.put("/v1/inbox/seen", json={"token": seen}, headers=person).status_code == 204
-            assert _count(reading, person) == _count(writing, person)
+                assert writing.put("/v1/inbox/marks", json=body, headers=user_headers).status_code == 204
+                assert _unread(reading, user_headers, burst) is unread
+                assert _unread(writing, user_headers, burst) is unread
+            assert writing.put("/v1/inbox/seen", json={"token": seen}, headers=user_headers).status_code == 204
+            assert _count(reading, user_headers) == _count(writing, user_headers)
             volume = "first" if reading is second else "all"
-            assert writing.patch("/v1/preferences", json={"volume": volume}, headers=person).status_code == 200
-            assert reading.get("/v1/preferences", headers=person).json()["volume"] == volume
+            assert writing.patch("/v1/preferences", json={"volume": volume}, headers=user_headers).status_code == 200
+            assert reading.get("/v1/preferences", headers=user_headers).json()["volume"] == volume
 
 
-def _unread(client: httpx.Client, person: Mapping[str, str], burst: str) -> bool:
-    items = client.get("/v1/inbox", headers=person).json()["items"]
+def _unread(client: httpx.Client, user_headers: Mapping[str, str], burst: str) -> bool:
+    items = client.get("/v1/inbox", headers=user_headers).json()["items"]
     [burst_item] = [item for item in items if item["burst"] == burst]
-    assert _count(client, person) == sum(item["unread"] for item in items)
+    assert _count(client, user_headers) == sum(item["unread"] for item in items)
     return bool(burst_item["unread"])
 
 
-def _count(client: httpx.Client, person: Mapping[str, str]) -> int:
-    return int(client.get("/v1/inbox/unread", headers=person).json()["count"])
+def _count(client: httpx.Client, user_headers: Mapping[str, str]) -> int:
+    return int(client.get("/v1/inbox/unread", headers=user_headers).json()["count"])
 
 
 @pytest.mark.timeout(120)
@@ -148,21 +151,23 @@ def test_event_accepted_by_one_process_is_a_duplicate_for_the_other(running: Run
 
 
 @pytest.mark.timeout(120)
-def test_mark_through_one_process_reaches_a_stream_of_the_other(running: Running, person: Mapping[str, str]) -> None:
+def test_mark_through_one_process_reaches_a_stream_of_the_other(
+    running: Running, user_headers: Mapping[str, str]
+) -> None:
     with calling(running.ready, "") as caller:
-        assert caller.accepted("streamed")
-        until(lambda: caller.settled("streamed"), STARTS_WITHIN)
+        assert caller.post_is_accepted("streamed")
+        until(lambda: caller.is_finished("streamed"), STARTS_WITHIN)
     with connections(running) as by_name:
-        burst = by_name["api"].get("/v1/inbox", headers=person).json()["items"][0]["burst"]
-        with by_name["api-2"].stream("GET", "/v1/inbox/stream", headers=person) as stream:
+        burst = by_name["api"].get("/v1/inbox", headers=user_headers).json()["items"][0]["burst"]
+        with by_name["api-2"].stream("GET", "/v1/inbox/stream", headers=user_headers) as stream:
             lines = stream.iter_lines()
-            _await(lines, "event: ")
+            _wait_for_line(lines, "event: ")
             body = {"bursts": [burst], "mark": "read"}
-            assert by_name["api"].put("/v1/inbox/marks", json=body, headers=person).status_code == 204
-            _await(lines, "event: marked")
+            assert by_name["api"].put("/v1/inbox/marks", json=body, headers=user_headers).status_code == 204
+            _wait_for_line(lines, "event: marked")
 
 
-def _await(lines: Iterator[str], beginning: str) -> None:
+def _wait_for_line(lines: Iterator[str], beginning: str) -> None:
     assert next((line for line in lines if line.startswith(beginning)), None)
 
 
@@ -229,12 +234,12 @@ def test_killed_process_is_replaced_while_the_other_answers(running: Running, ki
 
 
 @pytest.mark.timeout(120)
-def test_sigterm_drains_one_process_and_leaves_the_other(running: Running, person: Mapping[str, str]) -> None:
+def test_sigterm_drains_one_process_and_leaves_the_other(running: Running, user_headers: Mapping[str, str]) -> None:
     first = running.ready
     with connections(running) as by_name, ExitStack() as stack:
         streams = {}
         for name, client in by_name.items():
-            response = stack.enter_context(client.stream("GET", "/v1/inbox/stream", headers=person))
+            response = stack.enter_context(client.stream("GET", "/v1/inbox/stream", headers=user_headers))
             streams[name] = response.iter_bytes()
             assert next(streams[name]).startswith(b"retry: ")
         os.kill(first.pids["api-2"], signal.SIGTERM)
@@ -243,7 +248,7 @@ def test_sigterm_drains_one_process_and_leaves_the_other(running: Running, perso
         assert monotonic() - began < GONE_WITHIN
         until(lambda: running.ready.pids["api-2"] != first.pids["api-2"], STARTS_WITHIN)
         with calling(first, "") as caller:
-            assert caller.accepted("after-the-drain")
+            assert caller.post_is_accepted("after-the-drain")
         assert next(streams["api"]), "the other process's stream must stay open"
     assert running.ready.pids["api"] == first.pids["api"]
 
@@ -261,8 +266,6 @@ def _has_started(running: Running, name: str) -> bool:
 
 
 def _event(id: str) -> bytes:
-    from datetime import UTC, datetime
-
     [event] = mention_batch(["nova"], now=datetime.now(UTC), new_id=lambda: id, author="ada")
     body: Any = event
     return json.dumps(body).encode()

@@ -31,9 +31,11 @@ def test_single_event_is_no_array() -> None:
 
 
 def test_batch_has_at_most_1000_events_in_order() -> None:
-    made = list(batches((event(f"t{n}") for n in range(2_001)), "//x"))
-    assert [len(batch.events) for batch in made] == [1_000, 1_000, 1]
-    assert [event_["id"] for batch in made[:2] for event_ in json.loads(batch.body)] == [f"t{n}" for n in range(2_000)]
+    all_batches = list(batches((event(f"t{n}") for n in range(2_001)), "//x"))
+    assert [len(batch.events) for batch in all_batches] == [1_000, 1_000, 1]
+    assert [event_["id"] for batch in all_batches[:2] for event_ in json.loads(batch.body)] == [
+        f"t{n}" for n in range(2_000)
+    ]
 
 
 def test_batch_has_at_most_4_mib() -> None:

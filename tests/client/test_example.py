@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cli.running_service import STARTS_WITHIN, start, until
+from tests.cli.running_service import STARTS_WITHIN, start_service, until
 from tests.repo.repository_files import ROOT
 
 PAGE = (ROOT / "docs" / "tweet-service.md").read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     [fixture, up] = BLOCKS[0][1].splitlines()
     assert up == "notifier up"
     shell(fixture, folder_)
-    running = start(folder_ / "notifier-data", folder_ / "ready.json")
+    running = start_service(folder_ / "notifier-data", folder_ / "ready.json")
     yield folder_
     running.end()
 

@@ -17,7 +17,7 @@ from tests.client.scripted_service import ScriptedService, accept, event, proble
 
 WAIT_LIMIT = timedelta(seconds=20)
 """Only a failing test waits this long."""
-NOW = timedelta(0)
+NO_WAIT = timedelta(0)
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ def test_full_outbox_refuses_events_and_loses_none() -> None:
     with delayed_service() as delayed, delayed.client() as client:
         outbox = Outbox(client, capacity=3)
         assert [outbox.submit(event(f"t{number}")) for number in range(5)] == [True, True, True, False, False]
-        assert [event_.id for event_ in outbox.flush(NOW)] == ["t0", "t1", "t2"]
+        assert [event_.id for event_ in outbox.flush(NO_WAIT)] == ["t0", "t1", "t2"]
         delayed.become_available()
         assert outbox.flush(WAIT_LIMIT) == ()
         assert outbox.submit(event("t5"))
@@ -72,12 +72,12 @@ def test_closing_returns_unsent_events_and_refuses_new_ones() -> None:
         outbox = Outbox(client)
         events = [event("t1"), event("t2")]
         assert [outbox.submit(event_) for event_ in events] == [True, True]
-        assert list(outbox.close(NOW)) == events
+        assert list(outbox.close(NO_WAIT)) == events
         assert not outbox.submit(event("t3"))
 
 
 def test_leaving_the_block_logs_unsent_events(caplog: pytest.LogCaptureFixture) -> None:
-    with delayed_service() as delayed, delayed.client() as client, Outbox(client, close_timeout=NOW) as outbox:
+    with delayed_service() as delayed, delayed.client() as client, Outbox(client, close_timeout=NO_WAIT) as outbox:
         outbox.submit(event("t1"))
     assert "1 events were not sent; the first is t1" in caplog.text
 
@@ -116,7 +116,7 @@ def test_wrong_key_is_logged_and_keeps_the_events() -> None:
         outbox = Outbox(client)
         outbox.submit(event("t1"))
         assert "rejects this key. The service answered 401 bad_token" in first_line()
-        assert [event_.id for event_ in outbox.close(NOW)] == ["t1"]
+        assert [event_.id for event_ in outbox.close(NO_WAIT)] == ["t1"]
 
 
 def test_events_answered_before_an_error_are_removed() -> None:
@@ -126,8 +126,8 @@ def test_events_answered_before_an_error_are_removed() -> None:
         assert [outbox.submit(event_) for event_ in (event("t1"), large, event("t2"))] == [True, True, True]
         delayed.service.script = [accept, problem(401, "bad_token")]
         delayed.become_available()
-        until(lambda: [event_.id for event_ in outbox.flush(NOW)] == ["t2"], WAIT_LIMIT.total_seconds())
-        outbox.close(NOW)
+        until(lambda: [event_.id for event_ in outbox.flush(NO_WAIT)] == ["t2"], WAIT_LIMIT.total_seconds())
+        outbox.close(NO_WAIT)
 
 
 def test_long_retry_after_is_respected() -> None:
@@ -137,7 +137,7 @@ def test_long_retry_after_is_respected() -> None:
         outbox.submit(event("t1"))
         assert "in time; they may be sent again. The last answer was 503 unavailable" in first_line()
         assert len(outbox.flush(timedelta(seconds=0.2))) == 1
-        outbox.close(NOW)
+        outbox.close(NO_WAIT)
     assert len(service.requests) == 1
 
 

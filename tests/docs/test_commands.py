@@ -55,8 +55,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         calling(read_ready(data), "") as caller,
         running_command_server(ROOT) as commands,
     ):
-        assert caller.accepted("first")
-        until(lambda: caller.settled("first"), 30.0)
+        assert caller.post_is_accepted("first")
+        until(lambda: caller.is_finished("first"), 30.0)
         yield Reader(folder=folder, url=instance.url, command_server=commands)
 
 

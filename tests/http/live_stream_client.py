@@ -161,7 +161,7 @@ class LiveBackend:
         headers |= {} if last is None else {"last-event-id": last}
         headers |= {"origin": origin} if origin else {}
         app = cast(Callable[..., Awaitable[None]], self.app)
-        stream.task = asyncio.create_task(_call(app, _scope(headers), stream))
+        stream.task = asyncio.create_task(_call(app, http_scope(headers), stream))
         self.streams.append(stream)
         await stream.wait_until(lambda: bool(stream.body) if reading else bool(stream.status))
         return stream
@@ -236,7 +236,8 @@ async def _call(app: Callable[..., Awaitable[None]], scope: dict[str, object], s
         stream.changed.set()
 
 
-def _scope(headers: Mapping[str, str]) -> dict[str, object]:
+def http_scope(headers: Mapping[str, str]) -> dict[str, object]:
+    """Return the ASGI scope of a request for a user's stream."""
     path = "/v1/inbox/stream"
     return {
         "type": "http",

@@ -159,16 +159,16 @@ def open_inboxes(backend: MemoryBackend, *requests: tuple[str, str], pause: Paus
 class RecordingAudit:
     members: list[int] = field(default_factory=list)
 
-    async def compare(self, open_inboxes: OpenedInbox) -> None:
-        self.members.append(open_inboxes.view.member)
+    async def compare(self, opened: OpenedInbox) -> None:
+        self.members.append(opened.view.member)
 
 
 async def audited_openings(openings: int, pause: Pause) -> list[int]:
     """Return the numbers of the openings that were audited, of so many sequential ones."""
     audit = RecordingAudit()
-    auditing = PageAuditSampler(audit=audit, pause=pause)
+    sampler = PageAuditSampler(audit=audit, pause=pause)
     for number in range(1, openings + 1):
-        auditing.observe(opened_inbox(number))
+        sampler.observe(opened_inbox(number))
         for _ in range(5):
             await asyncio.sleep(0)
     return audit.members
@@ -176,13 +176,13 @@ async def audited_openings(openings: int, pause: Pause) -> list[int]:
 
 async def recorded_activity(*batches: Sequence[tuple[int, int]], outages: int = 0) -> list[tuple[int, list[Member]]]:
     """Return what was recorded for openings at these minutes, with Redis down for the first `outages` batches."""
-    broken = PortErrors()
-    activity = BreakableActivity(errors=broken)
-    noting = ActivityRecorder(activity=activity, metrics=Metrics(), pause=no_pause)
+    errors = PortErrors()
+    activity = BreakableActivity(errors=errors)
+    recorder = ActivityRecorder(activity=activity, metrics=Metrics(), pause=no_pause)
     for number, batch in enumerate(batches):
-        broken.cache = CacheUnavailable() if number < outages else None
+        errors.cache = CacheUnavailable() if number < outages else None
         for member, minutes in batch:
-            noting.observe(opened_inbox(member, timedelta(minutes=minutes)))
+            recorder.observe(opened_inbox(member, timedelta(minutes=minutes)))
         await finish_tasks()
     return activity.sent
 

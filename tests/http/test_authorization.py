@@ -161,7 +161,7 @@ def test_every_demo_route_is_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("route", MATRIX, ids=" ".join)
-def test_authz_matrix(api_client: ApiClient, route: Route, caller: str) -> None:
+def test_caller_gets_access_as_in_the_matrix(api_client: ApiClient, route: Route, caller: str) -> None:
     api_client.post(event())
     assert_access(api_client, route, caller, callers(api_client)[caller])
 
@@ -177,9 +177,9 @@ def test_issuer_token_opens_only_allowed_routes(issuer_client: ApiClient, issuer
 @pytest.mark.parametrize("scopes", [[scope] for scope in Scope] + [[a, b] for a, b in combinations(Scope, 2)], ids=str)
 def test_service_key_opens_only_routes_of_its_scopes(tmp_path: Path, scopes: list[Scope]) -> None:
     backend = MemoryBackend(Settings(data=tmp_path))
-    book = ServiceKeyFile.of(backend.system.settings, backend.keys)
-    key, stored = new_key("a-service", scopes, book.pepper, backend.clock.now())
-    with book.edit() as keys:
+    key_file = ServiceKeyFile.of(backend.system.settings, backend.keys)
+    key, stored = new_key("a-service", scopes, key_file.pepper, backend.clock.now())
+    with key_file.edit() as keys:
         keys.append(stored)
     with TestClient(backend.app(), raise_server_exceptions=False) as client:
         api_client = ApiClient(backend, client)

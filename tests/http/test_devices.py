@@ -291,10 +291,10 @@ def test_device_request_fails_when_all_slots_are_taken() -> None:
     async def run() -> None:
         registry = build_device_registry(backend.system)
         executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(max_concurrent=1, max_wait=timedelta(0)))
-        phones = DeviceRequestLimiter(registry=registry, threads=executor)
+        limiter = DeviceRequestLimiter(registry=registry, threads=executor)
         async with executor.bulkhead.slot():
             with pytest.raises(StoreUnavailable):
-                await phones(UserId("u1"), lambda registry, member: registry.list_devices(member))
-        assert await phones(UserId("u1"), lambda registry, member: registry.list_devices(member)) == []
+                await limiter(UserId("u1"), lambda registry, member: registry.list_devices(member))
+        assert await limiter(UserId("u1"), lambda registry, member: registry.list_devices(member)) == []
 
     asyncio.run(run())

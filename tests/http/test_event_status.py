@@ -217,7 +217,7 @@ def tier(api_client: ApiClient, name: str) -> dict[str, object]:
 
 
 def test_held_mention_is_reported_until_it_is_decided(api_client: ApiClient) -> None:
-    reach(api_client, "bob", Verdict.HOLD)
+    set_verdict(api_client, "bob", Verdict.HOLD)
     api_client.post(event("7", author="bob"))
     api_client.post(event("8", author="bob"))
     assert [api_client.refusals(id) for id in ("7", "8")] == [{"nova": "held"}] * 2
@@ -233,15 +233,15 @@ def test_held_mention_is_reported_until_it_is_decided(api_client: ApiClient) -> 
 
 
 def test_held_event_is_found_by_its_source(api_client: ApiClient) -> None:
-    reach(api_client, "bob", Verdict.HOLD)
+    set_verdict(api_client, "bob", Verdict.HOLD)
     api_client.post(event("7", author="bob"))
     api_client.backend.sequence()
     assert api_client.get_event("7", source="//tweets").json()["accounts"][0]["refusal"] == "held"
     assert_problem(api_client.get_event("7", source="//elsewhere"), 404, "not_found")
 
 
-def reach(api_client: ApiClient, user: str, verdict: Verdict) -> None:
-    override = AuthorVerdict(
+def set_verdict(api_client: ApiClient, user: str, verdict: Verdict) -> None:
+    limit = AuthorVerdict(
         user=UserId(user), verdict=verdict, reason="a flood", operator="amy", at=api_client.backend.clock.now()
     )
-    api_client.backend.ports.author_verdicts.put(override)
+    api_client.backend.ports.author_verdicts.put(limit)

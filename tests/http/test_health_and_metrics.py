@@ -46,7 +46,7 @@ ROUTES = {
 }
 
 
-def test_health_is_up_whatever_is_broken(api_client: ApiClient) -> None:
+def test_health_is_up_without_store_and_cache(api_client: ApiClient) -> None:
     api_client.backend.port_errors.store, api_client.backend.port_errors.cache = StoreUnavailable(), CacheUnavailable()
     assert (api_client.http.get("/healthz").status_code, api_client.http.get("/healthz").json()) == (
         200,

@@ -10,6 +10,8 @@ from notifier.flow.live.hub import IDLE_STOP_AFTER
 from tests.http.live_stream_client import LiveBackend, SlowBursts, event_types, run_live
 
 ONE_SECOND = timedelta(seconds=1)
+RUNNING, AT_REST = (5, 1), (0, 0)
+"""Results of `tasks_and_listeners`."""
 
 
 async def go_to_rest(live: LiveBackend) -> None:
@@ -28,18 +30,18 @@ def tasks_and_listeners(live: LiveBackend) -> tuple[int, int]:
 def test_hub_without_clients_stops_its_tasks() -> None:
     async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
-        assert tasks_and_listeners(live) == (5, 1)
+        assert tasks_and_listeners(live) == RUNNING
         live.backend.clock.advance(IDLE_STOP_AFTER)
         await live.hub.check_streams()
         await stream.disconnect()
         live.backend.clock.advance(IDLE_STOP_AFTER - ONE_SECOND)
         await live.hub.check_streams()
         await live.drain()
-        assert tasks_and_listeners(live) == (5, 1)
+        assert tasks_and_listeners(live) == RUNNING
         live.backend.clock.advance(ONE_SECOND)
         await live.hub.check_streams()
         await live.drain()
-        assert tasks_and_listeners(live) == (0, 0)
+        assert tasks_and_listeners(live) == AT_REST
 
     run_live(scenario)
 
@@ -51,7 +53,7 @@ def test_hub_goes_to_rest_by_its_own_loop() -> None:
         await (await live.listen("u1")).disconnect()
         live.backend.clock.advance(IDLE_STOP_AFTER)
         async with asyncio.timeout(5):
-            while tasks_and_listeners(live) != (0, 0):
+            while tasks_and_listeners(live) != AT_REST:
                 await asyncio.sleep(0)
         await live.close()
 
@@ -63,7 +65,7 @@ def test_first_client_after_a_rest_misses_nothing() -> None:
         await go_to_rest(live)
         await live.mention()
         stream = await live.listen("u1")
-        assert tasks_and_listeners(live) == (5, 1)
+        assert tasks_and_listeners(live) == RUNNING
         [count] = await stream.next_events()
         assert count.data["count"] == 1
         live.backend.clock.advance(timedelta(minutes=2))
@@ -158,7 +160,7 @@ def test_hub_does_not_rest_while_a_client_connects() -> None:
         await stream.next_events()
         await live.mention()
         assert event_types(await stream.next_events(2)) == ["row", "count"]
-        assert tasks_and_listeners(live) == (5, 1)
+        assert tasks_and_listeners(live) == RUNNING
 
     run_live(scenario)
 
@@ -189,6 +191,6 @@ def test_random_connects_and_disconnects_lose_no_event(seed: int) -> None:
         events = event_types(await stream.next_events(2))
         while events[-2:] != ["row", "count"]:
             events += event_types(await stream.next_events())
-        assert tasks_and_listeners(live) == (5, 1)
+        assert tasks_and_listeners(live) == RUNNING
 
     run_live(scenario)

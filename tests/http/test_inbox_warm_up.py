@@ -59,6 +59,7 @@ def test_cached_viewers_are_not_loaded_again(api_client: ApiClient) -> None:
     api_client.inbox("u1")
     api_client.post(seen_event("u1"))
     wait_for_warm_ups(api_client, "known")
+    assert warm_ups(api_client, "done") == 0
 
 
 def test_warm_up_of_an_unknown_user_fails_harmlessly(api_client: ApiClient) -> None:

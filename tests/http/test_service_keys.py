@@ -52,13 +52,13 @@ class FakeClock:
 @dataclass(frozen=True, slots=True)
 class KeyedApi:
     api_client: ApiClient
-    book: ServiceKeyFile
+    key_file: ServiceKeyFile
     clock: FakeClock
 
     def add(self, name: str, *scopes: Scope) -> str:
         """Add a key that is valid from the next request on."""
-        key, stored = new_key(name, scopes, self.book.pepper, START)
-        with self.book.edit() as keys:
+        key, stored = new_key(name, scopes, self.key_file.pepper, START)
+        with self.key_file.edit() as keys:
             keys.append(stored)
         self.reload_keys()
         return key
@@ -167,7 +167,7 @@ def test_key_rotation_never_leaves_a_service_without_a_key(api: KeyedApi) -> Non
     old = api.add("tweets", Scope.EVENTS)
     new = api.add("tweets", Scope.EVENTS)
     assert [api.post(key, event(key[-4:])).status_code for key in (old, new)] == [202, 202]
-    with api.book.edit() as keys:
+    with api.key_file.edit() as keys:
         del keys[0]
     assert api.post(old, event("2")).status_code == 202
     api.reload_keys()
@@ -183,15 +183,15 @@ def test_unreadable_key_file_keeps_the_keys_and_a_missing_one_revokes_them(
     api: KeyedApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = api.add("tweets", Scope.EVENTS)
-    good = api.book.path.read_bytes()
+    good = api.key_file.path.read_bytes()
     assert api.post(key, event()).status_code == 202
-    api.book.path.write_bytes(good[:-20])
+    api.key_file.path.write_bytes(good[:-20])
     api.reload_keys()
     assert api.post(key, event("2")).status_code == 202
     assert [record.levelno for record in caplog.records if "service keys" in record.message] == [logging.ERROR]
     with pytest.raises(BadSetting):
         MemoryBackend(api.api_client.backend.system.settings).app()
-    api.book.path.unlink()
+    api.key_file.path.unlink()
     api.reload_keys()
     assert api.post(key, event("3")).status_code == 401
 
@@ -201,43 +201,43 @@ def test_keys_are_neither_stored_nor_logged_in_clear_text(api: KeyedApi, caplog:
     key = api.add("tweets", Scope.EVENTS)
     responses = [api.post(key, event()), api.get(key, "/v1/system"), api.get(key + "x", "/v1/system")]
     assert [response.status_code for response in responses] == [202, 403, 401]
-    texts = [api.book.path.read_text(), caplog.text, repr(api.book), *(response.text for response in responses)]
+    texts = [api.key_file.path.read_text(), caplog.text, repr(api.key_file), *(response.text for response in responses)]
     assert not any(key in text for text in texts)
-    assert api.book.pepper.hex() not in api.book.path.read_text()
-    assert stat.S_IMODE(api.book.path.stat().st_mode) == 0o600
+    assert api.key_file.pepper.hex() not in api.key_file.path.read_text()
+    assert stat.S_IMODE(api.key_file.path.stat().st_mode) == 0o600
 
 
 def test_key_file_of_another_system_grants_nothing(api: KeyedApi, tmp_path: Path) -> None:
     """An attacker who can write the key file, but doesn't have the secret, can create no valid key."""
     other_keys = InstallationKeys(secret="another secret that is long enough", service_key="k")
     key, stored = new_key("tweets", list(Scope), ServiceKeyFile.of(Settings(data=tmp_path), other_keys).pepper, START)
-    with api.book.edit() as keys:
+    with api.key_file.edit() as keys:
         keys.append(stored)
     api.reload_keys()
     assert api.post(key, event()).status_code == 401
 
 
 def test_concurrent_changes_of_the_key_file_are_all_kept(tmp_path: Path) -> None:
-    book = ServiceKeyFile(path=tmp_path / SERVICE_KEYS_FILE, pepper=b"pepper")
+    key_file = ServiceKeyFile(path=tmp_path / SERVICE_KEYS_FILE, pepper=b"pepper")
 
     def add(number: int) -> None:
-        with book.edit() as keys:
-            keys.append(new_key(f"service-{number}", [Scope.EVENTS], book.pepper, START)[1])
+        with key_file.edit() as keys:
+            keys.append(new_key(f"service-{number}", [Scope.EVENTS], key_file.pepper, START)[1])
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(add, range(40)))
-    assert {key.name for key in book.read()} == {f"service-{number}" for number in range(40)}
+    assert {key.name for key in key_file.read()} == {f"service-{number}" for number in range(40)}
     assert {path.name for path in tmp_path.iterdir()} == {SERVICE_KEYS_FILE, f".{SERVICE_KEYS_FILE}.lock"}
 
 
 def test_failed_change_leaves_the_key_file_unchanged(tmp_path: Path) -> None:
-    book = ServiceKeyFile(path=tmp_path / SERVICE_KEYS_FILE, pepper=b"pepper")
+    key_file = ServiceKeyFile(path=tmp_path / SERVICE_KEYS_FILE, pepper=b"pepper")
 
     def fail() -> None:
-        with book.edit() as keys:
-            keys.append(new_key("a", [Scope.EVENTS], book.pepper, START)[1])
+        with key_file.edit() as keys:
+            keys.append(new_key("a", [Scope.EVENTS], key_file.pepper, START)[1])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    assert book.read() == ()
+    assert key_file.read() == ()

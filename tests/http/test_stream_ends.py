@@ -169,11 +169,11 @@ def test_stream_that_opens_during_shutdown_is_ended() -> None:
     async def scenario(live: LiveBackend) -> None:
         bursts = SlowBursts(live.hub.bursts)
         live.hub.bursts = bursts
-        coming = asyncio.create_task(live.listen("u1"))
+        opening = asyncio.create_task(live.listen("u1"))
         await bursts.requested.wait()
         live.hub.close()
         bursts.released.set()
-        stream = await coming
+        stream = await opening
         await stream.wait_closed()
         assert stream.ended
         assert not live.hub.background_tasks.tasks

@@ -14,10 +14,10 @@ from notifier.api.background.overview_snapshots import (
     SnapshotStream,
 )
 from notifier.api.event_stream import KEEP_ALIVE, EventStream
-from tests.http.live_stream_client import WAIT_LIMIT, OpenStream, ScriptedReader, _scope, frozen_sleep
+from tests.http.live_stream_client import WAIT_LIMIT, OpenStream, ScriptedReader, frozen_sleep, http_scope
 from tests.support.in_memory_http_api import SERVICE_KEY, MemoryBackend
 
-SCOPE = cast(Any, _scope({}))
+SCOPE = cast(Any, http_scope({}))
 
 
 async def endless_events() -> AsyncGenerator[bytes]:
@@ -87,7 +87,7 @@ def test_watcher_over_the_limit_is_refused_until_one_leaves() -> None:
 async def open_watcher(app: Litestar) -> OpenStream:
     """Request the stream, and return it once it has begun or was refused."""
     headers = {"authorization": f"Bearer {SERVICE_KEY}", "host": "backend"}
-    scope = {**_scope(headers), "path": "/v1/system/stream", "raw_path": b"/v1/system/stream"}
+    scope = {**http_scope(headers), "path": "/v1/system/stream", "raw_path": b"/v1/system/stream"}
     stream = OpenStream()
     stream.reading.set()
     stream.task = asyncio.create_task(cast(Any, app)(scope, stream.receive, stream.send))
