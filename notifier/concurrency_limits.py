@@ -25,7 +25,7 @@ class Bulkhead:
     max_wait: timedelta
     """Longest wait for a slot."""
     max_waiting: int | None = None
-    """Most callers that may wait together; further ones are refused immediately. None means no limit."""
+    """Maximum number of callers that may wait together; further ones are refused immediately. None means no limit."""
     waiting_count: int = 0
     _slots: asyncio.Semaphore = field(init=False, repr=False)
 

@@ -26,7 +26,7 @@ from notifier.wiring.system import System, build_lane_guards
 LOGGER = logging.getLogger("notifier.consumer_loop")
 
 BATCH_SIZE = 400
-"""Most records per batch.
+"""Maximum number of records per batch.
 
 The number of times that the coordinator replaces a sequence head does not depend on the mentions in the batch. So
 larger batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.

@@ -122,7 +122,7 @@ FIRST_JITTER_SECONDS = 0.1
 MAX_JITTER_SECONDS = 10.0
 """Upper bound of the random part of every pause, which `Retry-After` is added to."""
 MAX_RETRY_AFTER_SECONDS = 30.0
-"""Most seconds of `Retry-After` that are waited: a proxy that asks for an hour may be repaired sooner."""
+"""Maximum `Retry-After` in seconds that a client waits: a proxy that asks for an hour may be repaired sooner."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -25,7 +25,7 @@ Member = NewType("Member", int)
 
 
 MAX_SEQ_DIGITS = 18
-"""Most digits of the number in a burst key. Every store can keep an integer of this length."""
+"""Maximum number of digits of the number in a burst key. Every store can keep an integer of this length."""
 
 
 class Kind(StrEnum):
@@ -116,7 +116,8 @@ class Policy:
     budget_refill: timedelta
     """Time in which the budget earns one more fan-out."""
     max_small_followers: int
-    """Most followers of a small subject. Small subjects need no budget, and an override may switch collapsing off."""
+    """Maximum number of followers of a small subject. Small subjects need no budget, and an override may switch
+    collapsing off."""
 
     def refilled_every(self, refill_override: timedelta | None) -> Self:
         """Return the policy with this refill time instead of its own; the same policy for None."""

@@ -11,7 +11,7 @@ from notifier.domain.users.visibility import Viewer
 from notifier.ports.inbox import InboxPosition
 
 MAX_CHANGED_BURSTS = 5_000
-"""Most changed bursts in one answer. Reading more costs more than filling a cache again."""
+"""Maximum number of changed bursts in one answer. Reading more costs more than filling a cache again."""
 
 
 class FeedPosition:
@@ -93,7 +93,8 @@ ALL_MEMBERS = Scope("all")
 """Scope that changes with every bulk write: imports and writes of block rows, which hold many members."""
 
 MAX_SCOPES_PER_CHANGE = 500
-"""Most members in one change. Larger changes are rare and count as changes of ALL_MEMBERS, which is cheaper."""
+"""Maximum number of members in one change. Larger changes are rare and count as changes of ALL_MEMBERS, which is
+cheaper."""
 
 
 def member_scope(member: Member) -> Scope:

@@ -28,7 +28,7 @@ MAX_TOKEN_AGE = timedelta(hours=1)
 MAX_CLOCK_SKEW = timedelta(minutes=5)
 TOKEN_UPDATE_WINDOW = timedelta(minutes=20)
 MAX_TOKEN_UPDATES = 2
-"""Most new tokens within TOKEN_UPDATE_WINDOW. Apple documents one, but tolerates more.
+"""Maximum number of new tokens within TOKEN_UPDATE_WINDOW. Apple documents one, but tolerates more.
 
 The limit finds clients that make a new token for each alert.
 """

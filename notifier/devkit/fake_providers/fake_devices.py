@@ -15,7 +15,7 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription
 
 MAX_DEVICES = 100_000
-"""Most devices that are remembered. The oldest are forgotten.
+"""Maximum number of devices that are remembered. The oldest are forgotten.
 
 The limit keeps the fake small, because a benchmark sends to a million devices and measures memory.
 """
@@ -83,7 +83,7 @@ PUSH_SERVICE_ORIGIN = "https://updates.push.services.mozilla.com"
 ENDPOINT_PATH_PREFIX = "/wpush/v2/fixture-"
 """Path of a fixture user's endpoint, without the member number."""
 MAX_CACHED_BROWSERS = 100_000
-"""Most cached browsers. To derive the keys of a browser takes 60 µs."""
+"""Maximum number of cached browsers. To derive the keys of a browser takes 60 µs."""
 _CURVE_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """Order of the curve P-256. Private keys are smaller."""
 _BY_NUMBER = re.compile(rf"(?:{re.escape(ENDPOINT_PATH_PREFIX)}|fixture-)(\d{{1,18}})")

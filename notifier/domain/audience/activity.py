@@ -23,7 +23,7 @@ MAX_RECORDING_DELAY = timedelta(minutes=5)
 """Longest delay with which activity is recorded. Recording takes seconds; the rest allows for clock differences."""
 
 MAX_MISSED_ROUNDS = 3
-"""Most roll-up rounds that may be missed before the published sets count as an outdated snapshot."""
+"""Maximum number of roll-up rounds that may be missed before the published sets count as an outdated snapshot."""
 
 _HOURS_PER_DAY = 24
 

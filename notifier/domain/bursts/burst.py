@@ -11,7 +11,7 @@ from notifier.domain.ids import BurstKey, Lane, UserId
 RETENTION = timedelta(days=90)
 """How long a burst is visible after its opening."""
 MAX_MENTIONERS = 16
-"""Most distinct mentioners that a burst stores. `more_mentioners` is set if there were others."""
+"""Maximum number of distinct mentioners that a burst stores. `more_mentioners` is set if there were others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

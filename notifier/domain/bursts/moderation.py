@@ -10,7 +10,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import BucketLimit
 
 MAX_REASON_LENGTH = 500
-"""Most characters of a reason."""
+"""Maximum number of characters of a reason."""
 
 _TICK = timedelta(milliseconds=1)
 """Finest time resolution that every store keeps."""

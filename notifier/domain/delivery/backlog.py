@@ -29,7 +29,7 @@ class DeferredBurst:
 
 
 MAX_PARKED_PER_ROUND = 64
-"""Most bursts per pool whose slices a round records as parked. The next rounds record the others."""
+"""Maximum number of bursts per pool whose slices a round records as parked. The next rounds record the others."""
 PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 
 QueuePosition = tuple[datetime, BurstKey]

@@ -16,7 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 
 MAX_CAUSE_LENGTH = 500
-"""Most characters of a cause that a stop keeps. The dead letters have the whole text."""
+"""Maximum number of characters of a cause that a stop keeps. The dead letters have the whole text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class DeadLetterLimit:
     """How many records of a lane may die. 0 switches a limit off."""
 
     in_a_row: int = 50
-    """Most consecutive deaths. The gateway validates events, so a healthy system has no deaths. A deployment that fails
-    on everything is stopped within its first batch of 400."""
+    """Maximum number of consecutive deaths. The gateway validates events, so a healthy system has no deaths. A
+    deployment that fails on everything is stopped within its first batch of 400."""
     in_window: int = 100
-    """Most deaths among the last `window` records, by default 1 %. A deployment that fails on one kind of event seldom
-    fails many times in a row."""
+    """Maximum number of deaths among the last `window` records, by default 1 %. A deployment that fails on one kind of
+    event seldom fails many times in a row."""
     window: int = 10_000
 
     @property

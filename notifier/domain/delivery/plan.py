@@ -26,7 +26,8 @@ DELIVERIES_PER_SLICE = {Tier.P0: 16_000, Tier.P1: 400_000, Tier.P2: 1_600_000}
 """Target deliveries per slice: about 0.25 s of work, so that leases are short and the overhead of a task is small."""
 
 MAX_SHARDS_PER_SLICE = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}
-"""Most shards per slice. The audience snapshots of 128 shards take about 0.2 s, even if they are nearly empty."""
+"""Maximum number of shards per slice. The audience snapshots of 128 shards take about 0.2 s, even if they are nearly
+empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ DeviceId = NewType("DeviceId", str)
 """Hash of an address: it is the same for every user and every registration of the address."""
 
 MAX_DEVICES = 20
-"""Most devices per user. Registering one more drops the least recently registered device."""
+"""Maximum number of devices per user. Registering one more drops the least recently registered device."""
 
 DEVICE_KEPT_FOR = timedelta(days=270)
 """Lifetime after the last registration. Apps register at each start. Google expires tokens after the same time."""

@@ -33,7 +33,7 @@ KNOWN_HOSTS = (
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1")
 """Hosts of a fake push service on this machine."""
 MAX_ENDPOINT_LENGTH = 2048
-"""Most characters of an endpoint. Endpoints of Windows have about 700."""
+"""Maximum number of characters of an endpoint. Endpoints of Windows have about 700."""
 HTTPS_PORT = 443
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -126,7 +126,8 @@ def _covers(pattern: str, host: str) -> bool:
 
 
 MAX_TOPIC_LENGTH, MAX_LOCALE_LENGTH, MAX_ZONE_LENGTH = 155, 35, 64
-"""Most characters. A bundle id has at most 155; RFC 5646 advises 35 for a language tag; IANA zones have up to 32."""
+"""Maximum number of characters. A bundle id has at most 155; RFC 5646 advises 35 for a language tag; IANA zones have up
+to 32."""
 P256DH_BYTES, AUTH_BYTES = 65, 16
 """RFC 8291: an uncompressed P-256 point, and the authentication secret."""
 

@@ -23,7 +23,7 @@ MIN_REMEMBERED_ALERTS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapLimits:
-    """Most alerts in any hour and any day; 0 means no limit."""
+    """Maximum number of alerts in any hour and any day; 0 means no limit."""
 
     hourly: int = 5
     daily: int = 20

@@ -35,7 +35,7 @@ class ProviderLimit:
     """Limits of one provider."""
 
     per_minute: int
-    """Most alerts to the provider in any minute, from all workers."""
+    """Maximum number of alerts to the provider in any minute, from all workers."""
     ramp: timedelta = timedelta(seconds=60)
     """Time from the floor to the full rate. Google asks for at least 60 seconds."""
     idle: timedelta = timedelta(minutes=5)

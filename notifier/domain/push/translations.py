@@ -7,7 +7,7 @@ from functools import lru_cache
 
 ENGLISH = "en"
 MAX_TAG_LENGTH = 35
-"""Most characters of a language tag, as RFC 5646 advises."""
+"""Maximum number of characters of a language tag, as RFC 5646 advises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

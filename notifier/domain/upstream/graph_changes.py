@@ -41,7 +41,7 @@ class FollowChange:
 
 
 SHARDS_PER_RECORD = 4
-"""Most shards per rebuild record.
+"""Maximum number of shards per rebuild record.
 
 The indexer takes 6 ms for a record of four shards, and so 2.4 s for a batch of 400 records. That is less than the lease
 of a Kafka consumer on its partitions (5 s).

@@ -26,9 +26,9 @@ PROTECTED_TYPE, ERASED_TYPE = "notifier.account.protected.v1", "notifier.account
 
 MAX_ID_LENGTH = 256
 MAX_TEXT_LENGTH = 1_000
-"""Most characters of a text. Longer texts are cut, because only the beginning is shown."""
+"""Maximum number of characters of a text. Longer texts are cut, because only the beginning is shown."""
 MAX_MENTIONED_ACCOUNTS = 100
-"""Most accounts that one tweet may mention."""
+"""Maximum number of accounts that one tweet may mention."""
 HIGHEST_SEQUENCE = 2**53 - 1
 """Highest sequence number: the largest integer that every JSON implementation keeps exactly."""
 UPSTREAM_CLOCK_SKEW = timedelta(minutes=5)

@@ -15,9 +15,10 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, hidden_reason
 
 MAX_EXAMINED_BURSTS = 64
-"""Most bursts that a digest examines: the newest of its day. It counts those that belong to the viewer's digest."""
+"""Maximum number of bursts that a digest examines: the newest of its day. It counts those that belong to the viewer's
+digest."""
 MAX_LISTED_BURSTS = 16
-"""Most bursts that a digest contains in full, about one or two screens."""
+"""Maximum number of bursts that a digest contains in full, about one or two screens."""
 
 _DAY = timedelta(days=1)
 _VALID_YEARS = range(1970, 9999)

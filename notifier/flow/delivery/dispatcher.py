@@ -108,10 +108,10 @@ MAX_RECENT_AGE = timedelta(seconds=2)
 """Greatest age of the bursts that every round lists. By this age a burst usually has its plan. If its plan comes later,
 the burst is found when all unfinished bursts are listed."""
 MAX_READ_PER_ROUND = 256
-"""Most bursts of `unread_bursts` that one round reads. A long list must not delay the newest bursts."""
+"""Maximum number of bursts of `unread_bursts` that one round reads. A long list must not delay the newest bursts."""
 MAX_WOKEN_PER_ROUND = 32
-"""Most deferred bursts that one round wakes. Bursts wake at quarter hours, so many may be due at once. Reading 32 of
-them delays new bursts by 30 ms."""
+"""Maximum number of deferred bursts that one round wakes. Bursts wake at quarter hours, so many may be due at once.
+Reading 32 of them delays new bursts by 30 ms."""
 WAKE_INTERVAL = timedelta(seconds=10)
 """Interval for waking bursts that an earlier leader deferred; this process wakes its own on time."""
 REPORT_INTERVAL = timedelta(seconds=1)

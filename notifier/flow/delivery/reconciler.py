@@ -31,7 +31,7 @@ from notifier.ports.retractions import HeldMentions
 LOGGER = logging.getLogger("notifier.reconciler")
 
 HEADS_PER_ROUND = 100
-"""Most heads with a non-empty outbox that a round publishes."""
+"""Maximum number of heads with a non-empty outbox that a round publishes."""
 SHARDS_PER_READ = 64
 EXPIRED_ROWS_PER_ROUND = 5_000
 LOG_RETENTION = timedelta(days=1)

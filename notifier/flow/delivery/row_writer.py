@@ -18,7 +18,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import AudienceSnapshots, InboxStore
 
 SHARDS_PER_WRITE = 64
-"""Most shards per write. A large P1 or P2 slice takes one write of about 160 ms.
+"""Maximum number of shards per write. A large P1 or P2 slice takes one write of about 160 ms.
 
 SQLite splits a write into transactions, each of a few shards of one database file. The more shards a write has, the
 more are in each transaction, and the less a shard costs. The worker renews its claim between the transactions.

@@ -96,7 +96,8 @@ class Import(Generic[S]):
 # Account import: while reading, it writes member numbers, flags and directory entries. Then it requests VIP bitmaps.
 
 ACCOUNTS_PER_BATCH = 4_096
-"""Most accounts whose directory entries are updated in one transaction. Other writers write between transactions."""
+"""Maximum number of accounts whose directory entries are updated in one transaction. Other writers write between
+transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +149,7 @@ class AccountImport:
 T = TypeVar("T")
 
 PREFERENCES_PER_BATCH = 4_096
-"""Most changes written at once. Other writers write between batches."""
+"""Maximum number of changes written at once. Other writers write between batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from notifier.domain.users.visibility import SeenToken, Viewer, is_unread, is_vi
 from notifier.ports.inbox import InboxPosition
 
 BADGE_LIMIT = 100
-"""Most unread entries that a badge counts. Clients show 99+: larger numbers do not help users, and cost more reads."""
+"""Maximum number of unread entries that a badge counts. Clients show 99+: larger numbers do not help users, and cost
+more reads."""
 
 
 Entry = Burst | Digest

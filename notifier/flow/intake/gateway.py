@@ -28,12 +28,14 @@ CONTENT_HASH_BYTES = 16
 CONTENT_HASH_PATTERN = re.compile(f"[0-9a-f]{{{2 * CONTENT_HASH_BYTES}}}")
 
 MAX_RETRACTIONS_HIDDEN = 20
-"""Most retractions of a request that the gateway settles before the response. Twenty take tens of milliseconds.
+"""Maximum number of retractions of a request that the gateway settles before the response. Twenty take tens of
+milliseconds.
 
 If a request has more, the gateway settles none of them, and leaves all to the retractor.
 """
 MAX_MENTIONS_HIDDEN = 2_000
-"""Most mentions that the gateway hides before the response, in about a second. The retractor hides the others."""
+"""Maximum number of mentions that the gateway hides before the response, in about a second. The retractor hides the
+others."""
 
 
 class IntakeStatus(StrEnum):

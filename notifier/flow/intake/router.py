@@ -29,8 +29,8 @@ from notifier.ports.retractions import HeldMentions
 COUNTS_TTL = timedelta(minutes=5)
 """How long a follower count is used before it is read again."""
 MAX_CACHED_COUNTS = 150_000
-"""Most cached accounts: 500 mentions a second name 150,000 accounts in five minutes if no account repeats. An entry
-that is evicted before it expires is read again."""
+"""Maximum number of cached accounts: 500 mentions a second name 150,000 accounts in five minutes if no account repeats.
+An entry that is evicted before it expires is read again."""
 
 
 class _CachedCount(NamedTuple):

@@ -9,8 +9,8 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus, MissedUpdates
 
 MAX_BUFFERED_UPDATES = 1_000
-"""Most buffered updates: about as many as a storm of mentions causes in a minute. If an outage leaves more, updates are
-dropped, and the clients load their pages again."""
+"""Maximum number of buffered updates: about as many as a storm of mentions causes in a minute. If an outage leaves
+more, updates are dropped, and the clients load their pages again."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -36,7 +36,8 @@ def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) 
 
 
 MAX_RESTAMPS = 5
-"""Most restamps (new opening times) of a late burst after its first write. Then it is published as it is."""
+"""Maximum number of restamps (new opening times) of a late burst after its first write. Then it is published as it
+is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from tests.support.simulator.simulation import Simulation
 from tests.support.simulator.snapshot import key_of
 
 CAPS = ((timedelta(hours=1), 5), (timedelta(days=1), 20))
-"""Most alerts of a user within any span of this length."""
+"""Maximum number of alerts of a user within any span of this length."""
 
 AlertCounts = Counter[tuple[BurstKey, Member, Platform]]
 Batches = list[tuple[SendLogKey, SendBatch]]

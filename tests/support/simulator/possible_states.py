@@ -20,8 +20,8 @@ from tests.support.simulator.preference_changes import graph_updates
 from tests.support.simulator.scenarios.devices import device_updates
 
 UNSURE = 6
-"""Most changes in flight of a user for which every subset is tried; beyond it, those of one kind take effect in
-order."""
+"""Maximum number of changes in flight of a user for which every subset is tried; beyond it, those of one kind take
+effect in order."""
 HALFWAY = (timedelta(days=20), timedelta(days=5))
 """Possible idle times while the roll-up has added a user to only some of the active sets."""
 

@@ -57,7 +57,7 @@ class FakeCluster:
     subjects: dict[str, list[Any]]
     in_flight: int = 0
     most_in_flight: int = 0
-    """Most concurrent queries so far."""
+    """Maximum number of concurrent queries so far."""
     rows_read: int = 0
     """Number of rows returned."""
     statements: list[str] = field(default_factory=list)

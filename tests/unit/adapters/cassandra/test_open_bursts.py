@@ -14,7 +14,7 @@ from notifier.adapters.cassandra.stores.open_bursts import (
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOON = 1_767_614_400_000
 MAX_SCANS = TTL_MS // HOUR // RESCANNED_HOURS_PER_SCAN + 2
-"""Most scans until a late burst is found; there is one scan a second."""
+"""Maximum number of scans until a late burst is found; there is one scan a second."""
 
 
 @dataclass
