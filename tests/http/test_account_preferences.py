@@ -8,7 +8,7 @@ import pytest
 
 from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers import SetKind
-from notifier.domain.errors import LogUnavailable, StoreUnavailable
+from notifier.domain.errors import DiskFull, LogUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.audience import ShardBitmap
 from notifier.ports.event_log import Record
@@ -202,11 +202,14 @@ def test_log_outage_changes_no_preferences(api_client: ApiClient) -> None:
     assert preferences(api_client) == DEFAULTS
 
 
-def test_change_is_accepted_once_it_is_in_the_log(api_client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [StoreUnavailable, DiskFull])
+def test_change_is_accepted_once_it_is_in_the_log(
+    api_client: ApiClient, monkeypatch: pytest.MonkeyPatch, error: type[NotifierError]
+) -> None:
     """The process may die after writing the log, so the indexer also writes the user's row."""
 
     async def unavailable(_: object) -> None:
-        raise StoreUnavailable
+        raise error
 
     monkeypatch.setattr(api_client.backend.reads.preferences, "write_account", unavailable)
     assert patch(api_client, {"volume": "off", "time_zone": "Asia/Tokyo"}).json()["volume"] == "off"

@@ -8,7 +8,7 @@ import pytest
 
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
-from notifier.domain.errors import LogUnavailable, StoreUnavailable
+from notifier.domain.errors import DiskFull, LogUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.event_log import Record
 from notifier.ports.user_directory import DirectoryEntry
@@ -234,9 +234,12 @@ def test_unchanged_preference_is_not_logged(api_client: ApiClient) -> None:
     assert api_client.backend.sets.read(SetKind.MUTED, NOVA, [0]) == {}
 
 
-def test_mute_is_accepted_once_it_is_in_the_log(api_client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [StoreUnavailable, DiskFull])
+def test_mute_is_accepted_once_it_is_in_the_log(
+    api_client: ApiClient, monkeypatch: pytest.MonkeyPatch, error: type[NotifierError]
+) -> None:
     async def unavailable(_: object) -> None:
-        raise StoreUnavailable
+        raise error
 
     monkeypatch.setattr(api_client.backend.reads.preferences, "write", unavailable)
     assert patch_preference(api_client, {"muted_until": "forever"}).json()["muted_until"] == "forever"

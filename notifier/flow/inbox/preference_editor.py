@@ -8,7 +8,7 @@ from typing import Protocol
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.bitmap import shard_of
-from notifier.domain.errors import NotFound, StoreUnavailable
+from notifier.domain.errors import OUTAGES, NotFound
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.upstream.graph_changes import GraphRecord, shard_key
 from notifier.domain.users.account_preferences import (
@@ -68,7 +68,7 @@ class PreferenceEditor:
         # Write the log first. After a crash in between, the indexer reads the change there, and writes the row and the
         # bitmaps. In the reverse order, the row would exist, but the bitmaps would never get the change.
         await self.log.append(preference_record(change))
-        with suppress(StoreUnavailable):  # a change in the log is accepted
+        with suppress(*OUTAGES):  # a change in the log is accepted
             await self.preferences.write(change)
         return after
 
@@ -87,7 +87,7 @@ class PreferenceEditor:
         if (after := before.apply(change)) == replace(before, at=after.at):
             return before
         await self.log.append(account_preferences_record(change))
-        with suppress(StoreUnavailable):
+        with suppress(*OUTAGES):
             await self.preferences.write_account(change)
         return after
 
