@@ -103,7 +103,7 @@ class Outbox:
     def flush(self, within: timedelta) -> Sequence[MentionEvent]:
         """Wait until the queue is empty or `within` has passed. Return the events that are still unanswered.
 
-        Quarantined events come first, unless they are in a file. The queued events follow in order.
+        Quarantined events that are in no file come first. The queued events follow in order.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._pending, within.total_seconds())

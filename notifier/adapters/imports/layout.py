@@ -38,7 +38,7 @@ The arguments are the numbered rows, the number of rows read so far (with these)
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
 """Converts a batch of a table as a whole, or returns None if each row needs a check of its own.
 
-The arguments are the batch, the number of rows before it, that number with it, and a callback for rejects.
+The arguments are the batch, the number of rows before it, the number of rows up to its end, and a callback for rejects.
 """
 
 

@@ -47,7 +47,7 @@ class LineParser:
     def _decode_line(self, line: str) -> Any:
         """Decode a line.
 
-        If the line has an unknown field, create a decoder that skips it: later lines with it are as fast as others.
+        If the line has an unknown field, create a decoder that skips it. Later lines with it are decoded only once.
         """
         try:
             return self._decode(line)

@@ -105,7 +105,7 @@ def draw(
 def report_results(
     rate: ProviderRate | None, limit: ProviderLimit, now: datetime, *, refused_count: int, is_slow: bool
 ) -> ProviderRate:
-    """Return the rate after a batch of results.
+    """Return the rate after the results of some alerts.
 
     `refused_count` is the number of alerts that the provider did not take; `is_slow` is whether its answers were slow.
     """

@@ -37,7 +37,7 @@ CONFIGURATION_ERRORS: Mapping[str, str] = {
 }
 """Reasons caused by the sender's configuration and not by a device, with hints for the operator.
 
-Apple's documentation spells BadEnvironmentKey… one way, and its servers another.
+Apple's documentation and its servers spell BadEnvironmentKey… differently.
 """
 
 _INVALID_REQUEST_STATUSES = {400, 404, 413}

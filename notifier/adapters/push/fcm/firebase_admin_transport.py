@@ -219,7 +219,7 @@ def _no_reply(error: Exception) -> NoReply:
         return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
     causes = [*_causes(error)]
     timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)
-    # The library renews an expired token while it sends a message, and then sends none without a token.
+    # The library renews an expired token before it sends a message. If that fails, it does not send the message.
     if refused := next((cause for cause in causes if isinstance(cause, TokenRefused)), None):
         return NoReply(reason=f"no access token: {refused}", may_have_arrived=False)
     if any(isinstance(cause, _ERRORS_BEFORE_SENDING) for cause in causes):

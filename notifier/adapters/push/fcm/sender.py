@@ -52,7 +52,7 @@ class TokenTransport(Transport, Protocol):
     def current(self) -> str: ...
 
     def forget(self, token: str) -> None:
-        """Discard a token that Google refused."""
+        """Record that Google refused the token: `ensure` then fetches a new one."""
         ...
 
 

@@ -112,8 +112,6 @@ class MessageKeyPair:
         return cls.of(generate_private_key(SECP256R1()))
 
 
-# Key pairs generated in advance, while nothing is sent. No pair is used for two messages.
-
 PREGENERATED_PAIRS = 2_000
 """Number of pairs in advance: enough for the devices of one send batch. They take 55 ms of a core, and some 2 MB."""
 IDLE_SECONDS = 0.05
