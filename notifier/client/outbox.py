@@ -19,7 +19,7 @@ from notifier.client.quarantine import Quarantine
 LOGGER = logging.getLogger("notifier.client")
 
 SEND_TIMEOUT = timedelta(seconds=30)
-"""Deadline of one send. While the service is down, a warning is logged after each."""
+"""Deadline of one send. While the service is down, a warning is logged after each send."""
 PROBE_TIMEOUT = timedelta(seconds=2)
 """Deadline of one send while the outbox bisects a batch to find a failing event. A full batch takes ten halvings."""
 SERVER_ERROR = 500

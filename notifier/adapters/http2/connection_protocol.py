@@ -220,7 +220,7 @@ class Http2Connection:
             self.resendable.append(request)
 
     def _reset(self, request: Request, code: int) -> None:
-        self.send_buffer.queued += frames.reset(request.stream, code)
+        self.send_buffer.queued += frames.rst_stream(request.stream, code)
         self._remove(request)
 
     def _remove(self, request: Request) -> None:

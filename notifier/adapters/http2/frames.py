@@ -71,7 +71,7 @@ def window_update(stream: int, increment: int) -> bytes:
     return frame(WINDOW_UPDATE, 0, stream, _UINT32.pack(increment))
 
 
-def reset(stream: int, code: int) -> bytes:
+def rst_stream(stream: int, code: int) -> bytes:
     return frame(RST_STREAM, 0, stream, _UINT32.pack(code))
 
 

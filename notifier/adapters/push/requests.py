@@ -49,7 +49,7 @@ DeviceReceipt = tuple[Device, Receipt]
 def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
     """Yield each device with its receipt. Devices are read from the iterable as the transport accepts requests.
 
-    A request whose sender token is refused is sent a second time with a new token.
+    A request whose sender token is refused is sent a second time if there is a new token.
     """
     remaining = iter(devices)
     first = RequestRound(transport=transport, builder=builder, stop_on_refusal=True)

@@ -74,7 +74,7 @@ def is_token_expired(reply: Reply) -> bool:
 
 
 def _invalid_since(body: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the time from which on the token is invalid: the timestamp (in milliseconds), but at most now.
+    """Return the time since which the token is invalid: the timestamp (in milliseconds), but at most now.
 
     If Apple's clock is ahead, the timestamp may be in the future. It would then also drop a device that registers again
     in the meantime.

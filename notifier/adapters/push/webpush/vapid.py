@@ -36,7 +36,7 @@ _UNREACHABLE_DOMAINS = ("local", "localhost", "internal", "invalid", "test", "ex
 
 @dataclass(slots=True, kw_only=True)
 class Vapid:
-    """VAPID key and its tokens. The key and the tokens are excluded from the repr."""
+    """VAPID key and its tokens."""
 
     key: EllipticCurvePrivateKey = field(repr=False)
     subject: str
