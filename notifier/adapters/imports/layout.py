@@ -12,7 +12,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 T_co = TypeVar("T_co", covariant=True)
 
 Reject = Callable[[int, str], None]
-"""Called with the number of a rejected row (in a text file, of its line), counted from 1, and the reason."""
+"""Called with the number of a rejected row (in a text file, of its last line), counted from 1, and the reason."""
 
 
 ReportIgnored = Callable[[Iterable[str]], object]

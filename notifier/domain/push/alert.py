@@ -84,8 +84,8 @@ class Alert:
 def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
     # Do not hash the burst's key: a client could try all numbers, and so learn the count of restricted bursts. The
     # opening second and the tweet are known to all recipients, and do not change while alerts of the burst are sent.
-    # The second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts of one subject that
-    # a tweet opens within a second get the same id, and their alerts look the same.
+    # The opening second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts of one
+    # subject that a tweet opens within a second get the same id, and their alerts look the same.
     alert_id = _hash(_opening(burst))
     return Alert(
         burst=burst.key,

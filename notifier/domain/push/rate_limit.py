@@ -13,7 +13,7 @@ from notifier.domain.ids import Platform
 from notifier.domain.token_bucket import TokenBucket
 
 RAMP_FLOOR = 0.05
-"""Share of the limit at the start of the ramp. With Google's 10,000 alerts a second, 1,000 VIPs take at most 2 seconds."""
+"""Share of the limit at the start of the ramp: at Google 500 alerts a second, so 1,000 VIPs take at most 2 seconds."""
 P0_RESERVE = 0.25
 """Share of the bucket that is reserved for P0 alerts."""
 MIN_P0_SLOWDOWN = 0.5
