@@ -217,7 +217,7 @@ class _AttemptState(msgspec.Struct, array_like=True):
     device: DeviceId
     member: Member
     first_at: datetime
-    failures: int
+    failed_attempts: int
     late_burst_count: int
 
 
@@ -284,7 +284,7 @@ def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
         device=packed.device,
         member=packed.member,
         first_at=packed.first_at,
-        failed_attempts=packed.failures,
+        failed_attempts=packed.failed_attempts,
         late_burst_count=packed.late_burst_count,
     )
 

@@ -46,7 +46,7 @@ class Http2Limits:
     pause_after_failure: timedelta = timedelta(seconds=1)
     """Pause before an origin that failed is tried again."""
     max_attempts: int = 3
-    """Attempts to send a request that certainly did not arrive, before the failure is reported."""
+    """Counted attempts after which a request that certainly did not arrive is reported as failed."""
 
 
 DEFAULT_PORTS = {"https": 443, "http": 80}

@@ -24,7 +24,7 @@ MAX_IGNORED_NAMES = 64
 
 
 class LineParser:
-    """Parser of NDJSON lines, which reports ignored fields."""
+    """Parser of NDJSON lines. It reports ignored fields."""
 
     def __init__(self, layout: Layout[Any], report_ignored: ReportIgnored) -> None:
         self._layout, self._report_ignored = layout, report_ignored
