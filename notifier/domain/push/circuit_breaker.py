@@ -24,7 +24,7 @@ class BreakerSettings:
     open_for: timedelta = timedelta(seconds=30)
     """Shortest time that the breaker stays open. A half-open breaker waits as long for the results of trial calls."""
     max_open_for: timedelta = timedelta(minutes=10)
-    """Longest wait that a service may ask for: a service with a wrong clock must not stop alerts for good."""
+    """Longest wait that a service can impose: a service with a wrong clock must not stop alerts for good."""
     successes_to_close: int = 3
     """Successes in a row until a half-open breaker closes. No more trial calls pass at a time than are still needed."""
 
