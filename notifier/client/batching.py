@@ -21,7 +21,7 @@ TOO_LARGE = EventRefusal(
     title="The body is larger than this service accepts.",
     detail=f"The limit of an event is {MAX_EVENT_BYTES} bytes.",
 )
-"""Refusal of an event that is too large. The client does not send it: the service may close the connection."""
+"""Refusal of a too large event. The client does not send such an event: the service may close the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

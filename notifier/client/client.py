@@ -119,8 +119,8 @@ class Client:
                 continue
             reply = self._post_with_retries(batch, budget)
             if reply.status in REFUSAL_STATUSES and len(batch.events) > 1:
-                # The refusal describes only the first event. Split the batch until each event has its own response.
-                # Splitting also helps if a proxy refuses bodies that the service would accept.
+                # The refusal does not tell which event caused it. Split the batch until each event has its own
+                # response. Splitting also helps if a proxy refuses bodies that the service would accept.
                 waiting.extendleft(reversed(batch.halves()))
             else:
                 yield _receipts(batch, reply)

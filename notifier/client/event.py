@@ -106,5 +106,5 @@ def refused(id: str, refusal: EventRefusal) -> EventReceipt:
 
 
 def refusal_of(problem: Mapping[str, Any]) -> EventRefusal:
-    """Read the reason from a problem+json body. Raises KeyError if a field is missing."""
+    """Read the reason from a problem+json body. Raises KeyError if the code or the title is missing."""
     return EventRefusal(code=str(problem["code"]), title=str(problem["title"]), detail=str(problem.get("detail", "")))

@@ -94,7 +94,7 @@ class HttpConnections:
     def _send_request(self, connection: HTTPConnection, path: str, content_type: str, body: bytes) -> bool:
         """Send the request. Return False if the server closed the connection while the body was being sent.
 
-        The server may have refused the request before, so the caller reads the response.
+        The server may have answered before it closed, so the caller reads the response.
         """
         address = urlsplit(self.url)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": content_type, "Accept": "application/json"}
@@ -120,7 +120,7 @@ def _reason(error: Exception) -> str:
 FIRST_JITTER_SECONDS = 0.1
 """Upper bound of the random part of the first pause. The bound doubles with each attempt."""
 MAX_JITTER_SECONDS = 10.0
-"""Upper bound of the random part of every pause, which `Retry-After` is added to."""
+"""Upper bound of the random part of every pause."""
 MAX_RETRY_AFTER_SECONDS = 30.0
 """Maximum `Retry-After` in seconds that a client waits: a proxy that asks for an hour may be repaired sooner."""
 

@@ -19,7 +19,7 @@ from notifier.client.quarantine import Quarantine
 LOGGER = logging.getLogger("notifier.client")
 
 SEND_TIMEOUT = timedelta(seconds=30)
-"""Deadline of one send. While the service is down, a warning is logged after each."""
+"""Deadline of one send. While the service is down, a warning is logged after each send."""
 PROBE_TIMEOUT = timedelta(seconds=2)
 """Deadline of one send while the outbox bisects a batch to find a failing event. A full batch takes ten halvings."""
 SERVER_ERROR = 500
@@ -103,7 +103,7 @@ class Outbox:
     def flush(self, within: timedelta) -> Sequence[MentionEvent]:
         """Wait until the queue is empty or `within` has passed. Return the events that are still unanswered.
 
-        Quarantined events come first, unless they are in a file. The queued events follow in order.
+        Quarantined events that are in no file come first. The queued events follow in order.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._pending, within.total_seconds())

@@ -43,7 +43,7 @@ class Quarantine:
             events[event.id] = event
 
     def drop(self, ids: Iterable[str]) -> None:
-        """Remove events that were answered. If a crash leaves one in the file, it is retried later, which is safe."""
+        """Remove events that were answered. If a crash leaves one in the file, a later retry is safe."""
         with self._lock:
             events, answered = self._load(), set(ids)
             remaining = {id: event for id, event in events.items() if id not in answered}

@@ -291,7 +291,7 @@ def read_event(body: bytes, now: datetime) -> ReceivedEvent:
 
 
 def read_batch(body: bytes, now: datetime) -> list[ReceivedEvent]:
-    """Decode and validate each event of a batch. An invalid event does not affect the others.
+    """Decode and validate each event of a batch. An invalid event does not affect the other events.
 
     Raises BadEvent if the body is not a JSON array, and TooLarge if it has too many events.
     """

@@ -84,7 +84,7 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     dormant: int
     suppressed: dict[str, int]
     alert_counts: tuple[int, int, int]
-    """Number of members to alert once each tier's rows are written."""
+    """Number of members to alert, by tier. P2 includes the dormant members."""
     opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
     """Opening time of the burst, which is part of the key of the shard's rows."""
 
@@ -108,7 +108,7 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
         return self.alert_counts[TIERS.index(tier)]
 
     def may_alert(self, tier: Tier) -> bool:
-        """Return whether any member of the tier may be alerted. Dormant members are counted in P2."""
+        """Return False only if the snapshot has no member of the tier to alert."""
         return self.alert_count(Tier.P2 if tier is Tier.DORMANT else tier) > 0
 
     def counts(self, shard: int) -> SnapshotCounts:

@@ -43,7 +43,7 @@ def suppressions_by_member(
     burst: Burst,
     now: datetime,
 ) -> Iterator[tuple[Member, AlertSuppressed | AlertDeferred]]:
-    """Yield members whose account preferences suppress or defer their alerts for the burst, and which of both.
+    """Yield members whose account preferences suppress or defer their alerts for the burst, with that decision.
 
     `own_volumes` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once:
     the members of many shards have only a few combinations.

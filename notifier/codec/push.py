@@ -205,7 +205,7 @@ def unpack_history(blob: bytes) -> AlertHistory:
 
 @lru_cache(maxsize=4096)
 def _sent_alert(packed: bytes) -> SentAlert:
-    """Decode one alert, cached. Thousands of members have the same one, and a look-up takes a tenth of the time."""
+    """Decode one alert, cached. Thousands of members share an alert, and a look-up takes a tenth of the time."""
     at, burst, tweet = _SENT_ALERT.unpack(packed)
     return SentAlert(at=from_ms(at), cause=AlertCause(burst=burst, tweet=tweet))
 
@@ -217,7 +217,7 @@ class _AttemptState(msgspec.Struct, array_like=True):
     device: DeviceId
     member: Member
     first_at: datetime
-    failures: int
+    failed_attempts: int
     late_burst_count: int
 
 
@@ -253,7 +253,7 @@ def pack_intent(batch: SendBatch) -> bytes:
 
 
 def pack_outcome(batch: SendBatch) -> bytes:
-    """Encode the outcome of a batch that was sent. It is also written if every alert was accepted."""
+    """Encode the outcome of a batch. The outcome is written even if every alert was accepted."""
     return pack(_Outcome(tuple(map(_packed_failure, batch.failures or ()))))
 
 
@@ -284,7 +284,7 @@ def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
         device=packed.device,
         member=packed.member,
         first_at=packed.first_at,
-        failed_attempts=packed.failures,
+        failed_attempts=packed.failed_attempts,
         late_burst_count=packed.late_burst_count,
     )
 

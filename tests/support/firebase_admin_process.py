@@ -44,7 +44,7 @@ class AdminConnection:
 
     def hang_up(self) -> None:
         """Close the server once the client has a token. The next test gets a new one."""
-        self.admin.ensure()
+        self.admin.ensure_token()
         shared_connection.cache_clear()
         self.server.close()
 

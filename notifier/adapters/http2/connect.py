@@ -12,20 +12,18 @@ from threading import Thread
 
 from notifier.adapters.http2.limits import Origin
 
-# DNS look-ups run in threads: they block for an unbounded time, and meanwhile other connections receive responses.
-
 Resolver = Callable[[str, int], Sequence[str]]
-"""Function from host and port to IP addresses, best first. Raises OSError with a message for operators."""
+"""Function from host and port to IP addresses, best first. Raises OSError or ValueError."""
 
 
 def resolve_addresses(host: str, port: int) -> Sequence[str]:
-    """Resolve the name with the system's resolver. Raises OSError."""
+    """Resolve the name with the system's resolver. Raises OSError, or ValueError for an invalid name."""
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [*dict.fromkeys(str(address[0]) for *_, address in infos)]
 
 
 class DnsLookups:
-    """DNS look-ups, each in its own thread. Look-ups are few, and none waits for another."""
+    """DNS look-ups, each in its own thread, because a look-up blocks for an unbounded time."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
@@ -57,7 +55,7 @@ class DnsLookups:
 
 
 PollEvents = int
-"""Event mask of `poll` that a socket waits for; 0 while there is no socket."""
+"""Event mask of `poll`; 0 for no events."""
 
 
 CONNECT_TIMED_OUT = "connection timed out"

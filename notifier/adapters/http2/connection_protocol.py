@@ -209,7 +209,7 @@ class Http2Connection:
         )
 
     def _return_unprocessed(self, requests: Iterable[Request], *, others_progressed: bool) -> None:
-        """Return unprocessed requests for a resend.
+        """Add unprocessed requests to `resendable`.
 
         With `others_progressed`, the attempt does not count: the connection processed other requests instead. The
         oldest requests are started first, so every request gets its turn.
@@ -220,7 +220,7 @@ class Http2Connection:
             self.resendable.append(request)
 
     def _reset(self, request: Request, code: int) -> None:
-        self.send_buffer.queued += frames.reset(request.stream, code)
+        self.send_buffer.queued += frames.rst_stream(request.stream, code)
         self._remove(request)
 
     def _remove(self, request: Request) -> None:
@@ -280,7 +280,7 @@ class Http2Connection:
         self.send_buffer.queued += acknowledgement
 
     def _on_goaway(self, flags: int, stream: int, payload: bytes) -> None:
-        """Return the requests above the last processed stream for a resend. A later GOAWAY may name a lower stream."""
+        """Make the requests above the last processed stream resendable. A later GOAWAY may name a lower stream."""
         last_stream, code = frames.read_goaway(payload)
         self.closing_reason = f"the peer sent GOAWAY: {frames.CODE_NAMES.get(code, f'error {code}')}"
         self._return_unprocessed(

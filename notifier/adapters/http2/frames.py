@@ -71,7 +71,7 @@ def window_update(stream: int, increment: int) -> bytes:
     return frame(WINDOW_UPDATE, 0, stream, _UINT32.pack(increment))
 
 
-def reset(stream: int, code: int) -> bytes:
+def rst_stream(stream: int, code: int) -> bytes:
     return frame(RST_STREAM, 0, stream, _UINT32.pack(code))
 
 
@@ -154,7 +154,7 @@ class HeaderBlockAssembler:
     def add(self, frame_: Frame) -> tuple[int, int, bytes] | None:
         """Add a frame. Return the stream, the flags of the first frame and the block once it is complete, else None.
 
-        Raises Violation for a frame that is not allowed here, or a block of more than MAX_BYTES.
+        Raises Violation for an invalid frame, or a block of more than MAX_BYTES.
         """
         kind, flags, stream, payload = frame_
         if self._block_start is None:

@@ -21,7 +21,7 @@ class Http2Limits:
     max_streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
     max_waiting: int = 256
-    """Maximum number of requests, to all origins, that wait for a stream. At this number, no more are accepted."""
+    """Number of requests, to all origins, that wait for a stream. At this number, no more are accepted."""
     answer_timeout: timedelta = timedelta(seconds=10)
     """Timeout of a request from its start. Waiting requests fail if no response arrives for this long.
 
@@ -46,16 +46,16 @@ class Http2Limits:
     pause_after_failure: timedelta = timedelta(seconds=1)
     """Pause before an origin that failed is tried again."""
     max_attempts: int = 3
-    """Attempts to send a request that certainly did not arrive, before the failure is reported."""
+    """Counted attempts after which a request that certainly did not arrive is reported as failed."""
 
-
-# Origin such as `https://api.push.apple.com`: host to look up, port, and the headers that all its requests share.
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
+    """Origin of requests, such as `https://api.push.apple.com`."""
+
     host: str
     port: int
     is_secure: bool

@@ -37,17 +37,15 @@ class OriginPool:
         """Whether a pause has begun since the last call of `_fail_waiting`."""
 
     def start_waiting_requests(self, now: float) -> None:
-        """Start waiting requests on the first connections that have free streams, so that the others stay idle."""
+        """Start waiting requests on the first connections that have free streams, so that later ones stay idle."""
         for connection in self.connections:
             while self.waiting_requests and connection.protocol.free_streams > 0:
                 connection.protocol.start_request(self.waiting_requests.popleft(), now)
 
     def needs_connection(self, now: float) -> bool:
-        """Return whether the waiting requests need another connection.
+        """Return whether to open another connection for the waiting requests.
 
-        They need one if no connection is usable, or if the oldest request has waited for `max_stream_wait`. They
-        have to wait while a connection is being opened, or a peer has not announced its stream limit. The same holds if
-        the origin is paused, or the pool has its maximum of connections.
+        None is opened until each peer has announced its stream limit: the existing connections may then suffice.
         """
         if (
             not self.waiting_requests

@@ -30,7 +30,6 @@ class SendBuffer:
             self._record_end(request)
 
     def forget_unqueued_body(self, request: Request) -> None:
-        """Forget the part of the body that is not queued yet."""
         self._blocked.pop(request.stream, None)
 
     def change_window(self, request: Request, increment: int) -> None:

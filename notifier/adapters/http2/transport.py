@@ -24,10 +24,8 @@ MAX_ACCEPTED_PER_STEP = 64
 class Http2Transport:
     """HTTP/2 transport with its own framing on non-blocking sockets.
 
-    It knows for each request whether it was sent completely, and never resends one that may have arrived. Connections
-    stay open between two exchanges. `ca_file` is a file of CA certificates to trust instead of those of the
-    system. `allow_plaintext` also allows origins that begin with `http:`. The transport connects only to addresses that
-    `resolver` returns; TLS verifies the name of the origin. Redirects are not followed.
+    It never resends a request that may have been processed. Connections stay open between two exchanges. The transport
+    connects only to addresses that `resolver` returns; TLS verifies the name of the origin. Redirects are not followed.
     """
 
     def __init__(
@@ -39,7 +37,10 @@ class Http2Transport:
         resolver: Resolver = resolve_addresses,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create the transport. Raises BadSetting if the file `ca_file` cannot be read."""
+        """Create the transport. Raises BadSetting if the file `ca_file` cannot be read.
+
+        The CA certificates in `ca_file` replace those of the system. `allow_plaintext` also allows `http:` origins.
+        """
         self._limits, self._allow_plaintext, self._monotonic = limits, allow_plaintext, monotonic
         # With plaintext allowed, TLS is rarely used: skip loading the system's CA certificates, which takes 0.1 s.
         self._tls = None if allow_plaintext and ca_file is None else _create_tls_context(ca_file)

@@ -12,7 +12,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 T_co = TypeVar("T_co", covariant=True)
 
 Reject = Callable[[int, str], None]
-"""Called with the number of a rejected row (in a text file, of its line), counted from 1, and the reason."""
+"""Called with the number of a rejected row (in a text file, of its last line), counted from 1, and the reason."""
 
 
 ReportIgnored = Callable[[Iterable[str]], object]
@@ -38,7 +38,7 @@ The arguments are the numbered rows, the number of rows read so far (with these)
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
 """Converts a batch of a table as a whole, or returns None if each row needs a check of its own.
 
-The arguments are the batch, the number of rows before it, that number with it, and a callback for rejects.
+The arguments are the batch, the number of rows before it, the number of rows up to its end, and a callback for rejects.
 """
 
 

@@ -67,7 +67,7 @@ class ParquetReader(Generic[T]):
 
 
 def _column_values(column: Any) -> list[Any]:
-    """Return the values of the column. All are text if one is a time that Python's datetime can't represent."""
+    """Return the values of the column; all as text if one is a time that Python's datetime can't represent."""
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):
@@ -96,7 +96,7 @@ def bulk_follows(
 def _numbered_edges(columns: list[Any], rows_before: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
     """Convert columns of whole numbers that may be in an id range. Return None for other columns.
 
-    An account that follows itself is rejected, but the edges still contain it.
+    A row in which an account follows itself is rejected, but remains among the edges.
     """
     if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
         return None

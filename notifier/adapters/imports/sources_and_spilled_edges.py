@@ -71,7 +71,7 @@ def open_source(
 
 
 def form_of(name: str) -> str:
-    """Return the form that a file's name implies. Raises BadImport for others and for compressed Parquet."""
+    """Return the form that a file's name implies. Raises BadImport for an unknown form and for compressed Parquet."""
     endings = name.lower().split(".")[1:]
     if endings and endings[-1] in COMPRESSED_ENDINGS:
         endings.pop()
@@ -95,8 +95,8 @@ def _parquet_source(
     return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 
 
-# Sorted runs of follows, each in its own file. An atomic rename creates the file of a run. Its name is the number of
-# source rows read so far, at which the import resumes after a crash.
+# Sorted runs of follows, each in its own file, which an atomic rename creates. The file's name is the number of source
+# rows read up to then. After a crash, the import resumes at the highest of these numbers.
 
 KEY_TYPE = np.dtype("<u8")
 KEYS_PER_CHUNK = 1 << 22
@@ -106,13 +106,13 @@ PROGRESS_FILE = "taken"
 END_KEY = 1 << 2 * HALF_KEY_BITS
 """Number above all keys."""
 RUNS_PER_MERGE = 64
-"""Number of runs in one size group that are merged into one.
+"""Number of runs in one size group at which they are merged into one run.
 
 Merging keeps the number of open files small. The merged run is usually in a larger size group, so a key is
 copied about once for each group.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
-"""Bits of the size that a size group spans. For example, all runs of 2^23 to 2^29 bytes are in one group."""
+"""Bits of the size that a size group spans. For example, runs from 2^23 to below 2^29 bytes are in one group."""
 
 
 class SpilledEdges:
@@ -132,8 +132,8 @@ class SpilledEdges:
     def add(self, keys: ImportKeys, rows_read: int) -> None:
         self._write_keys(f"{rows_read}.run", [keys])
         for group in self._runs_to_merge():
-            # The merged run replaces the last run of the group. After a crash before the deletion of the others, their
-            # keys exist twice, until a later merge removes the duplicates.
+            # The merged run replaces the last run of the group. After a crash before the obsolete runs are deleted,
+            # their keys exist twice, until a later merge removes the duplicates.
             *obsolete, last = sorted(group, key=lambda path: int(path.stem))
             self._write_keys(last.name, (keys for keys, _ in self._merged_chunks(_open_runs(group), done_below=0)))
             for path in obsolete:

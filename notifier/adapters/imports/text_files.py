@@ -24,7 +24,7 @@ MAX_IGNORED_NAMES = 64
 
 
 class LineParser:
-    """Parser of NDJSON lines, which reports ignored fields."""
+    """Parser of NDJSON lines. It reports ignored fields."""
 
     def __init__(self, layout: Layout[Any], report_ignored: ReportIgnored) -> None:
         self._layout, self._report_ignored = layout, report_ignored
@@ -47,7 +47,7 @@ class LineParser:
     def _decode_line(self, line: str) -> Any:
         """Decode a line.
 
-        If the line has an unknown field, create a decoder that skips it: later lines with it are as fast as others.
+        If the line has an unknown field, create a decoder that skips it. Later lines with it are decoded only once.
         """
         try:
             return self._decode(line)

@@ -71,7 +71,7 @@ def fake_service_account(token_origin: str = f"{TOKEN_ORIGIN}:443") -> ServiceAc
 
 
 def fake_service_account_file(token_uri: str = TOKEN_ORIGIN + TOKEN_PATH) -> bytes:
-    """Return the same account as a JSON file in Google's format."""
+    """Return the account of `fake_service_account` as a JSON file in Google's format."""
     file = {
         "type": "service_account",
         "project_id": GOOGLE_PROJECT,

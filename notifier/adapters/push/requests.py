@@ -49,13 +49,13 @@ DeviceReceipt = tuple[Device, Receipt]
 def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
     """Yield each device with its receipt. Devices are read from the iterable as the transport accepts requests.
 
-    A request whose sender token is refused is sent a second time with a new token.
+    A request whose sender token is refused is sent a second time if there is a new token.
     """
     remaining = iter(devices)
     first = RequestRound(transport=transport, builder=builder, stop_on_refusal=True)
     yield from first.send(remaining)
-    # A refused request has reached no device. The first refusal ends the round. So `refused_devices` has only devices
-    # whose requests the transport had taken before. The second round begins with them, and reports refusals.
+    # A refused request has reached no device. After a refusal, the first round takes no more devices. The second round
+    # begins with the refused devices, and reports refusals.
     if first.refused_devices:
         second = RequestRound(transport=transport, builder=builder, stop_on_refusal=False)
         yield from second.send(chain(first.refused_devices, remaining))
@@ -155,7 +155,7 @@ RandomSource = Callable[[], float]
 """Source of random numbers from 0 (inclusive) to 1 (exclusive)."""
 
 MAX_RETRY_DELAY = timedelta(days=1)
-"""Limit for a requested delay. A longer delay comes from a wrong clock, and would make the alert worthless."""
+"""Limit for a requested delay. A longer delay would make the alert worthless."""
 
 
 def soon_with_jitter(now: datetime, random_number: float) -> datetime:

@@ -183,7 +183,7 @@ class ServerConnection(asyncio.Protocol):
             return True  # GOAWAY has told the client; no reset is needed
         exceeds_limit = self._stream_limit is not None and len(self._open_streams) > self._stream_limit
         if exceeds_limit or stream // 2 < self._server.behavior.refuse_first_streams:
-            self._output.append(frames.reset(stream, frames.REFUSED_STREAM))
+            self._output.append(frames.rst_stream(stream, frames.REFUSED_STREAM))
             return True
         return False
 
@@ -214,7 +214,7 @@ class ServerConnection(asyncio.Protocol):
             self._cut()
         elif isinstance(reply, NoReply):
             if not reply.may_have_arrived:
-                self._output.append(frames.reset(request.stream, frames.REFUSED_STREAM))
+                self._output.append(frames.rst_stream(request.stream, frames.REFUSED_STREAM))
                 self._forget(request.stream)
         elif behavior.latency:
             self._delayed_replies.append((request.stream, reply))

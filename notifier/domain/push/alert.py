@@ -9,10 +9,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
 ALERT_TTL = timedelta(hours=6)
-"""Lifetime of an alert, from the opening of the burst, or from the sending of a late alert.
-
-A device that is turned on later gets no alert.
-"""
+"""Lifetime of an alert, from the opening of the burst; that of a late alert begins when it is sent."""
 TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
@@ -87,8 +84,8 @@ class Alert:
 def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
     # Do not hash the burst's key: a client could try all numbers, and so learn the count of restricted bursts. The
     # opening second and the tweet are known to all recipients, and do not change while alerts of the burst are sent.
-    # The second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts of one subject that
-    # a tweet opens within a second get the same id, and their alerts look the same.
+    # The opening second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts of one
+    # subject that a tweet opens within a second get the same id, and their alerts look the same.
     alert_id = _hash(_opening(burst))
     return Alert(
         burst=burst.key,
@@ -122,7 +119,7 @@ def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
 
 
 def build_test_alert(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
-    """Return a test alert for one user. Each needs a new nonce."""
+    """Return a test alert for one user. Each test alert needs a new nonce."""
     alert_id = _hash(f"test {nonce}")
     return Alert(
         burst=BurstKey(Subject(Kind.SELF, user), 0),

@@ -57,7 +57,7 @@ class Draft:
 
     @property
     def is_first_alert(self) -> bool:
-        """Return whether the draft has members of no earlier batch. The frequency caps apply only to such drafts."""
+        """Return whether the draft has members that are in no earlier batch. Only such drafts are subject to caps."""
         return not self.is_in_doubt and bool(self.batch.members.any())
 
     @property
@@ -66,7 +66,7 @@ class Draft:
         return not (self.is_in_doubt or self.attempts or self.batch.retries or self.batch.members.any())
 
     def capped(self, rulings: Mapping[Member, Ruling]) -> "Draft":
-        """Return the draft with members that the caps reject marked silent. They stay in the batch and get nothing."""
+        """Return the draft without attempts for members that the caps reject. They stay in the batch, as silent."""
         silent = dict[SilentReason, Bits]()
         for cap, cap_reason in _CAP_REASONS.items():
             if capped := [member for member, ruling in rulings.items() if ruling is cap]:

@@ -18,7 +18,7 @@ from notifier.domain.timing import Backoff
 NEWER_DUE_WITHIN = timedelta(minutes=2)
 """An older burst may wait for a newer burst whose slices are due within this time."""
 RECHECK_BACKOFF = Backoff(first=timedelta(seconds=1), longest=NEWER_DUE_WITHIN / 2)
-"""Waits between two checks of a newer burst. They grow, because each wait adds an entry to the ledger."""
+"""Waits between two checks of a newer burst. They grow, because each wait writes to the ledger."""
 
 ShardsByTier = Mapping[Tier, Collection[int]]
 """Shards of some push slices of a burst, by tier."""
@@ -40,7 +40,7 @@ def shards_due_soon(progress: BurstProgress, platform: Platform, now: datetime) 
 
 
 def unsent_shards(progress: BurstProgress, platform: Platform) -> ShardsByTier:
-    """Return the shards of push slices that are unfinished or dead. Some of their alerts may be sent."""
+    """Return the shards of push slices that are unfinished or dead. Some of their alerts may have been sent."""
     slices = _push_slices(progress, platform)
     return _by_tier(
         slice_state

@@ -4,8 +4,8 @@
                                                           ▲                    │
                                                           └──── any failure ───┘
 
-A breaker is a value: each event returns the next one. Each process has its own, so nothing is shared or stored. A new
-process starts closed, and learns the state from a few calls.
+A breaker is a value: each event returns the next one. Each process has its own breakers, so nothing is shared or
+stored. In a new process they are closed, and learn the state of a line from a few calls.
 """
 
 from dataclasses import dataclass, replace
@@ -24,9 +24,9 @@ class BreakerSettings:
     open_for: timedelta = timedelta(seconds=30)
     """Shortest time that the breaker stays open. A half-open breaker waits as long for the results of trial calls."""
     max_open_for: timedelta = timedelta(minutes=10)
-    """Longest wait that a service may ask for: a service with a wrong clock must not stop alerts for good."""
+    """Longest wait that a service can impose: a service with a wrong clock must not stop alerts for good."""
     successes_to_close: int = 3
-    """Successes in a row until a half-open breaker closes. At most as many calls pass at a time as it still needs."""
+    """Successes in a row until a half-open breaker closes. No more trial calls pass at a time than are still needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Open:
     since: datetime
     reason: str
     until: datetime | None = None
-    """Earliest time of the next call, if the failure named one."""
+    """`until` of the failure that opened the breaker, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

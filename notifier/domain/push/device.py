@@ -16,7 +16,7 @@ MAX_DEVICES = 20
 """Maximum number of devices per user. Registering one more drops the least recently registered device."""
 
 DEVICE_KEPT_FOR = timedelta(days=270)
-"""Lifetime after the last registration. Apps register at each start. Google expires tokens after the same time."""
+"""Lifetime after the last registration. Apps register at each start. Google, too, expires tokens after 270 days."""
 
 _TICK = timedelta(milliseconds=1)
 """Finest time resolution that every store keeps."""
@@ -145,9 +145,9 @@ def removal_for_takeover(current: DeviceOwnership, id: DeviceId, at: datetime) -
 def removal_by_provider(device: Device, at: datetime | None, now: datetime) -> DeviceRemoval | None:
     """Return the tombstone of a device whose provider reports that its address became invalid at `at`.
 
-    `device` is the registration that the alert was sent to. The result is None if it was made after `at`. Without
-    `at` the registration is removed. A time in the future counts as now, so a provider's clock that is ahead can't drop
-    later registrations.
+    `device` is the registration that the alert was sent to. Return None if that registration was made after `at`.
+    Without `at` the registration is removed. A time in the future counts as now, so a provider's clock that is ahead
+    can't drop later registrations.
     """
     gone_at = device.registered_at if at is None else min(at, now)
     if gone_at < device.registered_at:

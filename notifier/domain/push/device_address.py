@@ -26,7 +26,7 @@ from notifier.domain.users.quiet_hours import is_known_zone
 
 KNOWN_HOSTS = (
     "fcm.googleapis.com",  # Chrome, Edge on Android, Opera, Samsung Internet, Brave
-    "*.push.apple.com",  # Safari; Apple asks to allow all of them, though only web.push.apple.com is in use
+    "*.push.apple.com",  # Safari; Apple asks to allow all subdomains, though only web.push.apple.com is in use
     "updates.push.services.mozilla.com",  # Firefox
     "*.notify.windows.com",  # Edge on Windows
 )

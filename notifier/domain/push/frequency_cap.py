@@ -18,7 +18,7 @@ are dropped.
 """
 HISTORY_KEPT_FOR = DAY + CLOCK_TOLERANCE
 MIN_REMEMBERED_ALERTS = 100
-"""Fewest alerts that a full history keeps, so that repeats are recognized also with low caps or none."""
+"""Minimum length of a full history, so that repeats are recognized even with low caps or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class CapLimits:
 
     @property
     def max_history_length(self) -> int:
-        """Return the most alerts in a history: at least twice the caps, because the clocks of workers may differ."""
+        """Return the length of a full history: at least twice the caps, because the clocks of workers may differ."""
         return max(MIN_REMEMBERED_ALERTS, 2 * self.hourly, 2 * self.daily)
 
 

@@ -13,7 +13,7 @@ from notifier.domain.ids import Platform
 from notifier.domain.token_bucket import TokenBucket
 
 RAMP_FLOOR = 0.05
-"""Share of the limit at the start of the ramp. At Google's 10,000 alerts per second, 1,000 VIPs then take 2 seconds."""
+"""Share of the limit at the start of the ramp: at Google 500 alerts a second, so 1,000 VIPs take at most 2 seconds."""
 P0_RESERVE = 0.25
 """Share of the bucket that is reserved for P0 alerts."""
 MIN_P0_SLOWDOWN = 0.5
@@ -105,7 +105,7 @@ def draw(
 def report_results(
     rate: ProviderRate | None, limit: ProviderLimit, now: datetime, *, refused_count: int, is_slow: bool
 ) -> ProviderRate:
-    """Return the rate after a batch of results.
+    """Return the rate after the results of some alerts.
 
     `refused_count` is the number of alerts that the provider did not take; `is_slow` is whether its answers were slow.
     """

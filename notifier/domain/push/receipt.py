@@ -41,7 +41,7 @@ class ConfigError:
 
     reason: str
     device_group: str = ""
-    """Name of the devices concerned, shown after the provider's name; empty if all devices of the line are."""
+    """Name of the rejected group of devices; empty if all devices of the line are rejected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

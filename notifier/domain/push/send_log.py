@@ -194,7 +194,8 @@ def failure_of(
                 reason,
             )
         case ConfigError(reason=reason, device_group=device_group) if device_group:
-            # The provider works for other devices, so no breaker opens. Without counting, the retries would never end.
+            # The provider works for other devices, so no breaker opens. If the attempt did not count, it would be
+            # repeated until the slice expires.
             return retry_or_give_up(
                 failed,
                 AlertOutcome.RETRY,

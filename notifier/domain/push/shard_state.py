@@ -47,7 +47,7 @@ class ShardState:
 
     @property
     def unsent(self) -> Bits:
-        """Return the members in no batch yet who may get the alert, now or later."""
+        """Return the members who are in no batch yet and not suppressed."""
         not_in_batch: Bits = self.to_alert & ~self.progress.in_batches
         return not_in_batch & ~self.suppressed
 

@@ -48,7 +48,7 @@ class AlertSender:
     def send(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease) -> Sequence[Sequence[FailedAttempt]]:
         """Send a group of drafts whose batches are written. Return each draft's failed attempts.
 
-        Raises ClaimLost if the lease is lost meanwhile. Then another worker finds open batches in doubt.
+        Raises ClaimLost if the lease is lost meanwhile. Then another worker finds the batches in doubt.
         """
         failed = [self._unsent_attempts(draft) for draft in drafts]
         began_at, first_receipt_at, refused_count = self.clock.now(), None, 0

@@ -49,7 +49,7 @@ _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 class SiblingBursts:
     """Reads the siblings of a burst: the other bursts of its subject that send alerts. For one thread.
 
-    Bursts that never send alerts are remembered. Others are read every time, because they may have been retracted.
+    Bursts that never send alerts are remembered. Siblings are read every time, because they may have been retracted.
     """
 
     bursts: Bursts
@@ -146,10 +146,10 @@ class CatchUp:
         Defer members who may soon be alerted of the newer burst.
         """
         snapshots = self._read_snapshots(newer, audiences)
-        # Read the ledger before the batches: then the batches of a slice that has ended are complete. In the other
-        # order, a slice could alert between the two reads: it would look finished, and its batch would be missing.
         # A newer burst that is not late yet may be late when it is sent, so look ahead.
         will_be_late = is_late(newer, now + NEWER_DUE_WITHIN)
+        # Read the ledger before the batches: then the batches of a slice that has ended are complete. If the batches
+        # were read first, a slice could alert and finish between the two reads, and its batch would be missing.
         due_shards = (
             self._shards_by_tier(newer, snapshots, lambda progress: shards_due_soon(progress, platform, now))
             if will_be_late

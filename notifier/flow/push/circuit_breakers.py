@@ -57,12 +57,12 @@ class CircuitBreakers:
     metrics: Metrics
     settings: BreakerSettings = field(default_factory=BreakerSettings)
     breakers_by_line: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
-    """Breakers that are not closed, or have counted failures, by line. All other breakers are closed."""
+    """Breakers that are not closed, or have counted failures, by line. All other lines count as closed."""
     reported_at: dict[str, datetime] = field(default_factory=dict)
     """When each line with an open breaker, and each rejected group of devices, was last reported."""
 
     def retry_at(self, line: str) -> datetime | None:
-        """Return when the line may be tried again; None if it may be tried now."""
+        """Return when the line may be tried again; None if it may be tried now. Also report an open circuit, if due."""
         breaker, now = self.breakers_by_line.get(line, CLOSED), self.clock.now()
         self._report(line, breaker, now)
         until = retry_at(breaker, self.settings, now)
@@ -127,8 +127,8 @@ class CircuitBreakers:
 def line_of(device: Device) -> str:
     """Return the line that reaches a device: Apple, Apple's sandbox, Google, or the host of a browser's push service.
 
-    Our key may be valid for only one of Apple's environments, but a device may claim the other. Then only alerts to the
-    other environment stop.
+    Our key may be valid for only one of Apple's environments, but a device may claim either. With a line for each
+    environment, alerts to the valid one continue.
     """
     match device.address:
         case WebSubscription(endpoint=endpoint):

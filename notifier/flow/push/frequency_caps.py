@@ -26,6 +26,7 @@ class FrequencyCaps:
     store: FrequencyCapStore
     metrics: Metrics
     limits: CapLimits = field(default_factory=CapLimits)
+    """The caps, used while Redis is unavailable."""
     local_histories: OrderedDict[Member, AlertHistory] = field(default_factory=OrderedDict, init=False)
     """Alerts that were counted here while Redis was unavailable, by member."""
 

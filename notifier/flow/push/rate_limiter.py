@@ -54,7 +54,7 @@ class RateLimiter:
     slowdown: Slowdown
     metrics: Metrics
     limit: ProviderLimit | None = None
-    """The provider's limit for all workers together; None for the default."""
+    """The provider's limit for all workers together, used while Redis is unavailable; None for the default."""
     local_rate: ProviderRate | None = field(default=None, init=False)
     """Rate of this thread alone, used while Redis is unavailable."""
 

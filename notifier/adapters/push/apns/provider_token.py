@@ -22,7 +22,7 @@ _APPLE_ID_PATTERN = re.compile(r"[A-Z0-9]{10}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppleKey:
-    """APNs key as issued by Apple. `key` is excluded from the repr."""
+    """APNs key as issued by Apple."""
 
     key: EllipticCurvePrivateKey = field(repr=False)
     key_id: str

@@ -37,7 +37,7 @@ CONFIGURATION_ERRORS: Mapping[str, str] = {
 }
 """Reasons caused by the sender's configuration and not by a device, with hints for the operator.
 
-Apple's documentation spells BadEnvironmentKey… one way, and its servers another.
+Apple's documentation and its servers spell BadEnvironmentKey… differently.
 """
 
 _INVALID_REQUEST_STATUSES = {400, 404, 413}
@@ -74,7 +74,7 @@ def is_token_expired(reply: Reply) -> bool:
 
 
 def _invalid_since(body: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the time from which on the token is invalid: the timestamp (in milliseconds), but at most now.
+    """Return the time since which the token is invalid: the timestamp (in milliseconds), but at most now.
 
     If Apple's clock is ahead, the timestamp may be in the future. It would then also drop a device that registers again
     in the meantime.

@@ -49,7 +49,7 @@ class SuspectDevices:
 
     capacity: int = MAX_REMEMBERED_DEVICES
     _acceptance_by_device: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
-    """Whether the last response accepted the device, by device id."""
+    """Whether the last recorded response accepted the device, by device id."""
 
     def is_suspect(self, device: Device, now: datetime) -> bool:
         accepted = self._was_accepted(device)

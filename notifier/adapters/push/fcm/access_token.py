@@ -57,7 +57,7 @@ class AccessTokens:
     _next_renewal_at: datetime | None = None
     """Time before which no further renewal is requested."""
 
-    def ensure(self) -> Receipt | None:
+    def ensure_token(self) -> Receipt | None:
         """Fetch a token if there is no valid one. Call before messages are built.
 
         Returns the receipt of all messages if no token is available.
@@ -72,7 +72,7 @@ class AccessTokens:
             self._store(answer)
         return None if self._token is not None else self._failure
 
-    def current(self) -> str:
+    def current_token(self) -> str:
         """Return the token without a request or an expiry check.
 
         Google refuses it if it has expired in the meantime.

@@ -94,7 +94,7 @@ class FirebaseAdminTransport:
     auth_request: AuthRequest
     max_concurrent: int = MAX_CONCURRENT_REQUESTS
     refused_token: str | None = None
-    """Token that Google refused. `ensure` fetches a new one, although this one has not expired.
+    """Token that Google refused. `ensure_token` fetches a new one, although this one has not expired.
 
     Until then the library keeps the refused token: without any token, each of its threads would request one.
     """
@@ -126,7 +126,7 @@ class FirebaseAdminTransport:
         messaging._get_messaging_service(self.app)._client.close()
         firebase_admin.delete_app(self.app)
 
-    def ensure(self) -> Receipt | None:
+    def ensure_token(self) -> Receipt | None:
         """Fetch a token if there is no valid one, as AccessTokens does: once, and not from each thread."""
         credential = self.app.credential.get_credential()
         if credential.valid and credential.token != self.refused_token:
@@ -142,7 +142,7 @@ class FirebaseAdminTransport:
             return token_failure(Reply(status=200), now, random_number)
         return None
 
-    def current(self) -> str:
+    def current_token(self) -> str:
         return str(self.app.credential.get_credential().token)
 
     def forget(self, token: str) -> None:
@@ -219,7 +219,7 @@ def _no_reply(error: Exception) -> NoReply:
         return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
     causes = [*_causes(error)]
     timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)
-    # The library renews an expired token while it sends a message, and then sends none without a token.
+    # The library renews an expired token before it sends a message. If that fails, it does not send the message.
     if refused := next((cause for cause in causes if isinstance(cause, TokenRefused)), None):
         return NoReply(reason=f"no access token: {refused}", may_have_arrived=False)
     if any(isinstance(cause, _ERRORS_BEFORE_SENDING) for cause in causes):

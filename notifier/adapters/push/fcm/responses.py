@@ -1,8 +1,7 @@
 """Table from FCM responses to receipts.
 
 Error codes are those of google.rpc and of FCM ("FCM error codes", as of 2026). That page documents no separate errors
-for installation ids, which were added in 2026, so they are treated like errors for tokens. Of an error message only
-known phrases are kept.
+for installation ids, so an installation id is treated like a token. Only known phrases of an error message are kept.
 """
 
 import re
@@ -53,8 +52,8 @@ is missing, an iPhone's error must not stop the alerts of Android devices.
 def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of FCM.
 
-    The first of these decides: FCM's error code, the code of google.rpc, the status. Server errors are
-    retried. Any other unexpected status probably comes from an intermediary, and is a configuration error.
+    The error code is FCM's if present, otherwise that of google.rpc. A known code decides before the status. Server
+    errors are retried. Any other unexpected status probably comes from an intermediary, and is a configuration error.
     """
     if reply.status == 200:
         return Accepted()

@@ -42,17 +42,17 @@ class TokenTransport(Transport, Protocol):
     @property
     def random(self) -> RandomSource: ...
 
-    def ensure(self) -> Receipt | None:
+    def ensure_token(self) -> Receipt | None:
         """Ensure that there is a token; call before building requests.
 
         If no token is available, return the receipt of all requests.
         """
         ...
 
-    def current(self) -> str: ...
+    def current_token(self) -> str: ...
 
     def forget(self, token: str) -> None:
-        """Discard a token that Google refused."""
+        """Record that Google refused the token: `ensure_token` then fetches a new one."""
         ...
 
 
@@ -77,10 +77,10 @@ class _FcmRequests:
     """Message bodies by language, without the target."""
 
     def prepare(self) -> Receipt | None:
-        return self.sender.transport.ensure()
+        return self.sender.transport.ensure_token()
 
     def build(self, device: Device) -> PushRequest | Receipt:
-        bearer = self.sender.transport.current()
+        bearer = self.sender.transport.current_token()
         return PushRequest(
             origin=self.sender.origin,
             path=f"/v1/projects/{self.sender.transport.account.project}/messages:send",

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from notifier.domain.push.device_address import LOOPBACK_HOSTS, PushServices
 
 Resolver = Callable[[str, int], Sequence[str]]
-"""Function from host and port to IP addresses. Raises OSError."""
+"""Function from host and port to IP addresses. Raises OSError or ValueError."""
 
 _ALLOCATED_IPV6 = ip_network("2000::/3")
 """All allocated IPv6 addresses: no loopback, mapped or compatible IPv4, link-local, unique local or multicast."""
@@ -36,7 +36,7 @@ def guarded(resolve: Resolver, services: PushServices) -> Resolver:
     """Wrap a resolver so that it raises BlockedAddress unless all addresses of a push service are public.
 
     A name with public and private addresses belongs to no push service, and is blocked as a whole. A client that tries
-    the addresses in turn could reach a private one.
+    the addresses in turn could reach a private one. A fake push service on this machine must have loopback addresses.
     """
 
     def addresses(host: str, port: int) -> Sequence[str]:

@@ -36,7 +36,7 @@ _UNREACHABLE_DOMAINS = ("local", "localhost", "internal", "invalid", "test", "ex
 
 @dataclass(slots=True, kw_only=True)
 class Vapid:
-    """VAPID key and its tokens. The key and the tokens are excluded from the repr."""
+    """VAPID key and its tokens."""
 
     key: EllipticCurvePrivateKey = field(repr=False)
     subject: str
@@ -111,8 +111,6 @@ class MessageKeyPair:
     def new(cls) -> Self:
         return cls.of(generate_private_key(SECP256R1()))
 
-
-# Key pairs generated in advance, while nothing is sent. No pair is used for two messages.
 
 PREGENERATED_PAIRS = 2_000
 """Number of pairs in advance: enough for the devices of one send batch. They take 55 ms of a core, and some 2 MB."""

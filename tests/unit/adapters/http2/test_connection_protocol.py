@@ -156,7 +156,7 @@ def test_data_that_is_read_between_requests_postpones_the_ping_after_idle() -> N
 )
 def test_only_refused_streams_are_resent_after_reset(code: int, resent: bool) -> None:
     connection, [request] = opened()
-    connection.receive(frames.reset(1, code), 1.0)
+    connection.receive(frames.rst_stream(1, code), 1.0)
     assert connection.resendable == ([request] if resent else [])
     assert [isinstance(response, NoReply) and response.may_have_arrived for _, response in connection.finished] == (
         [] if resent else [True]
@@ -168,7 +168,7 @@ def test_partly_sent_request_is_resent_after_reset() -> None:
     connection.receive(frames.settings([(frames.INITIAL_WINDOW_SIZE, 10)]), 0.0)
     large = new_request(b"x" * 100)
     connection.start_request(large, 0.0)
-    connection.receive(frames.reset(1, frames.INTERNAL_ERROR), 1.0)
+    connection.receive(frames.rst_stream(1, frames.INTERNAL_ERROR), 1.0)
     assert (connection.resendable, connection.finished) == ([large], [])
 
 

@@ -33,7 +33,7 @@ def token_requests(firebase: ByFirebaseAdmin) -> int:
 
 
 def forget_token(firebase: ByFirebaseAdmin) -> None:
-    firebase.sender.transport.forget(firebase.sender.transport.current())
+    firebase.sender.transport.forget(firebase.sender.transport.current_token())
 
 
 @pytest.mark.parametrize("alert", [ALERT, replace(ALERT, is_urgent=False), summary_alert(burst(), 3)])
@@ -93,7 +93,7 @@ def test_failed_token_request_is_made_once_and_nothing_is_sent(
 def test_token_refused_during_a_send_is_no_connection_error() -> None:
     firebase = by_firebase_admin(connection=new_connection())
     transport = firebase.connection.admin
-    assert transport.ensure() is None
+    assert transport.ensure_token() is None
     transport.app.credential.get_credential().expiry = NOON.replace(year=2000, tzinfo=None)  # naive in google-auth
     firebase.wire.override = lambda post: Reply(status=503)
     body = json.loads(message(ALERT, "en", NOON))
