@@ -76,7 +76,7 @@ class Reconciler:
     def __call__(self) -> None:
         """Run one round. If a duty fails, the others still run.
 
-        An unavailable store or log ends the round. After DiskFull, the remaining duties run first.
+        An unavailable store or log ends the round. DiskFull is raised after the remaining duties.
         """
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._run_duty("index", self._update_index)

@@ -181,7 +181,7 @@ class PreferenceImport:
         return rebuild_keys(chain(subject_shards, account_wide_shards))
 
     def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
-        """Return the changes, those that concern a digest as `subject_change_as_if_made_now` returns them."""
+        """Apply `subject_change_as_if_made_now` to changes that concern a digest. Return all changes."""
         account_preferences = self.account_preferences.read_current(
             {change.member for change in changes if change.volume}
         )
@@ -208,7 +208,7 @@ class PreferenceImport:
     def _account_changes_as_if_now(
         self, changes: Sequence[AccountPreferencesChange]
     ) -> Sequence[AccountPreferencesChange]:
-        """Return the changes as `account_change_as_if_made_now` returns them."""
+        """Apply `account_change_as_if_made_now` to the changes."""
         before = self.account_preferences.read_current({change.member for change in changes if change.volume})
         now = self.clock.now()
         return [

@@ -315,7 +315,7 @@ class Listener:
             self.reset()
 
     def reset(self) -> None:
-        """Reset all streams, and count the badge again."""
+        """Reset all streams, and let the badge be counted again."""
         for stream in self.streams:
             stream.reset()
         self.needs_count, self.loaded_at = True, LONG_AGO

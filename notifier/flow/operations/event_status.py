@@ -35,7 +35,7 @@ class EventStatus(StrEnum):
     ACCEPTED = "accepted"
     """Durable, and not sequenced yet."""
     SEQUENCED = "sequenced"
-    """At least one named account has a burst or a refusal. The others may still be waiting in the log."""
+    """At least one named account has a burst or a refusal. Mentions of other accounts may still wait in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,8 @@ class EventStatusLookup:
         """Return the status of the event, or of every event with this id if `source` is None.
 
         A sequenced event is found in the store as long as its outcomes are kept. Before it is sequenced, it is found in
-        the cache of recent events, or in the log if the cache is down or was emptied. Raises NotFound for an unknown
-        event. Raises Unavailable if the log cannot be searched, for example because it has too many records.
+        the cache of recent events, or else in the log. Raises NotFound for an unknown event. Raises Unavailable if the
+        log cannot be searched, for example because it has too many records.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:

@@ -72,7 +72,7 @@ class BurstOverview:
     tiers: Sequence[TierProgress]
     totals: RecipientTotals
     counted_shards: int
-    """Number of shards in `totals`. The audience snapshots of the others are not taken or not counted yet."""
+    """Number of shards in `totals`. The audience snapshots of other shards are not taken or not counted yet."""
     is_finished: bool
     deferred_until: datetime | None
     """When the first deferred slice resumes."""
