@@ -1,6 +1,6 @@
 """Imports of accounts and preferences, and the class `Import` that runs and resumes every import.
 
-An import first reads all rows. It stores keys for the remaining work, in sorted runs. A key (`ImportKeys`) has an
+An import first reads all rows. It stores keys for the remaining work, in sorted runs. A key in `ImportKeys` has an
 account in its upper half, and a follower or a shard in its lower half. Then the import processes the sorted keys chunk
 by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position records
 how far the keys were processed. Every step is idempotent.

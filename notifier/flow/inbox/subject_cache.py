@@ -213,9 +213,9 @@ class SubjectCache:
     async def older_than(
         self, subjects: Collection[Subject], position: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
-        """Read the run of bursts after a position from the store, without restricted bursts of other authors.
+        """Read the run of bursts after a position from the store. Raises StoreUnavailable.
 
-        Raises StoreUnavailable.
+        Restricted bursts are left out unless they are by one of `authors`.
         """
         with self.metrics.inbox_store():
             return await self.timeline.older_than(subjects, position, self.run_length, authors)
