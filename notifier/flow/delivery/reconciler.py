@@ -110,10 +110,9 @@ class Reconciler:
             self.metrics.failed_duties.labels(duty).inc()
 
     def _update_index(self) -> None:
-        """Announce bursts that the index may lack, because a publisher crashed or could not write to Redis.
+        """Announce the bursts since the last comparison: a publisher may have crashed, or could not write to Redis.
 
-        These are the bursts since the last comparison. After a start of this process, or after Redis lost the index,
-        these are all bursts of the last REBUILD_WINDOW.
+        After a start of this process, or after Redis lost the index, rebuild it from the last REBUILD_WINDOW.
         """
         generation = self.pull.generation()
         # Take the time before reading the store: the comparison may miss bursts that become readable after it.

@@ -109,7 +109,7 @@ class SubjectCache:
     def apply_published(self, burst: Burst) -> None:
         """Apply a burst from the burst stream, which may be late: the store may have a newer state.
 
-        A newer state reaches this process, too, if it has a state of the burst already. The same holds if every change
+        A newer state reaches this process, too, if this process knows the burst already. The same holds if every change
         since the burst opened is in `recent_changes`. Otherwise a newer state may have come and been dropped.
         """
         is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - MAX_CLOCK_SKEW)

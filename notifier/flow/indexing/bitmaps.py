@@ -25,8 +25,8 @@ from notifier.ports.event_log import EventLog, Record
 from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferences
 
 SHARDS_PER_WRITE = 64
-"""Maximum number of shards per write of preference bitmaps. A shard has up to five of 16 KB, so a write takes 5 MB of
-memory."""
+"""Maximum number of shards per write of preference bitmaps. A shard has up to five bitmaps of 16 KB, so a write takes
+5 MB of memory."""
 
 T = TypeVar("T")
 

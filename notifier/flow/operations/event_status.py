@@ -48,7 +48,7 @@ class TierStatus:
     ended_count: int
     """Number of slices that are done, pulled or dead."""
     people: int
-    """Number of recipients of the ended slices."""
+    """Number of users in the slices that are done or pulled."""
     eta_seconds: float | None
     """Estimated seconds until all slices have ended; None if that cannot be estimated."""
 

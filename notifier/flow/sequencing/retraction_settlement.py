@@ -155,9 +155,9 @@ class RetractionSettlement:
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
         """Return the mentions that may replace the leaving ones as mentioners or shown tweet of the burst, by author.
 
-        For each mentioner with a leaving mention, it is the author's earliest mention that stays. If the shown tweet
-        leaves, the same holds for every mentioner. If no mention results and the burst needs a mentioner, the result
-        has a mention by an author who is not a mentioner yet.
+        The result has the earliest remaining mention of each mentioner with a leaving mention. If the shown tweet
+        leaves, it has that of every mentioner. If no mention results and the burst needs a mentioner, the result has a
+        mention by an author who is not a mentioner yet.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)
