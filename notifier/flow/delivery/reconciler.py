@@ -74,7 +74,7 @@ class Reconciler:
     """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """Run one round. If a duty fails, the others still run.
+        """Run one round. If a duty fails, the other duties still run.
 
         An unavailable store or log ends the round. DiskFull is raised after the remaining duties.
         """
@@ -131,7 +131,7 @@ class Reconciler:
         self._publish_subjects(self.heads.unpublished(HEADS_PER_ROUND))
 
     def _publish_subjects(self, subjects: Collection[Subject]) -> None:
-        """Publish the heads together, or one by one if that fails: an unreadable head must not block the others."""
+        """Publish the heads together, or one by one if that fails: an unreadable head must not block other heads."""
         try:
             self.publisher.finish_publishing(subjects)
         except OUTAGES:

@@ -137,7 +137,7 @@ class ListenerRegistry:
         return any(burst.silent or burst.count < counts.get(burst.key, 0) for burst in updates)
 
     def move_to_end(self, listener: Listener) -> None:
-        """Move the listener to the end of the next round. If only its own reads fail, the others are still served."""
+        """Move the listener to the end of the next round, so that its failing reads do not block other listeners."""
         if self.listeners.get(listener.user) is listener:
             self.listeners[listener.user] = self.listeners.pop(listener.user)
 
