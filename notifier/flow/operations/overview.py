@@ -63,7 +63,7 @@ SNAPSHOTS_PER_READ = 512
 class BurstOverview:
     """The burst that is shown in detail: the newest unfinished one, or the newest one if all are finished.
 
-    It is chosen among the bursts of the celebrity lane with a fan-out. If there are none, it is chosen among all bursts.
+    It is chosen among the bursts of the celebrity lane with a fan-out. If there are none, all bursts are candidates.
     """
 
     burst: Burst
