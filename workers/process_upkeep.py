@@ -65,8 +65,8 @@ log = logging.getLogger(__name__)
 MAX_SILENCE = 90.0
 """Seconds without a heartbeat after which a worker process ends itself. It matters for workers without `up`.
 
-The other limits are shorter: a handler hands back a slice that takes longer than 60 seconds, and `up` kills a role that
-has sent no heartbeat for 60 seconds.
+The other limits are shorter: a handler hands back its slice after 60 seconds at most, and `up` kills a role that has
+sent no heartbeat for 60 seconds.
 """
 
 CHECK_INTERVAL = 0.5

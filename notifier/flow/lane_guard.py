@@ -141,7 +141,6 @@ class LaneGuard:
         return tally
 
     def _log_stop(self, stop: LaneStop) -> None:
-        """Log a new stop."""
         LOGGER.error(
             "lane %s is stopped by its dead-letter limit: %s; stopped at %s: %s",
             self.lane,

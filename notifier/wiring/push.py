@@ -58,7 +58,7 @@ def build_alert_sender(
 
 
 def build_rate_limiters(system: System) -> Mapping[Platform, RateLimiter]:
-    """Build one rate limiter per provider. All slow down together while inbox pages or the store are slow."""
+    """Build one rate limiter per provider. All slow down together, by inbox latency and backpressure."""
     ports = system.ports
     slowdown = Slowdown(inbox_latency=ports.inbox_latency, backpressure=ports.backpressure, metrics=system.metrics)
     return {

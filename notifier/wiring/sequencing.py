@@ -24,7 +24,7 @@ def build_coordinator(system: System) -> Coordinator:
 
 
 def build_publisher(system: System) -> Publisher:
-    """Build the publisher, which advances sequence heads by compare-and-set and publishes their bursts."""
+    """Build the publisher, which swaps sequence heads by compare-and-set and publishes their bursts."""
     ports = system.ports
     return Publisher(
         heads=ports.heads,
@@ -53,7 +53,7 @@ def build_retraction_settlement(system: System) -> RetractionSettlement:
 
 
 def build_retractor(system: System) -> Retractor:
-    """Build the stage that stores retractions and hides the retracted content."""
+    """Build the stage that settles retractions and erases text."""
     ports = system.ports
     return Retractor(
         settlement=build_retraction_settlement(system),

@@ -41,7 +41,7 @@ def build_system(*, ports: Ports, settings: Settings, metrics: Metrics, owner: s
 
 
 def build_lane_guards(system: System) -> LaneGuards:
-    """Build the dead-letter limits of the processing lanes of one consumer loop or worker."""
+    """Build the lane guards of one consumer loop or worker."""
     return LaneGuards(
         limit=system.settings.dead_letters.limit,
         tallies=system.ports.lane_tallies,

@@ -73,7 +73,7 @@ class AccountIndexer:
     """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Apply the changes to flag rows, directory entries and VIP bitmaps.
+        """Apply the changes to flag rows, directory entries, devices and VIP bitmaps.
 
         Idempotent: after an interruption the records are read again. Raises LogUnavailable if another reader owns the
         records now.

@@ -131,8 +131,7 @@ class Dispatcher:
     metrics: Metrics
     max_read_per_round: int = MAX_READ_PER_ROUND
     backlog: Backlog = field(default_factory=Backlog)
-    """Progress of the unfinished bursts. Those in flight are read again, because workers write entries of them to the
-    ledger."""
+    """Progress of the unfinished bursts. Those in flight are read again, because workers write to the ledger."""
     unread_bursts: deque[BurstKey] = field(default_factory=deque)
     """Bursts to read if they are not in memory: all unfinished bursts as last listed, and deferred ones that woke."""
     unreadable_bursts: set[BurstKey] = field(default_factory=set)
@@ -189,7 +188,7 @@ class Dispatcher:
             self.ledger.unlist(finished)
             self.backlog.drop(finished)
         if deferred_bursts := self.backlog.deferred_bursts():
-            # A worker that lost its claim may still write entries of a deferred burst: read them when it wakes.
+            # A worker that lost its claim may still write entries of a deferred burst: read them when the burst wakes.
             self.deferred_bursts.defer(deferred_bursts, now)
             self.backlog.drop([deferred.burst for deferred in deferred_bursts])
             self.wake_times.update(deferred.until for deferred in deferred_bursts)

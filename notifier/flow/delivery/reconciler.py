@@ -74,9 +74,9 @@ class Reconciler:
     """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """Run one round. If a duty fails, the others still run.
+        """Run one round. If a duty fails, the other duties still run.
 
-        An unavailable store or log ends the round. After DiskFull, the remaining duties run first.
+        An unavailable store or log ends the round. DiskFull is raised after the remaining duties.
         """
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._run_duty("index", self._update_index)
@@ -110,10 +110,9 @@ class Reconciler:
             self.metrics.failed_duties.labels(duty).inc()
 
     def _update_index(self) -> None:
-        """Announce bursts that the index may lack, because a publisher crashed or could not write to Redis.
+        """Announce the bursts since the last comparison: a publisher may have crashed, or could not write to Redis.
 
-        These are the bursts since the last comparison. After a start of this process, or after Redis lost the index,
-        these are all bursts of the last REBUILD_WINDOW.
+        After a start of this process, or after Redis lost the index, rebuild it from the last REBUILD_WINDOW.
         """
         generation = self.pull.generation()
         # Take the time before reading the store: the comparison may miss bursts that become readable after it.
@@ -132,7 +131,7 @@ class Reconciler:
         self._publish_subjects(self.heads.unpublished(HEADS_PER_ROUND))
 
     def _publish_subjects(self, subjects: Collection[Subject]) -> None:
-        """Publish the heads together, or one by one if that fails: an unreadable head must not block the others."""
+        """Publish the heads together, or one by one if that fails: an unreadable head must not block other heads."""
         try:
             self.publisher.finish_publishing(subjects)
         except OUTAGES:

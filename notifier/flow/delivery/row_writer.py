@@ -27,7 +27,7 @@ more are in each transaction, and the less a shard costs. The worker renews its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWriter:
-    """Writes the rows of one slice. Idempotent: a retry writes the same rows."""
+    """Writes the inbox rows of slices. Idempotent: a retry writes the same rows."""
 
     sets: SelfRepairingSets
     audience_snapshots: AudienceSnapshots

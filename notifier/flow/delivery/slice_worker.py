@@ -30,13 +30,13 @@ class HandBack(Exception):
 
 @dataclass(slots=True)
 class SliceLease:
-    """A worker's claim on its slice. The slice handler renews it while it works."""
+    """A worker's claim on its slice, renewed by the slice handler."""
 
     claim: Claim
     claims: Claims
     clock: Clock
     on_progress: Callable[[], None] | None = None
-    """Called when the handler renews the claim, as a sign of progress."""
+    """Called by `renew_if_due`, even if no renewal is due, as a sign of progress."""
     is_stopping: Callable[[], bool] | None = None
     """Returns whether the process is stopping and must hand back the slice."""
 
@@ -45,9 +45,9 @@ class SliceLease:
         self.claim = replace(self.claim, checkpoint=shard)
 
     def renew_or_hand_back(self) -> None:
-        """Renew the claim if due. Raises HandBack if the slice must be handed back. Call this between effects.
+        """Renew the claim if due. Raises ClaimLost, or HandBack if the slice must be handed back.
 
-        After an exception the next worker repeats the effects since the stored checkpoint.
+        Call this between effects. After an exception the next worker repeats the effects since the stored checkpoint.
         """
         stopping = self.is_stopping is not None and self.is_stopping()
         if stopping or self.clock.now() >= self.claim.claimed_at + self.claim.slice.time_share:
@@ -131,7 +131,7 @@ class SliceWorker:
             return self._record_failure(slice_, lease, cause)
 
     def _record_result(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
-        # The effects are durable already. After a crash before the entry is written, the next worker runs the slice.
+        # The effects are durable already. After a crash before this entry, the next worker runs the slice again.
         if entry.fact is Fact.DEFERRED:
             return self._defer(entry, lease)
         self.ledger.record([entry])

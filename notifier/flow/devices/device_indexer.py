@@ -97,10 +97,10 @@ class DeviceIndexer:
     def _write_bitmaps(self, records: Collection[DeviceRecord], token: FencingToken) -> None:
         """Write the bitmaps of the shards that the records concern.
 
-        Usually every record of a shard registers again a device that its member has already. The bitmap is then
-        skipped. Any other bitmap is written even if it is unchanged: the write stores our token, so late writes of a
-        replaced reader lose. A replaced reader only writes bitmaps for records that it has not committed. This reader
-        gets the same records, and writes the same bitmaps.
+        Most records register a device again that its member has already. A bitmap with only such records is skipped if
+        it has their members. Any other bitmap is written even if it is unchanged: the write stores our token, so late
+        writes of a replaced reader lose. A replaced reader only writes bitmaps for records that it has not committed.
+        This reader gets the same records, and writes the same bitmaps.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder = dict(updates) | {member: False for member, is_known_holder in updates if not is_known_holder}

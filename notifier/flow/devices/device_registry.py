@@ -68,7 +68,7 @@ class DeviceRegistry:
         """Register the device for the member, and take it from any other member.
 
         After return, the other member gets no more alerts on it, except from workers that have already read the device.
-        `replaces` is an old token of the member, whose device is removed.
+        `replaces` is an old token: its device is removed if it is the member's.
         """
         id, replaced_id = device_id(address), None if replaces is None else device_id(replaces)
         ownerships = self.devices.read_current([id] if replaced_id is None else [id, replaced_id])
@@ -82,8 +82,8 @@ class DeviceRegistry:
         )
         takeovers = list[DeviceRemoval]()
         if previous is not None and not previous.is_removed and previous.member != member:
-            # The removal is a record of its own, because another reader may write the bitmap of the other member. It is
-            # appended before the registration: after it, a repeated request could not tell which member had the device.
+            # The removal is a record of its own, because another reader may write the bitmap of the other member.
+            # Append it first: after the registration, a repeated request could not tell which member had the device.
             takeovers = [removal_for_takeover(previous, id, device.registered_at)]
             self.log.append(log_records(takeovers))
         self._append_and_write(

@@ -1,6 +1,6 @@
 """Imports of accounts and preferences, and the class `Import` that runs and resumes every import.
 
-An import first reads all rows. It stores keys for the remaining work, in sorted runs. A key (`ImportKeys`) has an
+An import first reads all rows. It stores keys for the remaining work, in sorted runs. A key in `ImportKeys` has an
 account in its upper half, and a follower or a shard in its lower half. Then the import processes the sorted keys chunk
 by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position records
 how far the keys were processed. Every step is idempotent.
@@ -181,7 +181,7 @@ class PreferenceImport:
         return rebuild_keys(chain(subject_shards, account_wide_shards))
 
     def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
-        """Return the changes, those that concern a digest as `subject_change_as_if_made_now` returns them."""
+        """Apply `subject_change_as_if_made_now` to changes that concern a digest. Return all changes."""
         account_preferences = self.account_preferences.read_current(
             {change.member for change in changes if change.volume}
         )
@@ -208,7 +208,7 @@ class PreferenceImport:
     def _account_changes_as_if_now(
         self, changes: Sequence[AccountPreferencesChange]
     ) -> Sequence[AccountPreferencesChange]:
-        """Return the changes as `account_change_as_if_made_now` returns them."""
+        """Apply `account_change_as_if_made_now` to the changes."""
         before = self.account_preferences.read_current({change.member for change in changes if change.volume})
         now = self.clock.now()
         return [

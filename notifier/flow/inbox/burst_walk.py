@@ -16,7 +16,7 @@ RUN_LENGTH = 64
 """Bursts per read, enough for three pages."""
 
 MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
-"""Age up to which a walk may leave out a burst. A `seen` token covers only older ones (CERTAINLY_VISIBLE_AGE)."""
+"""Age up to which a walk may leave out a burst. A `seen` token covers younger bursts only if shown."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Key that sorts before the key of every burst."""

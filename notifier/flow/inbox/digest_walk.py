@@ -140,7 +140,7 @@ def changes_digest(burst: Burst, before: Burst | None, view: InboxView) -> bool:
     """Return whether a change of this burst may change what a digest of the viewer has shown.
 
     False if the burst is in no digest of the viewer, or only grew: the next page shows that anyway. Otherwise True: the
-    burst lost a mention or its shown tweet, or `before`, its earlier state, is not known.
+    burst lost a mention or became silent, or `before`, its earlier state, is not known.
     """
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False

@@ -86,7 +86,7 @@ class _Query:
 class GapFetch:
     """Reads bursts from the store, without caches or the pull index.
 
-    Each request makes one read of up to `max_bursts_read` bursts, even if its subject does not exist.
+    Each request asks the store for up to `max_bursts_read` bursts, even if its subject does not exist.
     """
 
     people: People

@@ -129,9 +129,9 @@ class UncachedInbox:
         self.last_known_pages.apply_seen(user, token)
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set the mark of each burst.
+        """Set the mark of each burst. Raises NotFound and StoreUnavailable.
 
-        Raises NotFound for an entry that the user may not mark, so that marks cannot reveal which bursts exist.
+        NotFound also means an entry that the user may not mark, so that marks cannot reveal which bursts exist.
         """
         view = await self._view(user)
         entries = await self.entries(view, bursts)
@@ -248,9 +248,9 @@ class Inbox:
         self.viewers.set_marks(user, cached.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Set the mark of each burst.
+        """Set the mark of each burst. Raises NotFound and StoreUnavailable.
 
-        Raises NotFound for an entry that the viewer may not mark, so that marks cannot reveal which bursts exist.
+        NotFound also means an entry that the viewer may not mark, so that marks cannot reveal which bursts exist.
         """
         cached = await self.facts.current(user)
         view = self._view(cached)

@@ -73,7 +73,7 @@ def _without_digest_bursts(item: InboxItem) -> InboxItem:
 
 
 def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
-    """Return the view with only the facts that decide about these entries: a viewer may have thousands of others."""
+    """Return the view with only the facts that decide about these entries. A viewer may have thousands of follows."""
     keys, viewer = {entry.key for entry in entries}, view.viewer
     bursts = [entry for entry in entries if isinstance(entry, Burst)]
     authors = {Subject(Kind.MENTION, burst.restricted_to) for burst in bursts if burst.restricted_to is not None}
@@ -92,7 +92,7 @@ def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
     return replace(view, viewer=reduced_viewer)
 
 
-# First pages of VIPs: one process stores them in Redis, and others show them without evaluating them again.
+# First pages of VIPs: one process stores them in Redis, and other processes show them without evaluating them again.
 
 
 class PageRenderer(Protocol):

@@ -159,7 +159,7 @@ def partial_page(view: InboxView, entries: Collection[Entry], limit: int) -> Pag
 
 
 def seen_token(view: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
-    """Return a token for all shown entries, and for all that had certainly become visible when the page was made.
+    """Return a token for the shown entries, and all entries that were certainly visible when the page was made.
 
     A later page starts after the position `after`. Its token covers nothing newer than that position.
     """

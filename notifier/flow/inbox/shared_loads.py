@@ -22,7 +22,7 @@ class SharedLoads(Protocol[K, V]):
 
 
 class Singleflight(Generic[K, V]):
-    """One instance per event loop. A canceled caller leaves its load running for the others."""
+    """One instance per event loop. A canceled caller leaves its load running for the other callers."""
 
     def __init__(self) -> None:
         self._flights: dict[K, asyncio.Task[Mapping[K, V]]] = {}

@@ -29,7 +29,7 @@ BREAKER_SETTINGS = BreakerSettings(failures_to_open=5, open_for=timedelta(second
 
 @dataclass(slots=True)
 class StoreBreaker:
-    """Breaker of one event loop. The inbox asks it for requests with a fallback page; others always read the store."""
+    """Breaker of one event loop. The inbox asks it for requests with a fallback page. Other requests read the store."""
 
     state: Breaker = CLOSED
 

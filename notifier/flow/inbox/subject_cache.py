@@ -109,7 +109,7 @@ class SubjectCache:
     def apply_published(self, burst: Burst) -> None:
         """Apply a burst from the burst stream, which may be late: the store may have a newer state.
 
-        A newer state reaches this process, too, if it has a state of the burst already. The same holds if every change
+        A newer state reaches this process, too, if this process knows the burst already. The same holds if every change
         since the burst opened is in `recent_changes`. Otherwise a newer state may have come and been dropped.
         """
         is_followed = self._known_state(burst.key) is not None or self._follows_since(burst.opened_at - MAX_CLOCK_SKEW)
@@ -213,9 +213,9 @@ class SubjectCache:
     async def older_than(
         self, subjects: Collection[Subject], position: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
-        """Read the run of bursts after a position from the store, without restricted bursts of other authors.
+        """Read the run of bursts after a position from the store. Raises StoreUnavailable.
 
-        Raises StoreUnavailable.
+        Restricted bursts are left out unless they are by one of `authors`.
         """
         with self.metrics.inbox_store():
             return await self.timeline.older_than(subjects, position, self.run_length, authors)

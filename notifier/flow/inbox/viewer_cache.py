@@ -21,8 +21,7 @@ from notifier.ports.inbox_versions import (
 )
 
 FACTS_TTL = REMEMBERED_VIEWER_TTL
-"""Time after which facts are read again, even if their versions match: some fault may have kept a change from the
-versions."""
+"""Maximum age of facts, even if their versions match: a fault may have kept a change from the versions."""
 TTL_SPREAD_SECONDS = 150
 """Maximum difference between the TTLs of two users. It spreads the repeated reads of users who arrived together."""
 MAX_FIRST_PAGES = 2

@@ -36,7 +36,7 @@ class ActivityIndexer:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Record the users of recent sightings as active now. Idempotent: several readers may handle the same records.
 
-        Raises CacheUnavailable; the records then stay in the log until the activity can be recorded.
+        After an outage the records stay in the log until the activity can be recorded.
         """
         now = self.clock.now()
         sightings = [unpack(Sighting, logged.record.value) for logged in records]
@@ -106,7 +106,7 @@ class RollUp:
         for shards in self._shard_batches():
             try:
                 self._process_shards(shards, recent_hours, token, earliest_expiry)
-            except Poison:  # skip these shards, and go on with the others
+            except Poison:  # skip these shards, and go on with other shards
                 LOGGER.exception("shards %d to %d were not rolled up", shards[0], shards[-1])
                 self.metrics.activity_unreadable.inc()
         if kinds_to_rebuild:

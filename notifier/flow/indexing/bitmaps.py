@@ -25,8 +25,8 @@ from notifier.ports.event_log import EventLog, Record
 from notifier.ports.viewer_facts import AccountPreferencesStore, SubjectPreferences
 
 SHARDS_PER_WRITE = 64
-"""Maximum number of shards per write of preference bitmaps. A shard has up to five of 16 KB, so a write takes 5 MB of
-memory."""
+"""Maximum number of shards per write of preference bitmaps. A shard has up to five bitmaps of 16 KB, so a write takes
+5 MB of memory."""
 
 T = TypeVar("T")
 
@@ -202,7 +202,7 @@ class Bitmaps:
         return after
 
     def _put(self, bitmaps: Iterable[tuple[Subject | None, SetKind, int, Bits]], token: FencingToken) -> None:
-        """Write the bitmaps, each once per token: of two writes with the same token, a store may keep either."""
+        """Write the bitmaps. Call this once per bitmap and token: of two such writes a store may keep either."""
         self.sets.put(
             (ShardBitmap(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in bitmaps), token
         )
@@ -225,8 +225,8 @@ def _by_shard_and_offset(by_member: Mapping[Member, T]) -> Mapping[int, Mapping[
 # Repair: a process that finds an unreadable bitmap asks the graph indexer to rebuild it, and retries later.
 
 REQUEST_INTERVAL = timedelta(seconds=10)
-"""Minimum interval between the rebuild requests of a process for one shard. While the indexer is down, retries of
-slices must not flood its stream."""
+"""Minimum interval between a process's rebuild requests for one subject and shard. While the indexer is down, retries
+of slices must not flood its stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +240,7 @@ class SelfRepairingSets:
     """Earliest time of the next rebuild request, by subject and shard."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        """Return the live sets of each shard. Raises StoreUnavailable, also while bitmaps are being rebuilt.
+        """Return the live sets of each shard. Raises outages; StoreUnavailable also while bitmaps are being rebuilt.
 
         Raises Poison for an unreadable bitmap that the graph indexer does not rebuild, for example one of activity.
         """
@@ -254,7 +254,7 @@ class SelfRepairingSets:
             raise StoreUnavailable(f"The bitmap is being rebuilt: {poison}") from poison
 
     def _request_rebuild(self, owner: Subject, shards: Iterable[int]) -> Collection[int]:
-        """Return the shards with unreadable bitmaps, after asking the graph indexer to rebuild them."""
+        """Ask the graph indexer to rebuild unreadable bitmaps, unless asked recently. Return their shards."""
         damaged_shards, now = [shard for shard in shards if count_unreadable(self.sets, owner, shard)], self.clock.now()
         if due_shards := [shard for shard in damaged_shards if self.next_request_at.get((owner, shard), now) <= now]:
             self.log.append(list(repair_records(owner.owner, due_shards)))

@@ -34,8 +34,8 @@ milliseconds.
 If a request has more, the gateway settles none of them, and leaves all to the retractor.
 """
 MAX_MENTIONS_HIDDEN = 2_000
-"""Maximum number of mentions that the gateway hides before the response, in about a second. The retractor hides the
-others."""
+"""Maximum number of mentions that the gateway hides before the response, in about a second. The retractor hides further
+mentions."""
 
 
 class IntakeStatus(StrEnum):

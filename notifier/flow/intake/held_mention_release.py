@@ -36,7 +36,7 @@ class HeldMentionRelease:
         # still waiting. An operator releases it again, and the coordinator recognizes the repeated event. In the
         # opposite order, the crash would leave a released mention that no router reads.
         # Another operator may drop the mention between the two. If a router has read the record before the drop, the
-        # mention is delivered all the same.
+        # mention is delivered anyway.
         now = self.clock.now()
         waiting = [mention for mention in mentions if mention.event and mention.is_waiting(now)]
         self.log.append(

@@ -114,7 +114,7 @@ class ModerationLookup:
             author_verdicts=author_verdicts,
             account_preferences=account_preferences,
             follow_pairs=self._read_follow_pairs(events, accounts, account_preferences),
-            # Only mentions by an author with a verdict are held. A lifted one still has a row, with ALL.
+            # Only mentions by an author with a verdict are held. A lifted verdict still has a row, with ALL.
             held_mentions=self._read_held_mentions([event for event in events if event.author in author_verdicts]),
             rule=self.rule,
         )

@@ -111,7 +111,7 @@ class Router:
 
         After a crash before the commit, the records are read again. That is harmless: the coordinator recognizes the
         events of repeated mentions. A repeated held event never replaces an operator's decision, even if the author's
-        limit was lifted since.
+        verdict was lifted since.
         """
         events = [unpack(LoggedEvent, logged.record.value) for logged in records]
         facts = self.moderation(events)

@@ -84,7 +84,7 @@ MAX_STREAMS_PER_USER = 10
 MAX_FACTS_AGE = timedelta(seconds=10)
 """Age at which a listener's viewer facts are read again, because other processes may have changed them."""
 SWEEP_INTERVAL_SECONDS = 1.0
-"""Pause between two rounds of each background task. A burst whose bus message was lost arrives about so much later."""
+"""Pause between rounds of a background task. A burst whose bus message was lost arrives about this much later."""
 BUS_CONNECT_TIMEOUT_SECONDS = 0.5
 """Longest time that the first stream waits for the bus. If the bus connects later, clients load their page
 again."""

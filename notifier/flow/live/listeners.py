@@ -77,7 +77,7 @@ class ListenerRegistry:
             listener.deliver_in_digest(burst, before, now)
 
     def resume(self, listener: Listener, stream: Stream, last_position: StreamPosition | None) -> None:
-        """Queue the bursts that opened, changed or were hidden since `last_position`, that of the client's last event.
+        """Queue the bursts that opened, changed or were hidden since `last_position` (of the client's last event).
 
         Reset the stream instead if `last_position` is unknown, older than the buffer, or from before a change of the
         viewer's facts. Reset it also if there is more than a page of events, or if a digest fell due or changed.
@@ -137,7 +137,7 @@ class ListenerRegistry:
         return any(burst.silent or burst.count < counts.get(burst.key, 0) for burst in updates)
 
     def move_to_end(self, listener: Listener) -> None:
-        """Move the listener to the end of the next round. If only its own reads fail, the others are still served."""
+        """Move the listener to the end of the next round, so that its failing reads do not block other listeners."""
         if self.listeners.get(listener.user) is listener:
             self.listeners[listener.user] = self.listeners.pop(listener.user)
 

@@ -199,7 +199,7 @@ class Stream:
     is_closing: bool = False
     """Whether the stream ends once everything queued is sent."""
     is_cut_off: bool = False
-    """Whether the stream ends at once, because its client reads too slowly."""
+    """Whether the stream ends at once, without what is queued."""
     abort: Callable[[], object] | None = None
     """Aborts a write in progress."""
     wake: Wake = field(default_factory=Wake)
@@ -315,7 +315,7 @@ class Listener:
             self.reset()
 
     def reset(self) -> None:
-        """Reset all streams, and count the badge again."""
+        """Reset all streams, and let the badge be counted again."""
         for stream in self.streams:
             stream.reset()
         self.needs_count, self.loaded_at = True, LONG_AGO

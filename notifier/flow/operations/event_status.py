@@ -35,7 +35,7 @@ class EventStatus(StrEnum):
     ACCEPTED = "accepted"
     """Durable, and not sequenced yet."""
     SEQUENCED = "sequenced"
-    """At least one named account has a burst or a refusal. The others may still be waiting in the log."""
+    """At least one named account has a burst or a refusal. Mentions of other accounts may still wait in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class TierStatus:
     ended_count: int
     """Number of slices that are done, pulled or dead."""
     people: int
-    """Number of recipients of the ended slices."""
+    """Number of users in the slices that are done or pulled."""
     eta_seconds: float | None
     """Estimated seconds until all slices have ended; None if that cannot be estimated."""
 
@@ -91,8 +91,8 @@ class EventStatusLookup:
         """Return the status of the event, or of every event with this id if `source` is None.
 
         A sequenced event is found in the store as long as its outcomes are kept. Before it is sequenced, it is found in
-        the cache of recent events, or in the log if the cache is down or was emptied. Raises NotFound for an unknown
-        event. Raises Unavailable if the log cannot be searched, for example because it has too many records.
+        the cache of recent events, or else in the log. Raises NotFound for an unknown event. Raises Unavailable,
+        also if the log has too many records to search.
         """
         accounts = self._account_statuses(source, id)
         if not accounts:
@@ -119,7 +119,7 @@ class EventStatusLookup:
             return self._search_streams(source, id)
 
     def _search_streams(self, source: str | None, id: str) -> bool:
-        """Return whether the event waits in a stream. Raises Unavailable if a stream has too many records to search.
+        """Return whether the event waits in a stream. Raises Unavailable, also if a stream has too many records.
 
         Streams are searched in the order in which an event passes them. So an event that leaves a stream during the
         search is found in the next one.

@@ -63,7 +63,7 @@ SNAPSHOTS_PER_READ = 512
 class BurstOverview:
     """The burst that is shown in detail: the newest unfinished one, or the newest one if all are finished.
 
-    It is chosen among the bursts of the celebrity lane with a fan-out. If there are none, it is chosen among all.
+    It is chosen among the bursts of the celebrity lane with a fan-out. If there are none, all bursts are candidates.
     """
 
     burst: Burst
@@ -72,7 +72,7 @@ class BurstOverview:
     tiers: Sequence[TierProgress]
     totals: RecipientTotals
     counted_shards: int
-    """Number of shards in `totals`. The audience snapshots of the others are not taken or not counted yet."""
+    """Number of shards in `totals`. The audience snapshots of other shards are not taken or not counted yet."""
     is_finished: bool
     deferred_until: datetime | None
     """When the first deferred slice resumes."""
@@ -221,7 +221,7 @@ class Overview:
         for start in range(0, len(missing), SNAPSHOTS_PER_READ):
             counts = self.audience_snapshots.read_counts(key, missing[start : start + SNAPSHOTS_PER_READ])
             self.snapshot_counts |= counts
-            if counts:  # the next call counts the others
+            if counts:  # the next call goes on
                 return
 
     def _read_cache(self) -> CacheState:

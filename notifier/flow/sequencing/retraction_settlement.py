@@ -82,8 +82,8 @@ class RetractionSettlement:
         """Settle the bursts of the mentions under these lookup keys. Yield the burst keys of each batch.
 
         The batches limit the memory, since an author may have years of mentions. An outage ends the call at once. If a
-        burst cannot be settled for another reason, for example because its head is unreadable, all others are settled
-        first. Then the error is raised.
+        burst cannot be settled for another reason, for example because its head is unreadable, the error is raised
+        after all other bursts are settled.
         """
         locations = islice(self.retractions.mention_locations(list(dict.fromkeys(keys))), limit)
         error: Exception | None = None
@@ -155,9 +155,9 @@ class RetractionSettlement:
     def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
         """Return the mentions that may replace the leaving ones as mentioners or shown tweet of the burst, by author.
 
-        For each mentioner with a leaving mention, it is the author's earliest mention that stays. If the shown tweet
-        leaves, the same holds for every mentioner. If no mention results and the burst needs a mentioner, the result
-        has a mention by an author who is not a mentioner yet.
+        The result has the earliest remaining mention of each mentioner with a leaving mention. If the shown tweet
+        leaves, it has that of every mentioner. If no mention results and the burst needs a mentioner, the result has a
+        mention by an author who is not a mentioner yet.
         """
         leaving_authors = {mention.author for mention in leaving}
         shown_tweet_leaves = any(mention.tweet == burst.tweet for mention in leaving)
