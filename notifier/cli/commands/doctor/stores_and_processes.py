@@ -257,7 +257,7 @@ def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
 
 
 def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
-    """Try the tier rule on the newest bursts, with the first shard of each that has followers.
+    """Try the tier rule on the newest bursts: for each, on the first shard that has followers.
 
     Raises BadSetting or RuleFailed if the rule can't be used.
     """
