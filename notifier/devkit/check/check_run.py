@@ -170,7 +170,6 @@ class CheckRun:
     injected: list[str] = field(default_factory=list)
     failed_faults: list[str] = field(default_factory=list)
     storm_started_at: datetime = NEVER
-    """Start of the storm."""
 
     def burst_progress(self) -> list[BurstProgress]:
         return list(self.ports.archive.burst_progress())
