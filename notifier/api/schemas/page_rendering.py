@@ -62,7 +62,7 @@ class RenderedPage:
         return self._body
 
     def has_same_content(self, page: Page, badge: Badge | None) -> bool:
-        """Return whether `page` reuses the items of this page, and both have the same badge. The tokens may differ."""
+        """Return whether `page` reuses the items of this rendered page, and `badge` is equal. The tokens may differ."""
         own = self.page
         is_same_page = own.items is page.items and own.partial == page.partial and own.next == page.next
         return is_same_page and self.badge == badge
