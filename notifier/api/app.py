@@ -151,10 +151,10 @@ def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
     """Return the routes of the demo page, or none outside a demo. The OpenAPI document omits them."""
     if not container.system.settings.demo:
         return []
-    actions = [demo.people, demo.phones, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]
+    routes = [demo.people, demo.phones, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]
     return [
         Router("/", route_handlers=[demo.page], guards=[require_loopback]),
-        Router("/demo", route_handlers=actions, guards=[allow_demo_visitors(container)]),
+        Router("/demo", route_handlers=routes, guards=[allow_demo_visitors(container)]),
     ]
 
 

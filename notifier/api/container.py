@@ -1,4 +1,4 @@
-"""Dependency container of one API process, built from the system and the read ports."""
+"""Dependency container of one API process."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -35,7 +35,7 @@ class EventSource(Protocol):
         ...
 
     def closed(self) -> None:
-        """Called once after each `open`, even after an error."""
+        """Called once after each `open` that did not fail, even after an error in `write`."""
         ...
 
 

@@ -31,7 +31,7 @@ class Ready:
     url: str
     service_key: str
     pids: Mapping[str, int]
-    """Process id by process name, including `up` and `valkey`."""
+    """Process id by process name. `up` itself is included."""
     data: str
     version: str
     since: str = ""
@@ -185,7 +185,7 @@ def cloud_event(
 def service_url_and_key(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
     """Return the URL and the key of the service to call.
 
-    With `url` alone, the key is the main key of the data folder, on which no service has to run.
+    With `url` alone, the key is the main key of the data folder, even if no service runs there.
     """
     from notifier.api.auth.service_keys import installation_keys
 

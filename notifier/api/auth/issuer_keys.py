@@ -144,7 +144,7 @@ class Keyring(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedKey:
-    """The single key of a file. It has no id, so it verifies tokens with any `kid`."""
+    """The single key of a file. It verifies tokens with any `kid`."""
 
     public_key: PublicKey
 

@@ -193,7 +193,7 @@ LOGGER = logging.getLogger("notifier.api")
 
 SERVICE_KEYS_FILE = "service_keys.json"
 CHECK_SECONDS = 1.0
-"""Seconds between two checks of the file: the delay until a removed key is rejected or a new key accepted."""
+"""Minimum seconds between two checks of the file: the longest delay until a change takes effect."""
 
 FileFingerprint = tuple[int, int, int]
 """Inode, size and modification time in nanoseconds. It changes when the file is replaced or edited."""

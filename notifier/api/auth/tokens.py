@@ -24,13 +24,13 @@ from notifier.metrics import CacheCounters, Metrics
 ALGORITHM = "HS256"
 AUDIENCE = "notifier"
 DEFAULT_LIFETIME = timedelta(minutes=15)
-"""Lifetime of a token that this service signs, unless the caller chooses another."""
+"""Default lifetime of a token that this service signs."""
 LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the signer and this process."""
 INVALID_TOKEN = "The token is malformed, or its signature is not accepted."
 
 _MAX_TIMESTAMP = 2**40
-"""Largest accepted timestamp in seconds. `datetime` can represent it."""
+"""Largest accepted timestamp in seconds."""
 _Seconds = Annotated[int, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 _Timestamp = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 """RFC 7519 allows fractions of a second, which some issuers send."""

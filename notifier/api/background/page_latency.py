@@ -18,7 +18,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import InboxLatencyReport
 
 REPORT_WINDOW = timedelta(seconds=5)
-"""A report covers the pages that were completed in this time before it. It is valid for the same time after it."""
+"""A report covers the pages that were completed in this time before it, and expires after this time."""
 MIN_PAGES = 20
 """Minimum pages per report: the 99th percentile of a few pages says little."""
 MAX_PAGES = 4_096

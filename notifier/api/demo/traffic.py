@@ -26,7 +26,7 @@ STORM_RATE = 100 * TRICKLE_RATE
 STORM_SECONDS = 8
 """Seconds of a storm. The demo's collapse window is 20 s, so a storm is one burst even on a slow machine."""
 MENTIONS_PER_BATCH = 10
-"""Mentions in each batch of a storm, except the first batch of one."""
+"""Mentions in each batch of a storm, except the first, which has one mention."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
 """Term of the trickle's lease. If the process that has it is killed, another continues after this time."""

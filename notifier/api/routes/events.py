@@ -217,7 +217,7 @@ def _dry_run_values(request: ServiceRequest) -> list[str]:
 
 
 def _require_scopes(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
-    """Raise Forbidden if the caller lacks the scope of any event: then the whole batch is rejected.
+    """Raise Forbidden if the caller lacks the scope of one of the events: then the whole batch is rejected.
 
     An event that cannot be decoded has no type, and is refused later.
     """
@@ -232,7 +232,7 @@ def _require_scopes(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
 async def _preview(
     container: ApiContainer, received: Sequence[ReceivedEvent], content_type: str, dry_run_values: Sequence[str]
 ) -> PreviewsBody:
-    """Return the preview of a single mention event. Raises Refused, NotSupported, or the error of the event.
+    """Return the preview of a single mention event. Raises Refused, NotSupported, Unavailable, or the event's error.
 
     Anything but a single `true` or `false` is rejected, because the client may expect that nothing is sent.
     """

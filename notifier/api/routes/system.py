@@ -39,7 +39,7 @@ async def overview(container: WiredContainer) -> Response[SystemBody]:
     | problem_responses(401, 403, 429, 503),
 )
 async def stream(container: WiredContainer) -> EventStream:
-    """Stream one snapshot a second as `system` events.
+    """Stream at most one snapshot a second as `system` events.
 
     If a snapshot fails, for example because the store is unavailable, the stream sends a `trouble` event with an error
     code instead.

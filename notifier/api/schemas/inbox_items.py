@@ -105,8 +105,7 @@ class ItemBody(msgspec.Struct, kw_only=True):
 
     - `burst` is an opaque id: the same in all responses to this user, and different for other users.
     - `seq` is the item's position in its subject: the second of its opening in Unix time. Two items may share it.
-    - `more` means that others than `names` mentioned the subject too. For a digest, it means that other accounts than
-      `names` may have been mentioned.
+    - `more` means that `names` may be incomplete.
     - `tweet` is the opener's tweet. It is null for a digest, and while the viewer or the opener blocks the other.
     - `digest` is set if the item is a daily digest. Then `count` is its number of mentions, and `names` the mentioned
       accounts.

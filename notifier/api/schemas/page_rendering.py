@@ -62,7 +62,7 @@ class RenderedPage:
         return self._body
 
     def has_same_content(self, page: Page, badge: Badge | None) -> bool:
-        """Return whether another page reuses the items of this one, with the same badge. Its tokens may differ."""
+        """Return whether `page` reuses the items of this rendered page, and `badge` is equal. The tokens may differ."""
         own = self.page
         is_same_page = own.items is page.items and own.partial == page.partial and own.next == page.next
         return is_same_page and self.badge == badge
@@ -76,7 +76,7 @@ class _SharedPage:
     items: bytes
     next: bytes | None
     sight: bytes
-    """`visibility` of the stream position. Stored pages have this name."""
+    """`visibility_fingerprint` of the stream position. Stored pages call it `sight`."""
     marks: bytes
 
 

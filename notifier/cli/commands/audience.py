@@ -230,7 +230,7 @@ def _print_counts(counts: AudienceCounts) -> None:
     rows += [(rule, people, 0) for rule, people in counts.suppressed.items()]
     print_table(
         ("", "users", "with device", "of all"),
-        [(name, people, phones, _format_share(people, counts.followers)) for name, people, phones in rows],
+        [(name, people, with_device, _format_share(people, counts.followers)) for name, people, with_device in rows],
     )
     if counts.first_only:
         click.echo()

@@ -30,7 +30,7 @@ def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json
     """List the newest dead letters, each with its cause.
 
     Dead letters are records and slices that could not be processed. At the first failure beyond its dead-letter limit a
-    lane stops, and adds no more dead letters. `lanes` shows stopped lanes, and `resume` starts one again.
+    lane stops, and adds no more dead letters. `lanes` shows which lanes are stopped, and `resume` resumes a lane.
     """
     if ctx.invoked_subcommand is None:
         list_letters(limit=limit, data=data, as_json=as_json)
@@ -95,7 +95,7 @@ def lanes(data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def resume(*, lane: str, reason: str, operator: str, data: Path | None, as_json: bool) -> None:
-    """Resume a lane that its dead-letter limit has stopped. Its count starts at zero.
+    """Resume a lane that its dead-letter limit has stopped. The counts of the lane start at zero.
 
     LANE is a name that `notifier deadletters lanes` shows. The record or slice that stopped the lane is retried first.
     If the lane isn't stopped, nothing changes.

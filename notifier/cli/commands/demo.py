@@ -192,7 +192,7 @@ def demo(
         user_count = universe or (2 * follower_count if headless else follower_count)
         celebrity_count = celebrities or (12 if headless else 2)
         if second_followers is None and not headless and celebrity_count > 1:
-            # All users follow the first celebrity. Few follow the second, as is typical of celebrities.
+            # By default all users follow the first celebrity. Few follow the second, as is typical of celebrities.
             second_followers = max(1, follower_count // 10)
         world = World(
             universe=user_count,

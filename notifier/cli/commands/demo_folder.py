@@ -1,4 +1,4 @@
-"""Folder of a demo: which ones are accepted, and removal of an earlier demo."""
+"""Data folder of a demo: which folders are accepted, and removal of an earlier demo."""
 
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Command `notifier dump`: prints the contents of the store as JSON lines with stable keys."""
+"""Command `notifier dump`: prints contents of the store as JSON lines with stable keys."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Command `notifier inbox`: shows the inbox of a user as the user's app would."""
+"""Command `notifier inbox`: shows the first page of a user's inbox."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta

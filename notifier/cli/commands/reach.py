@@ -78,7 +78,7 @@ def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path
     """Release held mentions. Each is delivered once, now, without alerts if its author's cap is used up.
 
     IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other
-    held mentions of the account remain held. If its verdict is `deny` by now, nothing is delivered.
+    held mentions by the author remain held. If the author's verdict is `deny` by now, nothing is delivered.
     """
     from notifier.cli.opened_stores import open_stores
     from notifier.flow.intake.held_mention_release import HeldMentionRelease

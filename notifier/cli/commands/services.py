@@ -30,7 +30,7 @@ def services() -> None:
     "--periodic",
     is_flag=True,
     help="Let Cassandra acknowledge writes before its log is on disk, as is usual with three "
-    "replicas. With one node, a kill then loses rows.",
+    "replicas. With one node, a kill may then lose rows.",
 )
 @data_option
 def up(*, periodic: bool, data: Path | None) -> None:

@@ -40,8 +40,8 @@ operator_option = click.option(
 def throttle() -> None:
     """Slow down or pause a delivery tier for a limited time. No delivery is lost.
 
-    Work that is held back is parked, and resumes when the throttle ends. Inboxes show the bursts meanwhile, and also if
-    it is too late for rows by then.
+    Work that is held back is parked, and resumes when the throttle ends. Inboxes show the bursts even while their rows
+    are missing.
     """
 
 

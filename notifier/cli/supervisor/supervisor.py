@@ -36,7 +36,10 @@ class Supervisor:
     stopping: Signal
 
     def run(self) -> None:
-        """Run the roles until `stopping` is set. Raises UnusableEnvironment if a role can't start on this machine."""
+        """Run the roles until `stopping` is set.
+
+        Raises UnusableEnvironment if a role can't start, and Unwritable if the first announcement fails.
+        """
         announced: Mapping[str, int] = {}
         try:
             while not self.stopping.is_set():

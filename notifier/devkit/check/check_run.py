@@ -170,7 +170,6 @@ class CheckRun:
     injected: list[str] = field(default_factory=list)
     failed_faults: list[str] = field(default_factory=list)
     storm_started_at: datetime = NEVER
-    """Start of the storm."""
 
     def burst_progress(self) -> list[BurstProgress]:
         return list(self.ports.archive.burst_progress())
@@ -288,7 +287,11 @@ class CheckRun:
         inboxes.open_all()
         first, wrong, wrong_badges = inboxes.observed, list(inboxes.differences(truth, {})), inboxes.wrong_badges()
         duplicates = inboxes.duplicates() + store_check.duplicates()
-        dormant = inboxes.dormant_by_pull(truth) if fixture_users.any_dormant(self.plan.world) else NO_DORMANT_FOLLOWERS
+        dormant = (
+            inboxes.dormant_by_pull(truth)
+            if fixture_users.has_dormant_follower(self.plan.world)
+            else NO_DORMANT_FOLLOWERS
+        )
         items = sum(len(inbox.items) for inbox in first.values())
         yield no_errors("inboxes_equal_oracle", wrong, n=items)
         yield no_errors("shown_once", duplicates, n=items)

@@ -61,7 +61,7 @@ def latency_findings(
     has_limits: bool,
     engines_on_this_machine: bool,
 ) -> Iterator[Finding]:
-    """Yield the latencies of bursts accepted from `since` on, and separately the P0 latency of earlier bursts.
+    """Yield the latencies of bursts accepted from `since` on, the P0 latency of earlier bursts, and that of acceptance.
 
     Without `has_limits` the results are informational. `engines_on_this_machine` raises the limit of `p0_p95_s`.
     """

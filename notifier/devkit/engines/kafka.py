@@ -16,8 +16,7 @@ HEAP = "384m"
 CLUSTER_ID = "bm90aWZpZXItY2x1c3Rlcg"
 """Cluster id: any 16 bytes in URL-safe Base64."""
 CHECKPOINT_FILE = "bootstrap.checkpoint"
-"""File with the initial metadata of a cluster. Clusters without users have the same one if their Kafka version is the
-same."""
+"""File with the initial metadata of a cluster. Its content depends on the Kafka version and the users only."""
 
 
 SECURITY_SETTINGS = """

@@ -19,7 +19,7 @@ appendonly no
 maxmemory 512mb
 maxmemory-policy noeviction
 """
-"""No persistence, because its data may be lost. Without eviction a full server refuses tasks instead of losing them."""
+"""No persistence, because all data is disposable. Without eviction, a full server refuses tasks and loses none."""
 
 
 def server(folder: Path, *, port: int, password: str, user: str = "", extra_settings: str = "") -> Engine:

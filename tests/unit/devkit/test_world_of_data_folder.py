@@ -62,5 +62,5 @@ def test_fanout_limit_counts_the_windows_of_small_celebrities(
 
 
 def test_only_a_world_with_dormant_users_has_any() -> None:
-    assert fixture_users.any_dormant(WORLD)
-    assert not fixture_users.any_dormant(World(universe=1, followers=1, celebrities=1, seed=1))
+    assert fixture_users.has_dormant_follower(WORLD)
+    assert not fixture_users.has_dormant_follower(World(universe=1, followers=1, celebrities=1, seed=1))

@@ -186,7 +186,7 @@ def _is_listening(origin: str) -> bool:
         return False
 
 
-# Check of the token issuer: whether this machine can fetch its keys, like the API.
+# Check of the token issuer's keys.
 
 
 def issuer_finding(issuer: Issuer) -> DoctorFinding:

@@ -143,7 +143,7 @@ def cache_finding(ports: Ports) -> DoctorFinding:
     try:
         generation = ports.pull.generation()
     except CacheUnavailable as error:
-        remedy = "This is expected while no service runs; `notifier up` starts Redis."
+        remedy = "This is expected if `notifier up` starts Redis and isn't running."
         return DoctorFinding(name="cache", level=Level.WARN, detail=str(error), remedy=remedy)
     if generation is None:
         detail, remedy = "The pull index isn't rebuilt yet.", "The reconciler rebuilds it within seconds."
@@ -257,7 +257,7 @@ def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
 
 
 def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
-    """Try the tier rule on the newest bursts, with the first shard of each that has followers.
+    """Try the tier rule on the newest bursts: for each, on the first shard that has followers.
 
     Raises BadSetting or RuleFailed if the rule can't be used.
     """

@@ -125,7 +125,7 @@ class AlertState(StrEnum):
 
 
 class ExplainRule(StrEnum):
-    """Reasons that only this command distinguishes. Others are rules of the domain."""
+    """Reasons that only this command distinguishes. The other reasons are rules of the domain."""
 
     OPENER_RETRACTED = "opener_retracted"
     QUIET_HOURS = "quiet_hours"
@@ -146,7 +146,7 @@ Reason = SilentReason | SuppressionReason | HiddenReason | ExplainRule | State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedCase:
-    """One burst and one user, with everything that is recorded about both."""
+    """One burst and one user, with the facts that explain the user's alerts."""
 
     burst: Burst
     viewer: Viewer
@@ -224,7 +224,7 @@ def _burst_count(case: ExplainedCase, first: SendBatch) -> int:
 def _explain_sent(case: ExplainedCase, platform: Platform, batches: Sequence[SendBatch]) -> ExplainedAlert:
     """Explain an alert that is in the send log.
 
-    Suppressed users get no retries. Retries wait for the end of quiet hours, unless the retry window closes earlier.
+    Suppressed users get no retries. Retries wait for the end of quiet hours, and are dropped if their window closes.
     """
     first, slice_state, rule = batches[0], _slice_state(case, platform), _suppression(case)
     is_final = rule is not None or (slice_state is not None and slice_state.final_entry is not None)
@@ -261,8 +261,8 @@ def _may_be_received(case: ExplainedCase, platform: Platform, first: SendBatch, 
     """Return whether a device of the user has accepted the alert, or may have.
 
     The send log has entries only of devices that did not accept the alert at the first attempt. So a device without an
-    entry accepted it. Without any entry the answer is yes, even if the user has no device now: a former one
-    may have accepted it.
+    entry accepted it. Without any entry the answer is yes, even if the user has no device now: a former
+    device may have accepted it.
     """
     listed_ids = {device.device for device in devices}
     current_devices = [

@@ -285,8 +285,7 @@ class ImportRun(Generic[S]):
     def __call__(self, ports: Ports, settings: Settings) -> ImportCounts:
         """Import the file.
 
-        Raises BadImport if the file is invalid, or if the file for rejected rows exists already. Raises
-        UnusableEnvironment if an optional package is missing.
+        Raises BadImport, DiskFull, and UnusableEnvironment if an optional package is missing.
         """
         spilled_keys, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
         importer = Import(kind=self.dataset.make_import(ports), key_sort=spilled_keys, retry=retry)
@@ -327,9 +326,9 @@ class ImportRun(Generic[S]):
         self.checkpoint.begin(options)
 
     def _finish_abandoned(self, importer: Import[S]) -> None:
-        """Bring the rows that an abandoned import has written into the bitmaps.
+        """Update the bitmaps with the rows that an abandoned import has written.
 
-        The import is an earlier one of another version of the file, or the current one after a BadImport.
+        The import is an earlier one that can't be resumed, or the current one after a BadImport.
         """
         if self.dataset.writes_as_read:
             # Discard the checkpoint first: a resumed import could add keys that sort before the written ones.

@@ -56,7 +56,7 @@ class ProcessRow:
     pid: int
     alive: bool
     since: datetime | None
-    """When it wrote its pid file, or when `up` started. None if there is no file of this process."""
+    """When it wrote its pid file; for `up` itself, when `up` started. None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
