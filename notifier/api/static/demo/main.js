@@ -42,7 +42,7 @@ function showLoading(percent) {
   $("storm").disabled = loading || $("storm").dataset.busy === "yes";
 }
 
-// A tier may have several throttles: a pause outweighs a rate, and a rate a ramp.
+// A pause outweighs a rate, and a rate a ramp.
 function strictestThrottle(throttles, name) {
   const ofTier = throttles.filter(({ tier }) => tier === name);
   const active = ofTier.filter(({ state }) => state === "active");
@@ -83,7 +83,7 @@ function reportChanges(system, throttle) {
   const { redis, running } = system;
   if (redis.state === "unavailable" && previous.redis.state !== "unavailable") report("Redis does not answer: inboxes read the store, and nothing is lost.");
   if (redis.state === "ok" && generation && redis.generation !== generation) report("Redis was empty: inboxes read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
-  if (throttle?.state === "ramping" && pauseState === "active") report(`The ${isPause(throttle) ? "pause" : "throttle"} is over: P2 resumes over half a minute.`);
+  if (throttle?.state === "ramping" && pauseState === "active") report("P2 resumes over half a minute.");
   pauseState = throttle?.state;
   if (running?.finished && previous.running && !previous.running.finished && running.burst === previous.running.burst) {
     report(`${running.burst} is delivered to all active followers.`);

@@ -16,7 +16,7 @@ export class Actions {
     if (item && this.inbox.dispatch("open", item) && item.unread) this.mark(item, "read");
   }
 
-  // The code is loaded when a menu is first opened. Later menus open at once: the user's next key is for the menu.
+  // The first menu loads the code. Later ones open at once, for the user's next key.
   async openMenu(burst, button) {
     if (!this.menu) {
       try {
