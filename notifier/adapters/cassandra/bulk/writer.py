@@ -81,7 +81,7 @@ class CongestionWindow:
     def delay(self, message_bytes: int, now: float) -> float | None:
         """Return the seconds until a message of this size may be sent; None if a response must arrive first.
 
-        The size does not matter while nothing is in flight.
+        The size of the message does not matter while nothing is in flight.
         """
         if now < self.paused_until:
             return self.paused_until - now

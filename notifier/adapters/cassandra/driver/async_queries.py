@@ -138,9 +138,9 @@ class AsyncQueries:
         [rows] = await self.query_all([(statement, tuple(values))])
         return rows
 
-    async def query_each(self, statement: str, values: Iterable[Sequence[object]]) -> list[list[Any]]:
-        """Run one statement concurrently, once for each item of `values`. Return the results in their order."""
-        return await self.query_all([(statement, tuple(parameters)) for parameters in values])
+    async def query_each(self, statement: str, parameters: Iterable[Sequence[object]]) -> list[list[Any]]:
+        """Run one statement concurrently, once for each item of `parameters`. Return the results in their order."""
+        return await self.query_all([(statement, tuple(values)) for values in parameters])
 
     async def query_all(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
         """Run queries concurrently, at most MAX_IN_FLIGHT_PER_CALL at a time. Return the results in their order.
