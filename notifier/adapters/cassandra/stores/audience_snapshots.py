@@ -138,7 +138,7 @@ class CassandraAudienceSnapshots:
 
 
 def _shards_by_choice_partition(shards: Collection[int]) -> list[tuple[int, list[int]]]:
-    """Return the number of each choice partition that has some of these shards, with these shards."""
+    """Return the number and the shards of each choice partition that has some of these shards."""
     groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_CHOICE_PARTITION)
     return [(partition, list(group)) for partition, group in groups]
 
