@@ -73,7 +73,7 @@ CREATE TABLE member_sets (
     PRIMARY KEY (owner, shard, kind)
 ) WITHOUT ROWID;
 
--- Sizes of a subject's audience. `by_shard` has one unsigned 32-bit little-endian number for each shard.
+-- Follower counts of subjects. `by_shard` has one unsigned 32-bit little-endian number for each shard.
 CREATE TABLE follower_counts (
     subject       TEXT    NOT NULL PRIMARY KEY,
     total         INTEGER NOT NULL,
@@ -126,7 +126,7 @@ CREATE INDEX subject_preferences_by_shard ON subject_preferences (subject, block
 
 -- Account preferences, one row for each field that the member has set: volume, the time from which silenced bursts are
 -- shown again, alerts, quiet hours, time zone, digest hour, mentions. The latest change of a field wins. The rows of a
--- shard are one range.
+-- shard are neighbors.
 CREATE TABLE account_preferences (
     member INTEGER NOT NULL,
     field  TEXT    NOT NULL,
@@ -206,7 +206,7 @@ CREATE TABLE bursts (
     PRIMARY KEY (subject, seq)
 ) WITHOUT ROWID;
 
--- Pages read it from the end. SQLite adds the primary key to it, and so the seq.
+-- Pages read this index from its end. SQLite adds the primary key to it, and so the seq.
 CREATE INDEX bursts_by_subject ON bursts (subject, opened_at);
 CREATE INDEX bursts_by_opening ON bursts (opened_at);
 
@@ -270,8 +270,8 @@ CREATE TABLE author_verdicts (
     at       INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Mentions that wait for an operator's decision, or have one. When others are written, `event` becomes NULL after 30
--- days, and the row is deleted after 91 days.
+-- Mentions that wait for an operator's decision, or have one. Each write of held mentions also sets `event` to NULL in
+-- rows older than 30 days, and deletes rows older than 91 days.
 CREATE TABLE held_mentions (
     id       TEXT    NOT NULL,
     source   TEXT    NOT NULL,
@@ -296,7 +296,7 @@ CREATE TABLE plans (
     PRIMARY KEY (subject, seq)
 ) WITHOUT ROWID;
 
--- Bursts with unfinished work that are not deferred. The dispatcher lists them each second.
+-- Bursts with unfinished work that are not deferred. The dispatcher reads them each second.
 CREATE TABLE open_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
@@ -350,7 +350,7 @@ CREATE TABLE claims (
 -- Push -----------------------------------------------------------------------------------------------------------------
 
 -- The highest-ranked change of each device: its owner and its address as registered, or a removal (`registration` is
--- NULL). A row is deleted 270 days after its `at`, when others are written.
+-- NULL). Each write of devices also deletes some of the rows whose `at` is 270 days ago or more.
 CREATE TABLE devices (
     device       TEXT    NOT NULL PRIMARY KEY,
     platform     TEXT    NOT NULL,
@@ -359,13 +359,13 @@ CREATE TABLE devices (
     registration BLOB
 );
 
--- Finds the devices of a block, which are one range per platform.
+-- Finds the devices of a block, which are neighbors for each platform.
 CREATE INDEX devices_by_platform ON devices (platform, member) WHERE registration IS NOT NULL;
 CREATE INDEX devices_by_time ON devices (at);
 
 -- Send log, one row per batch of alerts: `intent` is written before the batch is sent, `outcome` (what failed)
--- afterwards. `outcome` is NULL while the batch is being sent, and after a crash. A row is deleted eight days after its
--- `at`, when others are written.
+-- afterwards. `outcome` is NULL while the batch is being sent, and after a crash. Each write of new batches also
+-- deletes some of the rows whose `at` is eight days ago or more.
 CREATE TABLE send_log (
     subject  TEXT    NOT NULL,
     seq      INTEGER NOT NULL,

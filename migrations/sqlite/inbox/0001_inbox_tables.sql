@@ -1,6 +1,6 @@
 -- inbox-NN.db: inbox rows and audience snapshots of the shards with shard % 8 = NN. Times are milliseconds
--- since 1970. A shard's snapshot and its rows share a file, because its write-ahead log keeps their order: even after a
--- power cut, each row still has the snapshot from which it was written.
+-- since 1970. A shard's snapshot and its rows share a file, because the file's write-ahead log keeps their order: even
+-- after a power cut, each row still has the snapshot from which it was written.
 
 -- Inbox rows. A row is for all members of a range of 4,096 whom a tier of a burst reaches. `members` is a bitmap of 512
 -- bytes (lowest member in the lowest bit), or a shorter list of offsets in the range, two bytes each, low byte first.

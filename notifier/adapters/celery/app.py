@@ -24,7 +24,7 @@ from notifier.domain.delivery.slice import PUSH_STEPS, TIME_SHARE, Pool, Slice
 from notifier.metrics import Metrics
 
 REDIS_DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
-"""Redis database of each pool. Database 0 is for all other data.
+"""Redis database of each pool. Database 0 is for other data.
 
 Kombu records all unacknowledged tasks of a database under the same keys, whatever their queue. With a database of its
 own, only a pool's own workers restore its tasks.

@@ -141,7 +141,7 @@ class GarbageDeletingChannel(redis.Channel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         base_method: Untyped = super().__init__
         base_method(*args, **kwargs)
-        # A client opens a new channel after a failure. If garbage was the cause, it is deleted here.
+        # A process opens a new channel after a failure. If garbage caused the failure, it is deleted here.
         self.delete_garbage()
 
     @property

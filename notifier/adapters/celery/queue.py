@@ -104,7 +104,7 @@ class CeleryQueue:
             queue.close()
 
 
-# RabbitMQ: tasks are published in batches, and the queue waits for publisher confirms.
+# RabbitMQ: a batch of tasks is sent as a whole, and then its publisher confirms are awaited.
 
 
 class ConfirmingPublisher:

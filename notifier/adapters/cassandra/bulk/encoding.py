@@ -153,8 +153,8 @@ class PreencodedBatchProtocol(ProtocolHandler):  # type: ignore[misc]  # the dri
     @classmethod
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
         frame: bytes = super().encode_message(msg, *args, **options)
-        rows = getattr(msg, "queries", None)
-        return _splice_rows(frame, rows.joined_rows) if isinstance(rows, RowMessage) else frame
+        row_message = getattr(msg, "queries", None)
+        return _splice_rows(frame, row_message.joined_rows) if isinstance(row_message, RowMessage) else frame
 
 
 def driver_batch(message: RowMessage, prepared: PreparedStatement) -> BatchStatement:

@@ -50,8 +50,8 @@ A new window doubles instead, until it shrinks for the first time.
 FULL_SHARE = 0.75
 """Share of the window above which it counts as full.
 
-Only a full window grows. While it is full, an accepted message wakes no caller, so that a caller which is woken can
-send many messages.
+Only a full window grows. While it is full, an accepted message wakes no caller, unless its call has no other message in
+flight. So a caller that is woken can send many messages.
 """
 SLOW_RESPONSE_SECONDS = 0.1
 """Response time above which the window shrinks. A message that took longer has probably waited in the node's
@@ -81,7 +81,7 @@ class CongestionWindow:
     def delay(self, message_bytes: int, now: float) -> float | None:
         """Return the seconds until a message of this size may be sent; None if a response must arrive first.
 
-        The size does not matter while nothing is in flight.
+        The size of the message does not matter while nothing is in flight.
         """
         if now < self.paused_until:
             return self.paused_until - now
@@ -222,7 +222,7 @@ class BulkWriter:
             if remaining <= 0:
                 raise StoreUnavailable("Writing rows failed: the nodes do not answer.")
             seconds = remaining if seconds is None else min(remaining, seconds)
-        # The window may be full of messages of other calls to which no node responds. Then nothing notifies this call,
+        # The window may be full of other calls' messages, to which no node responds. Then nothing notifies this call,
         # so it checks again after a timeout.
         self._result_arrived.wait(self._response_timeout if seconds is None else seconds)
 
@@ -236,7 +236,7 @@ class BulkWriter:
         future.add_callbacks(lambda _: on_response(None), on_response)
 
     def _on_result(self, call: _SendCall, message: RowMessage, sent_at: float, error: BaseException | None) -> None:
-        """Handle the result of a message. The driver's thread runs this method, so it must not block."""
+        """Handle the result of a message. This may run in the driver's thread, so it must not block."""
         now = monotonic()
         with self._result_arrived:
             call.in_flight -= 1

@@ -22,7 +22,7 @@ BoundQuery = tuple[PreparedStatement, Row]
 class ConcurrentQueries:
     """Queries that are in flight together, with their results. The first error ends all of them.
 
-    The driver's thread collects the results, and delivers all of them at once to the event loop.
+    The driver's thread collects the results, and delivers all of them together to the event loop.
     """
 
     def __init__(self, session: Session, queries: Sequence[BoundQuery], mailbox: Mailbox) -> None:
@@ -138,9 +138,9 @@ class AsyncQueries:
         [rows] = await self.query_all([(statement, tuple(values))])
         return rows
 
-    async def query_each(self, statement: str, values: Iterable[Sequence[object]]) -> list[list[Any]]:
-        """Run one statement concurrently, once for each item of `values`. Return the results in their order."""
-        return await self.query_all([(statement, tuple(parameters)) for parameters in values])
+    async def query_each(self, statement: str, parameters: Iterable[Sequence[object]]) -> list[list[Any]]:
+        """Run one statement concurrently, once for each item of `parameters`. Return the results in their order."""
+        return await self.query_all([(statement, tuple(values)) for values in parameters])
 
     async def query_all(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
         """Run queries concurrently, at most MAX_IN_FLIGHT_PER_CALL at a time. Return the results in their order.
@@ -171,7 +171,7 @@ class AsyncQueries:
                 return await concurrent.results
             finally:
                 concurrent.stop()
-                del concurrent  # breaks a reference cycle: it refers to its error, and the error refers to this frame
+                del concurrent  # breaks a cycle: the object refers to its error, and the error to this frame
 
     async def _bind(self, statement: str, values: Row) -> BoundQuery:
         """Return the prepared statement and its values. Preparing and connecting block, so both run in a thread."""

@@ -43,7 +43,7 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 # subject, and in one by block.
 
 BUFFERED_ROWS = 4_096
-"""Rows in memory at a time, about 1 MB, whatever the size of an import."""
+"""Rows, or pairs of rows, in memory at a time, about 1 MB, whatever the size of an import."""
 MAX_ROWS_PER_PARTITION_BATCH = SHARD_BLOCKS
 """Maximum rows of one partition in a batch: one for each member block of a shard.
 

@@ -46,7 +46,7 @@ _CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
 
 
 def classify_connection_error(error: NoHostAvailable) -> NotifierError:
-    """Return UnusableEnvironment for wrong or missing credentials or a rejected certificate, or StoreUnavailable."""
+    """Return UnusableEnvironment for wrong or missing credentials or a rejected certificate, else StoreUnavailable."""
     causes = error.errors if isinstance(error.errors, dict) else {}
     for node, cause in causes.items():
         if isinstance(cause, AuthenticationFailed) and _CREDENTIALS_REJECTED in str(cause):

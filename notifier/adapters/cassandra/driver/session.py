@@ -41,7 +41,8 @@ _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 class NextHostRetryPolicy(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
     """Retries prepared reads on the next host, one host at a time.
 
-    Another node may answer if the connection to the first one breaks, or if the first one sees too few live replicas.
+    Another node may answer if the connection to the first one breaks, or if the first one is overloaded or sees too few
+    live replicas.
 
     The driver's speculative execution would send a read to two hosts at once, and is unsafe. The driver accepts the
     responses of both, and may take a late page of one host for the next page of the other.
@@ -190,8 +191,8 @@ class Cluster:
     def session(self) -> Session:
         """Return the session of this process in our keyspace.
 
-        Raises StoreUnavailable. Raises UnusableEnvironment if the keyspace doesn't exist, if a node rejects our
-        credentials, or if we reject its certificate.
+        Raises StoreUnavailable. Raises UnusableEnvironment if the keyspace doesn't exist, if credentials are missing or
+        rejected, or if we reject a node's certificate.
         """
         with self._lock:
             if self._session is not None and self._pid != os.getpid():
@@ -219,7 +220,8 @@ class Cluster:
     def execute(self, statement: str, values: Sequence[object] = (), *, profile: object = PLAIN) -> list[Any]:
         """Run a statement without preparing it, for rare statements.
 
-        Raises as `session` does. After StoreUnavailable the statement may have taken effect or not.
+        Raises as `session` does, and InvalidRequest for a wrong statement. After StoreUnavailable the statement may
+        have taken effect or not.
         """
         session = self.session()
         with translate_errors("A statement failed"):

@@ -86,7 +86,7 @@ def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
 
 
 def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
-    """Yield version and clock lead twice, because the first response may be late: it may include a new connection."""
+    """Yield version and clock lead twice: the first reading is less exact if the query opens a connection."""
     for _ in range(2):
         before = time.time()
         [row] = cluster.execute_on(host, _SELECT_VERSION_AND_TIME)
@@ -96,6 +96,6 @@ def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
 def clock_lead_of(their_time: float, before: float, after: float) -> float:
     """Return the smallest possible lead of another clock over ours, in seconds. Negative if that clock is behind.
 
-    `their_time` was read between our clock's readings `before` and `after`. Return 0 if it lies between these.
+    `their_time` was read between our clock's readings `before` and `after`. Return 0 if `their_time` is between them.
     """
     return their_time - min(max(their_time, before), after)

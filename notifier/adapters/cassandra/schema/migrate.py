@@ -1,4 +1,4 @@
-"""Migrates the keyspace: numbered CQL files in two phases, each applied once and never edited."""
+"""Migrates the keyspace with numbered CQL files, in two phases."""
 
 import hashlib
 import re

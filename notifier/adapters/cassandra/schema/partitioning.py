@@ -1,4 +1,4 @@
-"""Computes partition keys, which must not change once a keyspace exists, and TTLs."""
+"""Computes partition keys and TTLs. The keys of existing rows must not change."""
 
 from datetime import UTC, datetime, timedelta
 from zlib import crc32
@@ -10,7 +10,7 @@ from notifier.domain.ids import Subject, UserId
 BURSTS_PER_RUN = 1_024
 """Bursts of a subject per partition of `bursts`. The number of the partition is stored as the run."""
 BUCKETS = 16
-"""Partitions over which the bursts of an hour are spread. So are the mentions of a burst, all held mentions and all
+"""Partitions over which rows are spread: the bursts of an hour, the mentions of a burst, all held mentions, and all
 verdicts."""
 HOUR_MS = 3_600_000
 """One hour in milliseconds."""

@@ -50,7 +50,7 @@ class CassandraArchive:
             yield from (progress[key] for key in keys if key in progress)
 
     def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
-        for shards in batches(_shards(self._plan(burst)), SHARDS_PER_READ):
+        for shards in batches(_shards(self._plans(burst)), SHARDS_PER_READ):
             yield from read_snapshots(
                 self._cluster, burst, chosen_snapshot_names(self._cluster, burst, shards)
             ).values()
@@ -64,7 +64,7 @@ class CassandraArchive:
         return map(_stored_row, rows)
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
-        for plan in self._plan(burst):
+        for plan in self._plans(burst):
             # A burst that becomes visible late gets a new opening time. Some of its rows may have been written before,
             # with the opening time of the plan: read all rows from the earlier to the later time.
             openings = plan.opened_at, *(stored.opened_at for stored in self._bursts.read([burst]).values())
@@ -77,7 +77,7 @@ class CassandraArchive:
                     ):
                         yield from (row for row in rows if row.seq == burst.seq)
 
-    def _plan(self, burst: BurstKey) -> list[Plan]:
+    def _plans(self, burst: BurstKey) -> list[Plan]:
         """Return the burst's plan in a list, which is empty if the burst has none.
 
         Snapshots and rows exist only in the shards of the plan.

@@ -68,7 +68,7 @@ class CassandraAudienceSnapshots:
             row.shard: unpack(SnapshotFacts, row.facts)
             for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
         }
-        # Read bitmaps only of shards that may have members to alert: in P2 and DORMANT, few do.
+        # Read bitmaps only of shards that may have members to alert. In P2 and DORMANT these are few shards.
         alerting_names = {
             shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)
         }
@@ -138,7 +138,7 @@ class CassandraAudienceSnapshots:
 
 
 def _shards_by_choice_partition(shards: Collection[int]) -> list[tuple[int, list[int]]]:
-    """Return the number of each choice partition that has some of these shards, with these shards."""
+    """Return the number and the shards of each choice partition that has some of these shards."""
     groups = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_CHOICE_PARTITION)
     return [(partition, list(group)) for partition, group in groups]
 
@@ -146,7 +146,7 @@ def _shards_by_choice_partition(shards: Collection[int]) -> list[tuple[int, list
 def chosen_snapshot_names(
     cluster: Cluster, burst: BurstKey, shards: Collection[int], since: datetime | None = None
 ) -> Mapping[int, SnapshotName]:
-    """Return the chosen name of each shard that has one, or only the names that were chosen after `since`.
+    """Return the chosen name of each shard that has one. With `since`, leave out names that were chosen before.
 
     A read at a quorum is enough, because a chosen name never changes. If it misses a name that another writer has just
     chosen, our own compare-and-set is refused.

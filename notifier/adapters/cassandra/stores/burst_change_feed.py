@@ -24,7 +24,7 @@ MAX_WRITE_DURATION = timedelta(seconds=1)
 """Maximum duration of a write. During a longer write, readers may have read past the time in its rows. The writer then
 writes the rows again, with the current time."""
 MAX_ATTEMPTS = 3
-"""Attempts to write rows. Each may take MAX_WRITE_DURATION."""
+"""Attempts to write rows within MAX_WRITE_DURATION."""
 READ_OVERLAP = MAX_CLOCK_SKEW + MAX_WRITE_DURATION
 """Overlap of successive reads: each read goes back by this much from the start of the last read. When a row becomes
 readable, its time may already be this far in the past by the clock of a reader."""

@@ -6,8 +6,8 @@ A burst is in three tables:
 - `burst_runs` has a row per run. Each burst of the run opened at the `opened_at` of this row, or later.
 - `bursts_by_hour` has a row that points to the burst, by the hour of its opening and the bucket of its subject.
 
-If a burst gets a new opening, its former row in `bursts_by_hour` stays. A reader of that table also reads the burst. It
-skips a row whose burst is missing or has another opening.
+If a burst gets a new opening, its former row in `bursts_by_hour` stays. A reader of that table also reads the bursts,
+and skips a row whose burst is missing or has another opening.
 
 A mention is in `mentions`, in the bucket of its event's id. Rows in `mention_ids` and `mentions_by_retraction_key`
 point to it.
@@ -257,7 +257,7 @@ class CassandraRecentBursts:
         return bursts
 
     def _bursts_of(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
-        """Return the bursts of the entries. Skip an entry whose burst got a new opening: it has a newer entry."""
+        """Return the bursts of the entries. Skip an entry whose burst got a new opening: a newer entry exists."""
         positions = [InboxPosition(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
         bursts = self._bursts.read([position.burst for position in positions])
         return [

@@ -93,7 +93,7 @@ class InboxRowReader:
     async_queries: AsyncQueries
 
     async def rows(self, row_query: InboxRowQuery, windows: range) -> list[InboxRow]:
-        """Return the rows of these inbox windows, which are ordered newest first.
+        """Return the rows of these inbox windows. The newest window comes first.
 
         If the first window doesn't have enough rows, find out which of the other windows have rows. Read these in
         groups of growing size, the windows of a group concurrently.

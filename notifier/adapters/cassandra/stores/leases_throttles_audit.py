@@ -107,7 +107,7 @@ class CassandraLeases:
 
 _INSERT_THROTTLE = load_statement("insert_throttle")
 _REPLACE_THROTTLE = load_statement("replace_throttle")
-_LIFT_THROTTLE = load_statement("end_throttle")
+_END_THROTTLE = load_statement("end_throttle")
 _SELECT_THROTTLES = (
     "SELECT id, tier, rate, reason, operator, starts_at, ends_at FROM throttles WHERE list_name = 'throttles'"
 )
@@ -127,8 +127,8 @@ class CassandraThrottles:
         append_to_audit(
             self._cluster, at=throttle.starts_at, operator=throttle.operator, action="throttle.put", detail=detail
         )
-        # A crash here leaves an audit row for a throttle that never existed. In the other order a throttle could exist
-        # without its operator's name.
+        # A crash here leaves an audit row for a change that was never made. In the other order a change could have no
+        # audit row.
         row, ttl = _throttle_row(throttle), seconds_until(throttle.ends_at + RETENTION, self._clock.now())
         if self._compare_and_set(_INSERT_THROTTLE, (*row, ttl), throttle):
             return
@@ -147,7 +147,7 @@ class CassandraThrottles:
         # concurrently, both are in the audit log, and one gets None.
         ttl = seconds_until(now + RETENTION, self._clock.now())
         values = ttl, *_throttle_row(lifted), to_ms(throttle.ends_at)
-        return lifted if self._compare_and_set(_LIFT_THROTTLE, values, lifted) else None
+        return lifted if self._compare_and_set(_END_THROTTLE, values, lifted) else None
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
         # A plain read is enough: `put` and `lift` return only once a quorum has the throttle.

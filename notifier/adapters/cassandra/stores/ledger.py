@@ -71,7 +71,7 @@ class LedgerRows:
             if was_written:
                 recorded.update(group)
             else:
-                # No row of the group was written, because the condition of one was not met: write them one by one.
+                # No row of the group was written, because the condition of one row was not met: write them one by one.
                 remaining.extend(group)
         recorded.update(index for index in sorted(remaining) if self._record_one(entries[index]))
         return [index in recorded for index in range(len(entries))]
@@ -156,7 +156,7 @@ class CassandraLedger:
     def store_plans(self, plans: Sequence[Plan]) -> None:
         # List a burst as unfinished before its plan is stored. In the other order a crash could leave a plan that no
         # dispatcher finds. After a crash another process publishes the head, and calls this method again: a head is
-        # marked as published only after its plans.
+        # marked as published only once its plans are stored.
         #
         # A burst with a plan was listed before, and must not be listed again, because it may be finished by now. If two
         # processes find no plan at the same time, both list the burst. At worst the second lists a finished burst. The

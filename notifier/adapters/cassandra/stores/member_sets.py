@@ -111,8 +111,7 @@ class CassandraMemberSets:
         return FollowerCounts(total=rows[0].total, by_shard=np.frombuffer(rows[0].by_shard, COUNT_TYPE).tolist())
 
     def put(self, bitmaps: Iterable[ShardBitmap], token: FencingToken | None = None) -> None:
-        # One set per statement. A set has up to 16 KiB, so a batch of sets would exceed the size that the server
-        # recommends.
+        # One set per statement. A set has up to 16 KiB, and a node warns about a batch above 5 KiB.
         for batch in batches(bitmaps, BUFFERED_BITMAPS):
             rows = [
                 (str(b.owner or _ACCOUNT_WIDE), shard_group_of(b.shard), b.shard, str(b.kind), encode(b.bits))

@@ -177,8 +177,7 @@ class CassandraAuthorVerdicts:
             action="verdict.set",
             detail=audit_fields(author_verdict),
         )
-        # A crash here leaves an audit row without a verdict. In the other order a verdict could exist without its
-        # operator's name.
+        # A crash here leaves an audit row without a verdict. In the other order a verdict could have no audit row.
         row = (
             bucket_of_user(author_verdict.user),
             author_verdict.user,

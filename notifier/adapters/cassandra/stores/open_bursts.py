@@ -174,7 +174,7 @@ class UnfinishedBursts:
     A stalled process may write a deferral after the burst's wake-up time. If no process has woken the burst, it is then
     missing from the list. The next full scan of the deferred bursts, within an hour, wakes it.
 
-    Without the cache each full scan, once a second, would query 23,040 slots and skip the tombstones of a week. A burst
+    Without the cache each full scan, once a second, would query up to 23,040 slots and skip their tombstones. A burst
     that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
     """
 

@@ -39,10 +39,10 @@ MAX_ROUND_BYTES = 16_384
 """Maximum bytes of intents per Paxos round. The intents of 64 shards with few users take 3 KB together. A larger batch
 has a round of its own."""
 MAX_CQL_BATCH_BYTES = 4_096
-"""Maximum bytes of outcomes per CQL batch. The server warns about a batch above 5 KiB, and rejects one above 50 KiB."""
+"""Maximum bytes of outcomes per CQL batch. A node warns about a batch above 5 KiB, and rejects one above 50 KiB."""
 
-# No TTL is bound, because a batch of devices doesn't know when its burst opened. The default TTL of the table is a day
-# longer than a burst can be delivered.
+# No TTL is bound, because a batch of devices doesn't know when its burst opened. The default TTL of the table is longer
+# than the time in which alerts of a burst may be sent.
 _INSERT_BATCH = """
     INSERT INTO send_log (subject, seq, platform, tier, shard_run, shard, number, intent)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)

@@ -1,7 +1,7 @@
 """Stores the user directory, member numbers, fencing epochs and account flags.
 
-The directory has two tables by user id, and two by member number: one for single accounts, and one for ranges of
-numeric ids. A range has one row in each of its tables, however many accounts it contains.
+Single accounts have a table by user id and a table by member number. So do ranges of numeric ids. A range has one row
+in each of its tables, however many accounts it contains.
 """
 
 from collections import defaultdict

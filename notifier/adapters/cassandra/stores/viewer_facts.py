@@ -146,7 +146,7 @@ class CassandraPeople:
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # An interruption may leave only some of these bursts marked as seen. These marks are right, because all bursts
-        # were on the page. The client repeats the request for the others.
+        # were on the page. The client repeats the request for the other bursts.
         at, ttls = to_ms(seen_at), await self._mark_ttls(dict.fromkeys(newer))
         await self._async_queries.query_each(
             _PUT_ALSO_SEEN_BY_BURST, [(*_key_by_burst(burst, member), True) for burst in ttls]
