@@ -62,7 +62,7 @@ class Timeline(Protocol):
         With `authors`, bursts restricted to the followers of other authors are skipped as if they did not exist. With
         `since`, bursts that opened earlier are skipped, and the cost grows with the number of bursts since then.
 
-        If it returns fewer than `limit` bursts, there are no others within the retention.
+        If it returns fewer than `limit` bursts, there are no more within the retention.
         """
         ...
 

@@ -25,7 +25,7 @@ CERTAINLY_VISIBLE_AGE = 2 * VISIBILITY_DEADLINE + MAX_CLOCK_SKEW
 """Age from which every burst is certainly visible. The `as_of` of a seen token is this long before its page.
 
 A burst is readable within one VISIBILITY_DEADLINE of its opening. A page may rely on a comparison of the pull index
-that is up to another one old. The clock of the coordinator may be behind, or that of the page's server ahead.
+that is up to one more VISIBILITY_DEADLINE old. The coordinator's clock may be behind that of the page's server.
 """
 
 
@@ -94,7 +94,7 @@ class Viewer:
     blocked: Collection[UserId]
     """Accounts that the viewer blocks, and accounts that block the viewer."""
     volume: Mapping[Subject, Volume]
-    """Volumes set for single subjects; see `effective_volume` for all others."""
+    """Volumes set for single subjects; see `effective_volume` for the others."""
     marks: Marks
     account_preferences: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES
 
@@ -148,7 +148,7 @@ class HiddenReason(StrEnum):
 
 
 class SuppressionReason(StrEnum):
-    """Reason why a visible burst sends no alert (push suppression)."""
+    """Reason other than a `HiddenReason` why a user gets no alert for a burst (push suppression)."""
 
     ALERTS_OFF = "alerts_off"
     OPENER_BLOCKED = "opener_blocked"
