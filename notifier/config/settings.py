@@ -121,7 +121,7 @@ class Settings:
     refill: timedelta | None = setting(
         None,
         requirement="a number of seconds from 1 to 86400",
-        meaning="Seconds until a subject that has spent its 6 fan-outs in a row may have another. If not set, "
+        meaning="Seconds until a subject that has spent its 6 fan-outs in a row may have one more. If not set, "
         "it is 3600; `notifier demo` sets 60.",
         is_valid=lambda wait: wait is None or timedelta(seconds=1) <= wait <= MAX_REFILL,
     )

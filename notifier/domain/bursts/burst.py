@@ -105,7 +105,7 @@ class Burst:
         before = replace(
             self, count=max(1, self.count), restricted_to=None if self.became_restricted else self.restricted_to
         )
-        # Mentioners may have left the list. Because of them a viewer who blocks all listed ones may have seen the burst.
+        # A viewer who blocks all listed mentioners may have seen the burst because of mentioners who left the list.
         may_have_had_more = not (self.is_retracted or self.restricted_to)
         return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)
 

@@ -94,7 +94,7 @@ class Viewer:
     blocked: Collection[UserId]
     """Accounts that the viewer blocks, and accounts that block the viewer."""
     volume: Mapping[Subject, Volume]
-    """Volumes set for single subjects; see `effective_volume` for the others."""
+    """Volumes set for single subjects. `effective_volume` returns that of any subject."""
     marks: Marks
     account_preferences: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES
 
