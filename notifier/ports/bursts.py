@@ -78,5 +78,5 @@ class Heads(Protocol):
         ...
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        """Return at most `limit` subjects with a non-empty outbox: their publishing goes on, or its process crashed."""
+        """Return at most `limit` subjects with a non-empty outbox: they are being published, or a publisher crashed."""
         ...
