@@ -208,7 +208,7 @@ def hidden_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReaso
         return HiddenReason.RETRACTED
     if expires_at(burst.opened_at) <= now:
         return HiddenReason.EXPIRED
-    if (reason := _not_in_audience(burst, viewer, now)) is not None:
+    if (reason := _reason_outside_audience(burst, viewer, now)) is not None:
         return reason
     if burst.restricted_to is not None and burst.restricted_to not in viewer.readable_authors:
         return HiddenReason.RESTRICTED
@@ -221,7 +221,7 @@ def hidden_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReaso
     return None
 
 
-def _not_in_audience(burst: Burst, viewer: Viewer, now: datetime) -> HiddenReason | None:
+def _reason_outside_audience(burst: Burst, viewer: Viewer, now: datetime) -> HiddenReason | None:
     subject = burst.key.subject
     if subject.kind is Kind.SELF:
         return None if subject.owner == viewer.user else HiddenReason.NOT_FOLLOWED
