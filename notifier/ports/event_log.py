@@ -70,11 +70,13 @@ class Consumer(Protocol):
 
 
 class EventLog(Protocol):
+    """Partitioned log. Every method raises LogUnavailable or DiskFull."""
+
     def append(self, records: Sequence[Record]) -> None:
         """Append the records. All are durable on return and survive the crash of any process.
 
-        The order within a key is kept. Blocking and thread-safe. Raises LogUnavailable or DiskFull, and Poison for a
-        record that is larger than the log accepts. After an error some records may have been written.
+        The order within a key is kept. Blocking and thread-safe. Raises Poison for a record that is larger than the log
+        accepts. After an error some records may have been written.
         """
         ...
 
@@ -86,8 +88,7 @@ class EventLog(Protocol):
         """Yield at most `limit` records that the group has not committed, oldest first within a partition.
 
         If it yields fewer than `limit` records, there are no more. Records are read lazily, with a few in memory at a
-        time; a record that is committed meanwhile may be missing. The call joins no group and moves no offset. Raises
-        LogUnavailable, also during iteration.
+        time; a record that is committed meanwhile may be missing. The call joins no group and moves no offset.
         """
         ...
 

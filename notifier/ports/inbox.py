@@ -81,7 +81,9 @@ class Timeline(Protocol):
 
 
 class AudienceSnapshots(Protocol):
-    """Audience snapshots, kept for a week. Blocking. Raises StoreUnavailable, and DiskFull for writes.
+    """Audience snapshots, kept for a week. Blocking.
+
+    Raises StoreUnavailable, DiskFull for writes, and Poison for a damaged snapshot.
 
     Durable, but on SQLite a power cut may undo the latest snapshots, with all rows that were written from them.
     """
