@@ -50,8 +50,8 @@ class TokenBucket:
     def with_time_at_most(self, now: datetime) -> Self:
         """Return the bucket with its last refill at `now` at the latest.
 
-        So a clock that was set back earns tokens immediately. Use it only for a bucket with a single
-        clock: two clocks that disagree would both earn tokens for the same time.
+        Without this, a bucket earns nothing for a while after its clock was set back. Use it only for a bucket with a
+        single clock: two clocks that disagree would both earn tokens for the same time.
         """
         return self if now >= self.at else replace(self, at=now)
 
