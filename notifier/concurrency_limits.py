@@ -75,7 +75,7 @@ class Threads(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class BoundedExecutor:
-    """Runs blocking calls in a shared thread pool, a limited number at a time: a slow store must not block it all.
+    """Runs blocking calls in a shared thread pool, a limited number at a time: a slow store must not take all threads.
 
     One instance per event loop.
     """

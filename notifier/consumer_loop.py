@@ -28,8 +28,8 @@ LOGGER = logging.getLogger("notifier.consumer_loop")
 BATCH_SIZE = 400
 """Maximum number of records per batch.
 
-The number of times that the coordinator replaces a sequence head does not depend on the mentions in the batch. So
-larger batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
+However many mentions of a subject are in a batch, the coordinator replaces the subject's head equally often. So larger
+batches raise the throughput. A head whose outbox contains a whole batch has a few megabytes at most.
 """
 MAX_ATTEMPTS = 3
 """Attempts at a single record that fails without an outage. After the last one, or after the error `Poison`, it becomes
@@ -55,8 +55,8 @@ class StreamProcessor:
         """Process one batch and return its size.
 
         Raises one of OUTAGES. The next call then retries the same batch, unless another consumer has its partition.
-        Raises LaneStopped while the processing lane is stopped. If this call stopped the lane, `unprocessed` begins
-        with the record whose dead letter would exceed the limit.
+        Raises LaneStopped if records wait and the processing lane is stopped. If this call stopped the lane,
+        `unprocessed` begins with the record whose dead letter would exceed the limit.
         """
         if self.unprocessed and not self.consumer.still_owns_polled_records():
             self.unprocessed = ()

@@ -69,7 +69,7 @@ class ReachSettings:
     refill: timedelta = setting(
         AUTHOR_CAP.refill,
         requirement="a number of seconds from 0.001 to 86400",
-        meaning="Seconds until such an account may cause alerts with one more mention.",
+        meaning="Seconds until an account that has used up its mentions may cause alerts with one more.",
         is_valid=lambda wait: timedelta(milliseconds=1) <= wait <= MAX_REFILL,
     )
 

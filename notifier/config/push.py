@@ -24,8 +24,8 @@ OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
 FCM_LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
 FAKE_MODES = ("auto", "on", "off")
 MIN_PER_MINUTE = 20
-"""Least alerts per minute of a rate limit. Without Redis each worker may send a tenth of the limit. A lower one would
-then let it send nothing."""
+"""Least alerts per minute of a rate limit. Without Redis each worker may send a tenth of the limit; of a lower
+limit that would be nothing."""
 FILE_REQUIREMENT = "a file"
 """Requirement of a setting that names a file. `PushSettings.toml` recognizes paths by it."""
 TOPIC_PATTERN = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
@@ -176,7 +176,7 @@ class WebPushSettings:
         meaning="Allow endpoints on this machine, without TLS. For development only, together with "
         f"`{variable('insecure_dev')}`.",
     )
-    # No push service publishes a limit. The default is what one core encrypts in a minute.
+    # No push service publishes a limit. The default is less than one core can send.
     per_minute: int = _count_setting(
         300_000, "Alerts per minute to browsers, for all workers together.", minimum=MIN_PER_MINUTE
     )

@@ -29,15 +29,15 @@ HYSTERESIS = 0.9
 """Share of the threshold above which a celebrity stays one. Without it an account at the threshold would flap."""
 
 MAX_COLLAPSE = timedelta(days=1)
-"""Longest collapse window. Users are alerted of a burst once, so mentions of a later day must open another."""
+"""Upper bound of the setting `collapse`. Users are alerted of a burst once, so a later day needs a new burst."""
 MAX_REFILL = timedelta(days=1)
-"""Longest time until a subject's fan-out budget grows by one."""
+"""Upper bound of the setting `refill`."""
 MONITOR_INTERVAL_BOUNDS = timedelta(seconds=0.1), timedelta(hours=1)
 """Bounds of the monitor's interval. Shorter, it would be a busy loop; longer, backpressure would be out of date."""
 ROLL_UP_INTERVAL_BOUNDS = timedelta(seconds=1), timedelta(hours=1)
 """Bounds of the roll-up interval. Shorter, it would be a busy loop; longer, tiers would be out of date."""
 MAX_API_WORKERS = 64
-"""Most API processes on one machine. Each takes 40 MB and has its own connections to the engines."""
+"""Maximum number of API processes that `up` starts. Each takes 40 MB and has its own connections to the engines."""
 MAX_STREAMS = 50_000
 """Upper bound of the live streams per API process."""
 ORIGIN_PATTERN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
@@ -45,7 +45,7 @@ ORIGIN_PATTERN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 """Default port of each scheme. Browsers omit it from an origin."""
 MIN_SECRET_BYTES = 32
-"""Least bytes of the secret. HS256 needs a key of at least the length of its hash."""
+"""Minimum length of the secret. HS256 needs a key of at least the length of its hash."""
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 PROFILES = ("embedded", "cluster")
 
@@ -121,7 +121,7 @@ class Settings:
     refill: timedelta | None = setting(
         None,
         requirement="a number of seconds from 1 to 86400",
-        meaning="Seconds until a subject that has spent its 6 fan-outs in a row may have another. If not set, "
+        meaning="Seconds until a subject that has spent its 6 fan-outs in a row may have one more. If not set, "
         "it is 3600; `notifier demo` sets 60.",
         is_valid=lambda wait: wait is None or timedelta(seconds=1) <= wait <= MAX_REFILL,
     )
@@ -175,7 +175,7 @@ class Settings:
     streams: int = setting(
         5_000,
         requirement="a whole number from 0 to 50000",
-        meaning="Live streams that one API process keeps open. Each uses a file descriptor (`ulimit -n`) and "
+        meaning="Maximum number of live streams per API process. Each uses a file descriptor (`ulimit -n`) and "
         "about 10 kB.",
         is_valid=lambda streams: 0 <= streams <= MAX_STREAMS,
     )

@@ -36,7 +36,7 @@ class Kind(StrEnum):
     SELF = "self"
     """A mention of the owner; the audience is the owner alone."""
     DIGEST = "digest"
-    """A daily digest for the owner. It has no sequence head and is never stored. Its number is a date."""
+    """A daily digest for the owner. It has no sequence head and is never stored. The number in its key is a date."""
 
 
 class Lane(StrEnum):

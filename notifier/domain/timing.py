@@ -30,7 +30,7 @@ class Backoff:
     """Upper limit of a delay, jitter included."""
     jitter: float = 0.0
 
-    def delay(self, failures: int, random_number: float = 0.0) -> timedelta:
-        """Return the delay after this many earlier failures, counted from 0. 0 <= `random_number` < 1."""
-        step = min(self.longest / (1 + self.jitter), self.first * 2.0 ** min(max(failures, 0), 32))
+    def delay(self, earlier_failure_count: int, random_number: float = 0.0) -> timedelta:
+        """Return the delay after a failure that follows this many failures. 0 <= `random_number` < 1."""
+        step = min(self.longest / (1 + self.jitter), self.first * 2.0 ** min(max(earlier_failure_count, 0), 32))
         return step * (1 + self.jitter * random_number)

@@ -50,8 +50,8 @@ class TokenBucket:
     def with_time_at_most(self, now: datetime) -> Self:
         """Return the bucket with its last refill at `now` at the latest.
 
-        After a clock was set back, tokens are then earned again from now on. Use it only for a bucket with a single
-        clock: two clocks that disagree would both earn tokens for the same time.
+        Without this, a bucket earns nothing for a while after its clock was set back. Use it only for a bucket with a
+        single clock: two clocks that disagree would both earn tokens for the same time.
         """
         return self if now >= self.at else replace(self, at=now)
 
@@ -66,7 +66,7 @@ class TokenBucket:
     def has_token(self) -> bool:
         return self.tokens >= 1.0
 
-    def wait(self, limit: BucketLimit, tokens: float = 1.0) -> timedelta:
+    def time_until(self, limit: BucketLimit, tokens: float = 1.0) -> timedelta:
         """Return the time until the bucket holds this many tokens."""
         return max(timedelta(0), (tokens - self.tokens) * limit.refill)
 
@@ -105,12 +105,12 @@ class RequestAllowance:
     @property
     def retry_after(self) -> timedelta:
         """Return the time until the next request is granted."""
-        return self.bucket.wait(self.limit.bucket)
+        return self.bucket.time_until(self.limit.bucket)
 
     @property
     def full_after(self) -> timedelta:
         """Return the time until the whole limit is available again."""
-        return self.bucket.wait(self.limit.bucket, self.limit.max_requests)
+        return self.bucket.time_until(self.limit.bucket, self.limit.max_requests)
 
 
 def whole_seconds(span: timedelta) -> int:

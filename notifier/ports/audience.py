@@ -100,7 +100,7 @@ class Follows(Protocol):
     """
 
     def write(self, follows: Collection[Follow]) -> None:
-        """Store each follow unless the stored one of its pair has a higher sequence. Calls may come in any order."""
+        """Store each follow unless the stored one of its pair wins (`Follow.sequence`). Calls may come in any order."""
         ...
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
@@ -147,8 +147,8 @@ class MemberSets(Protocol):
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         """Return for each shard the current sets that decide the subject's audience.
 
-        With `restricted_to`, only followers of that account count as followers of the subject. Raises
-        Poison if a stored bitmap cannot be read.
+        With `restricted_to`, `mentioner_followers` has the followers of that account. Raises Poison if a stored bitmap
+        cannot be read.
         """
         ...
 

@@ -28,6 +28,8 @@ class MentionOutcome:
 
 
 class Bursts(Protocol):
+    """Bursts, their mentions and the outcomes. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
+
     def write(
         self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
     ) -> None:
@@ -35,7 +37,7 @@ class Bursts(Protocol):
 
         For each burst the higher version wins; a mention is written once. The bursts are readable before
         `known_events` returns the events of the mentions. `changed` replaces mentions written earlier, unless a write
-        with a higher version of their burst has changed them. Blocking. Raises StoreUnavailable or DiskFull.
+        with a higher version of their burst has changed them.
         """
         ...
 
@@ -55,6 +57,8 @@ class Bursts(Protocol):
 
 
 class RecentBursts(Protocol):
+    """Bursts of all subjects. Blocking. Raises StoreUnavailable."""
+
     def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
         """Return at most `limit` bursts that opened since `moment`, newest first, only those older than `after`."""
         ...
@@ -64,6 +68,8 @@ class RecentBursts(Protocol):
 
 
 class Heads(Protocol):
+    """Sequence heads. Blocking. Raises StoreUnavailable, and DiskFull for writes."""
+
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         """Return the latest committed head of each subject; an empty head for a subject without one."""
         ...
@@ -72,11 +78,11 @@ class Heads(Protocol):
         """Replace each head whose stored version is exactly one lower; return for each whether it was replaced.
 
         Heads are replaced independently of each other. They are durable on return. A writer that lost the answer may
-        repeat the call: it gets True if the stored head has its nonce. Blocking. Raises StoreUnavailable or DiskFull if
-        the result is unknown; load the heads again to find out.
+        repeat the call: it gets True if the stored head has its nonce. After an error the result is unknown; load the
+        heads again to find out.
         """
         ...
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        """Return at most `limit` subjects with a non-empty outbox: their publishing goes on, or its process crashed."""
+        """Return at most `limit` subjects with a non-empty outbox: they are being published, or a publisher crashed."""
         ...

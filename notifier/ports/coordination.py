@@ -30,7 +30,7 @@ class Leases(Protocol):
         ...
 
 
-# Task queues only wake workers. The dispatcher queues a lost task again. A duplicate task finds its slice claimed.
+# Task queues only wake workers. The dispatcher queues a lost task again. A duplicate finds its slice claimed or ended.
 
 
 class Queue(Protocol):

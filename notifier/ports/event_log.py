@@ -32,13 +32,16 @@ class Logged:
 
 
 class Consumer(Protocol):
-    """One member of a consumer group. It owns partitions as long as it polls. Blocking; not thread-safe."""
+    """One member of a consumer group. It owns partitions as long as it polls. Blocking; not thread-safe.
+
+    Raises LogUnavailable or DiskFull.
+    """
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         """Return at most `limit` records that follow the records polled last, in order within a partition.
 
         Wait up to `wait` for the first record. A partition taken over from another consumer starts after the group's
-        committed offset. Raises LogUnavailable.
+        committed offset.
         """
         ...
 
@@ -53,8 +56,7 @@ class Consumer(Protocol):
     def still_owns_polled_records(self) -> bool:
         """Ask the log whether this consumer still owns every polled record that it has not committed.
 
-        After False, the log delivers all of these records again, to the current owner of each partition. Raises
-        LogUnavailable.
+        After False, the log delivers all of these records again, to the current owner of each partition.
         """
         ...
 
@@ -68,11 +70,13 @@ class Consumer(Protocol):
 
 
 class EventLog(Protocol):
+    """Partitioned log. Every method raises LogUnavailable or DiskFull."""
+
     def append(self, records: Sequence[Record]) -> None:
         """Append the records. All are durable on return and survive the crash of any process.
 
-        The order within a key is kept. Blocking and thread-safe. Raises LogUnavailable or DiskFull, and Poison for a
-        record that is larger than the log accepts. After an error some records may have been written.
+        The order within a key is kept. Blocking and thread-safe. Raises Poison for a record that is larger than the log
+        accepts. After an error some records may have been written.
         """
         ...
 
@@ -83,9 +87,8 @@ class EventLog(Protocol):
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         """Yield at most `limit` records that the group has not committed, oldest first within a partition.
 
-        If it yields fewer than `limit` records, there are no others. Records are read lazily, with a few in memory at a
-        time; a record that is committed meanwhile may be missing. The call joins no group and moves no offset. Raises
-        LogUnavailable, also during iteration.
+        If it yields fewer than `limit` records, there are no more. Records are read lazily, with a few in memory at a
+        time; a record that is committed meanwhile may be missing. The call joins no group and moves no offset.
         """
         ...
 

@@ -55,10 +55,7 @@ class NumberedFollowEdges:
 
 
 class KeySort(Protocol):
-    """Durable external sort of an import's keys, used by one importer at a time. Blocking.
-
-    Raises DiskFull, and UnusableEnvironment if another importer uses it.
-    """
+    """Durable external sort of an import's keys, for one importer at a time. Blocking. Raises DiskFull."""
 
     def rows_read(self) -> int:
         """Return the number of source rows stored in sorted runs; the import resumes there."""

@@ -62,7 +62,7 @@ class Timeline(Protocol):
         With `authors`, bursts restricted to the followers of other authors are skipped as if they did not exist. With
         `since`, bursts that opened earlier are skipped, and the cost grows with the number of bursts since then.
 
-        If it returns fewer than `limit` bursts, there are no others within the retention.
+        If it returns fewer than `limit` bursts, there are no more within the retention.
         """
         ...
 
@@ -81,7 +81,9 @@ class Timeline(Protocol):
 
 
 class AudienceSnapshots(Protocol):
-    """Audience snapshots, kept for a week. Blocking. Raises StoreUnavailable, and DiskFull for writes.
+    """Audience snapshots, kept for a week. Blocking.
+
+    Raises StoreUnavailable, DiskFull for writes, and Poison for a damaged snapshot.
 
     Durable, but on SQLite a power cut may undo the latest snapshots, with all rows that were written from them.
     """

@@ -33,7 +33,7 @@ class Ledger(Protocol):
         ...
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        """Return the progress of each burst that has a plan."""
+        """Return the progress of each burst that has a plan. Raises Poison if stored data is unreadable."""
         ...
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:

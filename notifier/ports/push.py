@@ -35,7 +35,7 @@ class PushSuppressions(Protocol):
         """Return the followers and former followers of the subject who must not be alerted now, by shard.
 
         Members with deleted accounts are included. A member in quiet hours who is also suppressed for another reason
-        counts as never alerted. The result says nothing about members who never followed: no snapshot contains them.
+        is only in `suppressed`. The result says nothing about members who never followed: no snapshot contains them.
 
         Its cost grows with the members that have a relevant fact, such as a mark or a mute, not with all members.
 

@@ -69,7 +69,7 @@ class UserBlocks(Protocol):
     """User blocks, in one row for each side. Durable and idempotent. Blocking. Raises StoreUnavailable or DiskFull."""
 
     def write(self, blocks: Collection[UserBlock]) -> None:
-        """Store each user block on both sides, unless the stored one of its pair has a higher sequence.
+        """Store each user block on both sides, unless the stored one of its pair wins (`UserBlock.sequence`).
 
         Calls may come in any order. After an interruption only one side may have been written.
         """

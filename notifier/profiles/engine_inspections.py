@@ -96,11 +96,11 @@ def inspect_cassandra(status: cassandra.CassandraStatus, access: cassandra.Cassa
     )
     yield nodes_inspection([node.address for node in status.nodes if not node.is_up])
     yield schema_inspection(status)
-    copies = _copy_count(status, access)
-    yield replication_inspection(copies, local_nodes, access, keyspace_exists=status.replication is not None)
+    copy_count = _copy_count(status, access)
+    yield replication_inspection(copy_count, local_nodes, access, keyspace_exists=status.replication is not None)
     for node in [node for node in local_nodes if node.is_up][:1]:  # one node: all should have the same settings
         yield batch_inspection(node.settings)
-        yield commitlog_inspection(node.settings, copies)
+        yield commitlog_inspection(node.settings, copy_count)
 
 
 def version_inspection(versions: Sequence[str]) -> Inspection:
@@ -181,7 +181,7 @@ def schema_inspection(status: cassandra.CassandraStatus) -> Inspection:
 
 
 def replication_inspection(
-    copies: int,
+    copy_count: int,
     local_nodes: Sequence[cassandra.NodeStatus],
     access: cassandra.CassandraAccess,
     *,
@@ -189,11 +189,11 @@ def replication_inspection(
 ) -> Inspection:
     """Assess whether each row has a quorum of nodes that are up, even if all nodes that are down have a copy of it.
 
-    A keyspace may ask for more copies than there are nodes. Cassandra then places one on each node (`placed_copies`).
+    A keyspace may ask for more copies than there are nodes. Cassandra then places one on each node (`placed_count`).
     The quorum is still a majority of the copies asked for.
     """
-    down_count, placed_copies = sum(not node.is_up for node in local_nodes), min(copies, len(local_nodes))
-    quorum = copies // 2 + 1
+    down_count, placed_count = sum(not node.is_up for node in local_nodes), min(copy_count, len(local_nodes))
+    quorum = copy_count // 2 + 1
     replication_text = f"{{'class': 'NetworkTopologyStrategy', '{access.datacenter}': {MIN_REPLICAS}}}"
     advice_to_alter = f"ALTER KEYSPACE {access.keyspace} WITH replication = {replication_text}. {REPAIR_ADVICE}"
     if not keyspace_exists:
@@ -201,30 +201,30 @@ def replication_inspection(
         remedy = (
             "Run `notifier migrate --profile cluster` to create the keyspace with NOTIFIER_CASSANDRA_REPLICAS copies."
         )
-    elif not local_nodes or not copies:
+    elif not local_nodes or not copy_count:
         level = "fail"
         setting = "Set NOTIFIER_CASSANDRA_DATACENTER to the nodes' datacenter, and give the keyspace copies there"
         remedy = f"{setting}: {advice_to_alter}"
-    elif placed_copies - down_count < quorum:
-        level, remedy = "fail", _quorum_remedy(quorum, placed_copies, down_count)
+    elif placed_count - down_count < quorum:
+        level, remedy = "fail", _quorum_remedy(quorum, placed_count, down_count)
     else:
         advice = (
             advice_to_alter
             if len(local_nodes) >= MIN_REPLICAS
             else f"Use three nodes with {MIN_REPLICAS} copies, so that the loss of one is harmless."
         )
-        level, remedy = ("warn", advice) if copies < MIN_REPLICAS else ("ok", "")
+        level, remedy = ("warn", advice) if copy_count < MIN_REPLICAS else ("ok", "")
     up_count = len(local_nodes) - down_count
-    detail = f"{copies} copies of each row; {up_count} of {len(local_nodes)} nodes in {access.datacenter} are up."
+    detail = f"{copy_count} copies of each row; {up_count} of {len(local_nodes)} nodes in {access.datacenter} are up."
     return Inspection(
-        name="cassandra copies", level=level, detail=detail, remedy=remedy, value=copies, limit=MIN_REPLICAS
+        name="cassandra copies", level=level, detail=detail, remedy=remedy, value=copy_count, limit=MIN_REPLICAS
     )
 
 
-def _quorum_remedy(quorum: int, placed_copies: int, down_count: int) -> str:
+def _quorum_remedy(quorum: int, placed_count: int, down_count: int) -> str:
     """Return advice for rows without a quorum: start nodes that are down, add nodes, or both."""
-    to_add = max(0, quorum - placed_copies)
-    to_start = quorum - placed_copies + down_count - to_add
+    to_add = max(0, quorum - placed_count)
+    to_start = quorum - placed_count + down_count - to_add
     starting = [f"Start at least {to_start} of the nodes that are down."] if to_start else []
     adding = [f"Add at least {to_add} to the nodes, or give the keyspace fewer copies."] if to_add else []
     return " ".join([*starting, *adding, f"Until then some rows lack a quorum of {quorum}, and can't be used."])
@@ -258,9 +258,9 @@ def _number_text(number: float | None, unit: str) -> str:
     return "unknown" if number is None else f"{number:g} {unit}"
 
 
-def commitlog_inspection(settings: Mapping[str, str], copies: int) -> Inspection:
+def commitlog_inspection(settings: Mapping[str, str], copy_count: int) -> Inspection:
     sync = settings.get("commitlog_sync", "unknown")
-    is_risky = sync == "periodic" and copies < 2
+    is_risky = sync == "periodic" and copy_count < 2
     return Inspection(
         name="cassandra commit log",
         level="warn" if is_risky else "ok",

@@ -39,12 +39,12 @@ class Profile(Protocol):
 
         Without a phase all steps run. Steps of the phase `pre` only add, and may run while processes of an older
         version still serve. Steps of the phase `post` remove, and may run only once no such process is left. Raises
-        UnusableEnvironment or Unavailable.
+        UnusableEnvironment, Unavailable or DiskFull.
         """
         ...
 
     def ensure_schema(self) -> None:
-        """Ensure that the store has the schema of this code. Raises UnusableEnvironment.
+        """Ensure that the store has the schema of this code. Raises UnusableEnvironment, Unavailable or DiskFull.
 
         The embedded profile migrates its own files. The cluster profile only checks the keyspace, which other processes
         share, and ignores outages.

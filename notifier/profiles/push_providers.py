@@ -271,12 +271,9 @@ class ReroutingTransport:
         return self.transport.exchange(replace(post, origin=self.origin) for post in posts)
 
 
-# Provider for a platform without credentials. It sends nothing and drops no device.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnconfiguredProvider:
-    """Provider that returns a ConfigError for every device."""
+    """Provider of a platform without credentials or a fake. It drops no device: each gets a ConfigError."""
 
     reason: str
 

@@ -299,7 +299,7 @@ def _forecast_text(container: ApiContainer, subject: Subject) -> str:
             f"{STORM_RATE} mentions per second for {STORM_SECONDS} s:"
             " they join the open burst, and no follower is notified again."
         )
-    wait = budget.wait(limit)
+    wait = budget.time_until(limit)
     return (
         f"Fan-out budget: {limit.capacity} fan-outs in a row were spent, and the next one is available "
         f"in {max(1, round(wait.total_seconds()))} s. Until then all mentions join the open burst, and "

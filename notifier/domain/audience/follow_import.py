@@ -65,8 +65,8 @@ def edge_keys(followed: Iterable[Member], followers: Iterable[Member]) -> Import
 
 def edge_keys_of_arrays(followed: MemberArray, followers: MemberArray) -> ImportKeys:
     """Like `edge_keys`, for members in arrays."""
-    is_other = followed != followers
-    keys = followed[is_other] << np.uint64(HALF_KEY_BITS) | followers[is_other]
+    is_no_self_follow = followed != followers
+    keys = followed[is_no_self_follow] << np.uint64(HALF_KEY_BITS) | followers[is_no_self_follow]
     keys.sort()
     return _without_duplicates(keys)
 

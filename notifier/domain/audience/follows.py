@@ -88,7 +88,7 @@ def followers(rows: Iterable[FollowRow]) -> Bits:
 
 
 def is_following(slot: int, rows: Iterable[FollowRow]) -> bool:
-    """Return whether the member in this slot follows. `rows` are those of one subject in its block."""
+    """Return whether the member in this slot follows. `rows` are those of one subject in the member's block."""
     in_block_row = False
     for row in rows:
         if row.members is None and row.slot == slot:

@@ -113,7 +113,7 @@ class IdRangeCache:
 
 
 def members_in_ranges(users: Iterable[UserId], find_ranges: FindRangesByNumber) -> dict[UserId, Member]:
-    """Map users whose ids are in a range to members. The number of look-ups depends on the ranges, not on the users."""
+    """Map users whose ids are in a range to members. How often it calls `find_ranges` depends on the ranges only."""
     remaining = _by_prefix(users)
     mapped: dict[UserId, Member] = {}
     while remaining:

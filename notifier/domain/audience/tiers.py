@@ -131,9 +131,9 @@ def by_activity(live: ShardSets, /) -> Mapping[Tier, Bits]:
 
 
 def divide(live: ShardSets, *, first_of_day: bool, rows_for_dormant: bool, rule: TierRule = by_activity) -> Audience:
-    """Remove suppressed followers and divide all others into disjoint tiers, whatever the rule returns.
+    """Remove suppressed followers and divide the remaining ones into disjoint tiers, whatever the rule returns.
 
-    In the standard lane every follower gets a row, so P2 includes dormant members.
+    With `rows_for_dormant`, as in the standard lane, dormant members join P2.
     """
     audience, suppressed_counts = _suppress(live, first_of_day)
     by_rule = rule(live)

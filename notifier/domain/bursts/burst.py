@@ -11,7 +11,7 @@ from notifier.domain.ids import BurstKey, Lane, UserId
 RETENTION = timedelta(days=90)
 """How long a burst is visible after its opening."""
 MAX_MENTIONERS = 16
-"""Maximum number of distinct mentioners that a burst stores. `more_mentioners` is set if there were others."""
+"""Maximum number of distinct mentioners that a burst stores. `more_mentioners` is set if there are more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class Burst:
         before = replace(
             self, count=max(1, self.count), restricted_to=None if self.became_restricted else self.restricted_to
         )
-        # Mentioners may have left the list. A viewer who blocks all others may have seen the burst because of them.
+        # A viewer who blocks all listed mentioners may have seen the burst because of mentioners who left the list.
         may_have_had_more = not (self.is_retracted or self.restricted_to)
         return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)
 

@@ -175,8 +175,8 @@ def amended(
     mentioner.
 
     A mentioner with a leaving mention and no entry in `remaining` is removed. If the shown tweet leaves, the first
-    mentioner with an entry becomes the opener, and the tweet of this entry is shown. Mentioners without an entry whose
-    mentions don't leave are kept: another retraction is about to remove them.
+    mentioner with an entry becomes the opener, and the tweet of this entry is shown. In that case a mentioner with
+    neither an entry nor a leaving mention is kept: another retraction is about to remove it.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)

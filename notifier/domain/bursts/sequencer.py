@@ -216,7 +216,7 @@ def _needs_alerting_burst(burst: Burst, mention: Mention) -> bool:
 def _open_public(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
     """Open a public burst. It is pull-only if the budget is empty.
 
-    A retraction may close the open burst before its collapse window ends, and the next mention opens another. Without
+    A retraction may close the open burst before its collapse window ends, and the next mention opens a new one. Without
     the budget, each retracted tweet would allow one more fan-out.
     """
     burst = _next_burst(head, mention, now=now, pull_only=not has_budget(budget))

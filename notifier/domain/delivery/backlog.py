@@ -29,7 +29,7 @@ class DeferredBurst:
 
 
 MAX_PARKED_PER_ROUND = 64
-"""Maximum number of bursts per pool whose slices a round records as parked. The next rounds record the others."""
+"""Maximum number of bursts per pool that a round adds only to record their slices as parked."""
 PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 
 QueuePosition = tuple[datetime, BurstKey]
@@ -56,7 +56,7 @@ class Backlog:
 
     A burst is in flight while one of its slices may be queued or at a worker, and waiting otherwise. Pool credits limit
     the bursts in flight. Waiting bursts are in queues, oldest first, and a round needs no more bursts of a queue than
-    its pool has credits. If alerts are late, a round starts with the newest burst, whose alert covers older ones.
+    its pool has credits. Of the bursts with late alerts the newest goes first, because its alert covers older ones.
     """
 
     progress: dict[BurstKey, BurstProgress] = field(default_factory=dict)

@@ -93,7 +93,7 @@ class DeadLetterTally:
 def count_successes(tally: DeadLetterTally, limit: DeadLetterLimit, success_count: int) -> DeadLetterTally:
     """Return the tally after this many records were handled.
 
-    A success ends a run of consecutive deaths. The oldest deaths leave the window.
+    A success ends a run of consecutive deaths. The oldest deaths may leave the window.
     """
     if success_count == 0 or tally.stop is not None:
         return tally

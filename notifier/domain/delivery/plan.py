@@ -129,7 +129,7 @@ def expected_share(lane: Lane, tier: Tier) -> float:
 
 
 def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
-    """Order the slices of a tier: P0 from the front, P1 from the back, all others from the middle.
+    """Order the slices of a tier: P0 from the front, P1 from the back, P2 and dormant from the middle.
 
     Workers of different tiers then begin at different shards, and each finds the audience snapshots that the others
     have taken. In the same order, all tiers would compute the snapshot of each shard at the same time.

@@ -93,7 +93,7 @@ class _PoolCredit:
         return True
 
     def try_spend_expired(self, slice_: Slice) -> bool:
-        """Spend credit on an expired slice, whatever its width: only its audience snapshots are taken and counted."""
+        """Spend credit on an expired slice, whatever its width: it writes no rows and sends no alerts."""
         if self.slices <= 0:
             return False
         self.spend(slice_)
@@ -167,7 +167,7 @@ def _blocking_throttle(
     *,
     must_yield: bool,
 ) -> str | None:
-    """Return the throttle to record for a slice that can't start; None if none holds it, or it is recorded already.
+    """Return the throttle to record for a slice that can't start; None if there is nothing to record.
 
     While the throttle still allows deliveries, a slice that must yield waits for the higher tier, not for the throttle.
     """

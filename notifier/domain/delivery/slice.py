@@ -57,7 +57,7 @@ class PoolTiming:
 
 
 TIME_SHARE = timedelta(seconds=60)
-"""Longest time that a worker spends on a slice. If it is not finished, the worker hands it back with a checkpoint."""
+"""Time after which a worker hands an unfinished slice back, with a checkpoint."""
 PUSH_TIME_SHARE = timedelta(seconds=1)
 """Time share of push slices of tiers other than P0.
 

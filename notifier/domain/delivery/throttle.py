@@ -12,7 +12,7 @@ from notifier.domain.errors import BadThrottle
 RAMP = timedelta(seconds=30)
 """Time in which a tier returns to full speed after a throttle, so that parked work causes no second overload."""
 RAMP_CEILING = 2_000_000.0
-"""Deliveries per second at the end of a ramp: about what one machine writes if it reaches 2 % of the members."""
+"""Deliveries per second at the end of a ramp: about what one machine writes if a burst reaches 2 % of the members."""
 MAX_THROTTLE_DURATION = timedelta(days=7)
 
 
@@ -92,7 +92,7 @@ class Readings:
     queued_count: int
     """Slices in the queues of P0 and P1."""
     backlog_ages: Mapping[Pool, timedelta]
-    """Age of the oldest burst with runnable slices, by pool. Pools without any, and throttled pools, are missing."""
+    """Age of the oldest burst with runnable slices, by pool. Throttled pools and pools without slices are missing."""
 
 
 SLOW_STORE_LATENCY = timedelta(milliseconds=50)

@@ -17,7 +17,7 @@ NotifierError
 │   ├── Unwritable
 │   │   └── FileUnwritable
 ├── LaneStopped                 too many records of a processing lane became dead letters
-├── Poison                      a record or blob that will never be readable (dead letters)
+├── Poison                      a record or blob that can never be used (dead letters)
 └── RuleFailed                  a configured tier rule failed for a shard (dead letters)
 """
 

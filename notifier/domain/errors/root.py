@@ -29,7 +29,7 @@ class DiskFull(NotifierError):
 
 
 class Poison(NotifierError):
-    """The bytes can't be decoded, and a retry won't help."""
+    """The data can't be used, and a retry won't help."""
 
     code = "poison"
 

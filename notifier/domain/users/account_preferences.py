@@ -60,7 +60,7 @@ class AccountPreferences:
     visible_from: datetime = ALWAYS
     """When the account-wide volume `off` ended. Bursts opened earlier are hidden, except mentions of the member."""
     default_from: datetime = ALWAYS
-    """When the account-wide volume `digest` began or ended.
+    """When the account-wide volume last changed to `digest`, or from `digest` to a volume that lists bursts.
 
     Bursts opened earlier are hidden, for subjects without their own volume.
     """

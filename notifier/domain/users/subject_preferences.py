@@ -58,7 +58,7 @@ def suppresses_alert(volume: Volume, visible_from: datetime, burst: Burst) -> bo
 
 
 UNLISTED_VOLUMES = frozenset({Volume.DIGEST, Volume.OFF})
-"""Volumes at which no burst is listed individually. After a change to another volume, only later bursts are listed."""
+"""Volumes at which no burst is listed individually. If such a volume ends, only later bursts are listed."""
 
 
 def hides_past(before: Volume, after: Volume) -> bool:

@@ -25,7 +25,7 @@ CERTAINLY_VISIBLE_AGE = 2 * VISIBILITY_DEADLINE + MAX_CLOCK_SKEW
 """Age from which every burst is certainly visible. The `as_of` of a seen token is this long before its page.
 
 A burst is readable within one VISIBILITY_DEADLINE of its opening. A page may rely on a comparison of the pull index
-that is up to another one old. The clock of the coordinator may be behind, or that of the page's server ahead.
+that is up to one more VISIBILITY_DEADLINE old. The coordinator's clock may be behind that of the page's server.
 """
 
 
@@ -94,7 +94,7 @@ class Viewer:
     blocked: Collection[UserId]
     """Accounts that the viewer blocks, and accounts that block the viewer."""
     volume: Mapping[Subject, Volume]
-    """Volumes set for single subjects; see `effective_volume` for all others."""
+    """Volumes set for single subjects. `effective_volume` returns that of any subject."""
     marks: Marks
     account_preferences: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES
 
@@ -148,7 +148,7 @@ class HiddenReason(StrEnum):
 
 
 class SuppressionReason(StrEnum):
-    """Reason why a visible burst sends no alert (push suppression)."""
+    """Reason other than a `HiddenReason` why a user gets no alert for a burst (push suppression)."""
 
     ALERTS_OFF = "alerts_off"
     OPENER_BLOCKED = "opener_blocked"
@@ -208,7 +208,7 @@ def hidden_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReaso
         return HiddenReason.RETRACTED
     if expires_at(burst.opened_at) <= now:
         return HiddenReason.EXPIRED
-    if (reason := _not_in_audience(burst, viewer, now)) is not None:
+    if (reason := _reason_outside_audience(burst, viewer, now)) is not None:
         return reason
     if burst.restricted_to is not None and burst.restricted_to not in viewer.readable_authors:
         return HiddenReason.RESTRICTED
@@ -221,7 +221,7 @@ def hidden_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReaso
     return None
 
 
-def _not_in_audience(burst: Burst, viewer: Viewer, now: datetime) -> HiddenReason | None:
+def _reason_outside_audience(burst: Burst, viewer: Viewer, now: datetime) -> HiddenReason | None:
     subject = burst.key.subject
     if subject.kind is Kind.SELF:
         return None if subject.owner == viewer.user else HiddenReason.NOT_FOLLOWED
