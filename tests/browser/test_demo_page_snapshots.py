@@ -106,8 +106,8 @@ def test_page_names_a_pause_and_a_rate(demo_page: Page, throttles: Sequence[Thro
     expect(demo_page.locator("#pause")).to_have_text(button)
 
 
-@pytest.mark.parametrize(("rate", "message"), [(None, "The pause is over"), (500.0, "The throttle is over")])
-def test_end_of_a_throttle_is_reported(demo_page: Page, rate: float | None, message: str) -> None:
+@pytest.mark.parametrize("rate", [None, 500.0])
+def test_end_of_a_throttle_is_reported(demo_page: Page, rate: float | None) -> None:
     demo_page.evaluate(SEND, snapshot([throttle(rate)]))
     demo_page.evaluate(SEND, snapshot([throttle(rate, "ramping")]))
-    expect(demo_page.locator("#message")).to_contain_text(f"{message}: P2 resumes over half a minute.")
+    expect(demo_page.locator("#message")).to_have_text("P2 resumes over half a minute.")

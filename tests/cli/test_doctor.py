@@ -69,7 +69,10 @@ def test_failing_rule_of_tiers_is_reported_with_cause(folder: Path, notifier: No
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     deliver_mention(folder, "nova")
     result = notifier(
-        "doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "tests.flow.test_custom_tier_rule:fails_with_followers"}
+        "doctor",
+        "--data",
+        str(folder),
+        env={"NOTIFIER_TIER_RULE": "tests.flow.test_custom_tier_rule:fails_with_followers"},
     )
     assert result.exit_code == 1
     [line] = [line for line in result.output.splitlines() if "tier_rule" in line]
