@@ -1,4 +1,4 @@
-"""Small Redis caches; each command has one key, so they work on a cluster."""
+"""Small disposable state in Redis: recent events, token buckets, backpressure and backlog report."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta

@@ -43,7 +43,7 @@ SINCE = "since"
 AS_OF = "as_of"
 """Field with the time, in milliseconds, of the last comparison: at that time the part missed no burst of the store.
 
-A full server still deletes this field, which invalidates the part until the next comparison.
+Deleting this field, which even a full server permits, invalidates the part until the next comparison.
 """
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -173,10 +173,10 @@ class RedisPullIndex:
         plant_commands = [Command("hsetnx", key, (NONCE, wrap(key, nonce, NONCE))) for key in keys]
         read_commands = [Command("hmget", key, ([NONCE, SINCE],)) for key in keys]
         answers = zip(keys, run_calls(self._client, [*plant_commands, *read_commands])[PART_COUNT:], strict=True)
-        fields_by_key = [(key, *unwrap_fields(key, {NONCE: nonce, SINCE: since})) for key, (nonce, since) in answers]
-        discards = [discard(key, garbage) for key, _, garbage in fields_by_key if garbage]
+        proofs = [(key, *unwrap_fields(key, {NONCE: nonce, SINCE: since})) for key, (nonce, since) in answers]
+        discards = [discard(key, garbage) for key, _, garbage in proofs if garbage]
         run_calls(self._client, discards)
-        return [proof for _, proof, _ in fields_by_key], bool(discards)
+        return [proof for _, proof, _ in proofs], bool(discards)
 
     def _merge_runs(
         self, runs: Iterable[tuple[Run, float | str]], nonces: Mapping[int, bytes] | None = None

@@ -1,5 +1,5 @@
 -- Deletes rows of bursts that seen_at has reached. Also deletes rows of digests, which are stored nowhere
--- else, once their date ended two days ago and is over in every time zone.
+-- else, once seen_at is two days after the end of their date: then the date is over in every time zone.
 DELETE FROM also_seen
 WHERE member = :member AND ((subject, seq) IN (
     SELECT bursts.subject, bursts.seq
