@@ -171,7 +171,7 @@ class _UndeliveredResults:
         self.oldest_at = math.inf
 
 
-READER_THREADS = 1
+READER_THREAD_COUNT = 1
 """Number of reading threads. Threads contend for the GIL at each row: four run a third as many queries as one."""
 
 MAX_HELPER_THREADS = 3
@@ -187,7 +187,7 @@ stall for 50 ms, and helpers that aren't needed slow down all threads.
 RESULTS_PER_WAKEUP = 4
 """Results per wake-up of the event loop. A higher number would delay the first result, and save hardly anything."""
 
-WRITER_THREADS = 2
+WRITER_THREAD_COUNT = 2
 """Number of threads for writes. A file has one writer at a time: while it waits for the disk, the other thread
 prepares its write."""
 
@@ -207,7 +207,7 @@ class SqliteReader:
     def __init__(
         self,
         *,
-        thread_count: int = READER_THREADS,
+        thread_count: int = READER_THREAD_COUNT,
         max_helpers: int = MAX_HELPER_THREADS,
         deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
@@ -248,7 +248,7 @@ class SqliteWriter(SqliteReader):
     def __init__(
         self,
         *,
-        thread_count: int = WRITER_THREADS,
+        thread_count: int = WRITER_THREAD_COUNT,
         deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:

@@ -114,7 +114,7 @@ NEVER_SET = -1
 """Time of a field that was never set: earlier than the time of any change."""
 
 StoredPreference = tuple[int, int, str, str, int, int, int, bytes | None]
-"""Values of _COLUMNS. Only a block row has `members`: a bitmap of the members who muted."""
+"""Values of _COLUMNS. Only a block row has `members`: a bitmap of the members who muted the subject."""
 
 
 class SqliteSubjectPreferences:
