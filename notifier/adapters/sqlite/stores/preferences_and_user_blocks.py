@@ -247,8 +247,8 @@ class SqliteUserBlocks:
 def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
     """Return when the user blocks between the member and other accounts end, in both directions.
 
-    If at least `max_blockers` accounts block the member, the result has the first of them by id, up to that
-    number, and those that the member follows.
+    Of the accounts that block the member, the result has the first `max_blockers` by id, and those that the member
+    follows.
     """
     rows = c.execute(_SELECT_BLOCKED_BY_MEMBER, (member,)).fetchall()
     blockers = c.execute(_SELECT_BLOCKERS, (member, max_blockers)).fetchall()
