@@ -27,7 +27,7 @@ from notifier.ports.event_log import Logged
 MAX_POLL_RECORDS = 1_000
 """Maximum number of records of one poll, over all partitions."""
 MAX_PARTITION_BYTES = 262_144
-"""Maximum bytes of a fetch from one partition. A poll serves partitions in turn; larger fetches delay the others."""
+"""Maximum bytes of a fetch from one partition. A poll serves partitions in turn; larger fetches delay the next ones."""
 MAX_POLL_INTERVAL = timedelta(minutes=1)
 """A member that does not poll for this long loses its partitions."""
 FETCH_WAIT_MS = 250
@@ -115,7 +115,7 @@ class GroupMembership:
             self._consumer.commit(commits)
 
     def commits(self) -> Commits:
-        """Return the group's committed offset of every partition of the topic, None if it has none."""
+        """Return the group's committed offset of each partition of the topic; None for one without a commit."""
         with translated("Reading the group's commits failed"):
             # A new partition may be assigned before the client's metadata contains it.
             assigned = {tp.partition for tp in self._consumer.assignment()}

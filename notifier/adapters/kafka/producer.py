@@ -74,8 +74,8 @@ class LogProducer:
     def _get_client(self) -> KafkaProducer:
         """Return the client. It is created on first use, because its threads would not survive a fork.
 
-        A thread waits at most half of the append timeout for another thread that is creating the client. Raises
-        LogUnavailable after that.
+        Raises LogUnavailable if another thread takes more than half of the append timeout to create the client. Raises
+        the library's KafkaError if this thread can't create it.
         """
         if not self._lock.acquire(timeout=APPEND_SECONDS / 2):
             raise LogUnavailable("Not connected to any broker yet.")

@@ -197,8 +197,8 @@ def incarnation_of(topic_id: object) -> str:
 def to_logged(stream: str, record: Any) -> Logged:
     """Convert a record of the library, whatever it contains.
 
-    Never raises: after an error the consumer would join again, and fail at this record again. A stage that cannot
-    process the record moves it to the dead letters.
+    Never raises: after an error the consumer would join again, and fail at this record again. The consumer loop moves
+    a record that cannot be processed to the dead letters.
     """
     key, value = (record.key or b"").decode(errors="replace"), record.value or b""
     name = f"{stream}/{record.partition}"

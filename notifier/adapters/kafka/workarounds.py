@@ -29,7 +29,7 @@ PRODUCER_OPTIONS: Mapping[str, Any] = {"enable_idempotence": False, "max_in_flig
 
 An idempotent producer hangs permanently once a sent batch exceeds `delivery_timeout_ms`, as in an outage of minutes.
 Without idempotence a retried batch could be written after its successor, so only one request is in flight at a time.
-A record may be written twice; readers recognize duplicates by the event id.
+A record may be written twice; readers tolerate duplicates.
 """
 
 MIN_POLL_TO_JOIN, MIN_POLL_TO_READ = timedelta(seconds=1), timedelta(seconds=0.1)

@@ -80,7 +80,7 @@ class CasHashes:
         return value or b""
 
     def _set_if_unchanged(self, changes: Mapping[HashCell, tuple[bytes, bytes]]) -> Sequence[HashCell]:
-        """Set each unchanged cell, and return the others.
+        """Set each unchanged cell, and return the cells that have changed.
 
         `changes` has the expected and the new value of each cell.
         """

@@ -1,11 +1,11 @@
-"""Small Redis caches; each command has one key, so they work on a cluster."""
+"""Small disposable state in Redis: recent events, token buckets, backpressure and backlog report."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from notifier.adapters.redis.connect import RedisClient
 from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, KeyKind, LuaScript, unwrap, wrap
-from notifier.adapters.redis.pipelined_calls import Command, RedisValue, ScriptCall, discard, run_calls
+from notifier.adapters.redis.pipelined_calls import Command, RedisValue, ScriptCall, discard_call, run_calls
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import PoolBacklog
@@ -54,7 +54,7 @@ class RedisRecentEvents:
         stored = dict(zip(keys, run_calls(self._client, [Command("get", key) for key in keys]), strict=True))
         values = {key: unwrap(key, packed) for key, packed in stored.items() if packed is not None}
         if garbage := [key for key, value in values.items() if value is None]:
-            run_calls(self._client, [discard(key, {"": stored[key]}) for key in garbage])
+            run_calls(self._client, [discard_call(key, {"": stored[key]}) for key in garbage])
         return {key: value for key, value in values.items() if value is not None}
 
 

@@ -31,7 +31,7 @@ class MultiHostAddress:
     service: str
     """Name under which the sentinels know the primary; empty for a cluster."""
     options: dict[str, Any]
-    """Connection options: user name, password, database, TLS. Connections to sentinels use the same, but database 0."""
+    """Connection options, such as user name, password, database and TLS. Connections to sentinels use database 0."""
 
 
 def multi_host_address(url: str) -> MultiHostAddress | None:

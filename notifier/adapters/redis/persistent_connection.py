@@ -62,7 +62,7 @@ class PersistentConnection:
 
 
 async def _is_unusable(connection: Any) -> bool:
-    """Return whether the server closed the connection, as it does with idle ones, or sent unsolicited data."""
+    """Return whether the server closed the connection, for example because it was idle, or sent unsolicited data."""
     try:
         return bool(connection.is_connected and await connection.can_read())
     except (RedisError, OSError):

@@ -69,7 +69,7 @@ class ScriptCall:
 Call = Command | ScriptCall
 
 
-def discard(key: str, garbage_by_field: Mapping[str, bytes] | None = None) -> ScriptCall:
+def discard_call(key: str, garbage_by_field: Mapping[str, bytes] | None = None) -> ScriptCall:
     """Return the call that deletes a key of the wrong type, or a key that still holds this garbage.
 
     A string has the field ''. A key that was repaired in the meantime is kept.
@@ -153,7 +153,7 @@ def _repair_calls(call: Call, response: Any) -> Sequence[Call]:
         return [replace(call, send_text=True)]
     # Redis 6 puts the error code of a script into the middle of the message.
     if isinstance(response, ResponseError) and "WRONGTYPE" in str(response):
-        return [discard(call.key), call]
+        return [discard_call(call.key), call]
     return []
 
 
@@ -184,5 +184,5 @@ class RedisValue:
             return None
         value = unwrap(self._key, stored)
         if value is None:
-            run_calls(self._client, [discard(self._key, {"": stored})])
+            run_calls(self._client, [discard_call(self._key, {"": stored})])
         return value

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from notifier.adapters.redis.connect import AsyncClient
 from notifier.adapters.redis.keys_and_checksums import KeyKind, unwrap_fields
-from notifier.adapters.redis.pipelined_calls import Command, discard, run_calls_async
+from notifier.adapters.redis.pipelined_calls import Command, discard_call, run_calls_async
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
@@ -31,7 +31,7 @@ PART_COUNT = 32
 MAX_LIST_LENGTH = 64
 """Maximum number of bursts in a list. A full list takes 536 bytes.
 
-The fan-out budget of a large subject allows at most 30 fan-outs a day, so its full list normally covers two days.
+The budget of a large subject allows at most 30 public fan-outs a day, so its full list normally covers two days.
 """
 
 NONCE = "epoch"
@@ -43,7 +43,7 @@ SINCE = "since"
 AS_OF = "as_of"
 """Field with the time, in milliseconds, of the last comparison: at that time the part missed no burst of the store.
 
-A full server still deletes this field, which invalidates the part until the next comparison.
+Deleting this field, which even a full server permits, invalidates the part until the next comparison.
 """
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -147,7 +147,7 @@ class RedisPullReader:
             for (part, part_names), answer in zip(names.items(), answers, strict=True)
         }
         unwrapped = {part: unwrap_fields(part_key(part), answer) for part, answer in stored.items()}
-        if discards := [discard(part_key(part), garbage) for part, (_, garbage) in unwrapped.items() if garbage]:
+        if discards := [discard_call(part_key(part), garbage) for part, (_, garbage) in unwrapped.items() if garbage]:
             # A part with garbage proves nothing. Delete it, so that the next rebuild fills it again.
             await run_calls_async(self._client, discards)
             return subjects_by_part, None

@@ -8,7 +8,7 @@ from threading import Lock
 
 from notifier.adapters.redis.connect import RedisClient
 from notifier.adapters.redis.keys_and_checksums import CHECKSUM_FILE, LuaScript, unwrap_fields, wrap
-from notifier.adapters.redis.pipelined_calls import Argument, Command, ScriptCall, discard, run_calls
+from notifier.adapters.redis.pipelined_calls import Argument, Command, ScriptCall, discard_call, run_calls
 from notifier.adapters.redis.pull_index_reader import (
     AS_OF,
     MAX_LIST_LENGTH,
@@ -31,7 +31,7 @@ LISTS_PER_ROUND_TRIP = 500
 """Number of lists in one round trip. A running script blocks all other clients of the server."""
 
 MAX_LISTS_PER_PART = 20_000
-"""Number of lists in a part above which a sweep drops old ones.
+"""Number of lists in a part above which a sweep drops old lists.
 
 With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB.
 """
@@ -173,10 +173,10 @@ class RedisPullIndex:
         plant_commands = [Command("hsetnx", key, (NONCE, wrap(key, nonce, NONCE))) for key in keys]
         read_commands = [Command("hmget", key, ([NONCE, SINCE],)) for key in keys]
         answers = zip(keys, run_calls(self._client, [*plant_commands, *read_commands])[PART_COUNT:], strict=True)
-        fields_by_key = [(key, *unwrap_fields(key, {NONCE: nonce, SINCE: since})) for key, (nonce, since) in answers]
-        discards = [discard(key, garbage) for key, _, garbage in fields_by_key if garbage]
+        proofs = [(key, *unwrap_fields(key, {NONCE: nonce, SINCE: since})) for key, (nonce, since) in answers]
+        discards = [discard_call(key, garbage) for key, _, garbage in proofs if garbage]
         run_calls(self._client, discards)
-        return [proof for _, proof, _ in fields_by_key], bool(discards)
+        return [proof for _, proof, _ in proofs], bool(discards)
 
     def _merge_runs(
         self, runs: Iterable[tuple[Run, float | str]], nonces: Mapping[int, bytes] | None = None

@@ -30,7 +30,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 class RedisProviderRates:
     def __init__(self, client: RedisClient, limits: Mapping[Platform, ProviderLimit] = PROVIDER_LIMITS) -> None:
         self._limits = limits
-        # A rate that was idle for this long expires: it would start again from the lowest rate anyway.
+        # A rate that was idle for this long expires: its ramp would start again anyway.
         self._hashes = CasHashes(client, max(limit.idle for limit in limits.values()))
 
     def draw(self, platform: Platform, wanted: int, *, is_p0: bool, slowdown_factor: float, now: datetime) -> int:

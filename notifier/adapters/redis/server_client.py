@@ -92,7 +92,7 @@ class RedisClient(redis.Redis):
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
-    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, not an outage error."""
+    """Blocking connection pool. If it has no connection left, it raises MaxConnectionsError, which opens no circuit."""
 
     async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -33,7 +33,7 @@ from notifier.ports.live_bus import MissedUpdates
 BURST_STREAM_KEY = KeyKind.BURST_STREAM.key()
 """Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node."""
 STREAM_LENGTH = 4_000
-"""Entries kept in the stream, about 4 MB. Older ones are gone: a process that needs them reloads from the store."""
+"""Entries kept in the stream, about 4 MB. A process that needs older entries reloads from the store."""
 MAX_STREAM_ENTRIES = 1_000
 """Maximum number of entries that a look-up returns. With more, the process reloads from the store, at less cost."""
 HASH_TAG_COUNT = 32

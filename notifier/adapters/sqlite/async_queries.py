@@ -151,8 +151,8 @@ class QueryThreads:
 class _UndeliveredResults:
     """Results of a thread for which the event loop isn't woken yet."""
 
-    def __init__(self, per_wakeup: int) -> None:
-        self._results_per_wakeup = per_wakeup
+    def __init__(self, results_per_wakeup: int) -> None:
+        self._results_per_wakeup = results_per_wakeup
         self._mailboxes: list[Mailbox] = []
         self.oldest_at = math.inf
         """Time of the oldest undelivered result; infinite if there is none."""
@@ -171,7 +171,7 @@ class _UndeliveredResults:
         self.oldest_at = math.inf
 
 
-READER_THREADS = 1
+READER_THREAD_COUNT = 1
 """Number of reading threads. Threads contend for the GIL at each row: four run a third as many queries as one."""
 
 MAX_HELPER_THREADS = 3
@@ -187,11 +187,12 @@ stall for 50 ms, and helpers that aren't needed slow down all threads.
 RESULTS_PER_WAKEUP = 4
 """Results per wake-up of the event loop. A higher number would delay the first result, and save hardly anything."""
 
-WRITER_THREADS = 2
-"""Number of threads for writes. A file has one writer at a time. While it waits for the disk, the other gets ready."""
+WRITER_THREAD_COUNT = 2
+"""Number of threads for writes. A file has one writer at a time: while it waits for the disk, the other thread
+prepares its write."""
 
 QUERY_DEADLINE = timedelta(seconds=2)
-"""Longest time that a caller waits for a query, such as a user who opens the inbox."""
+"""Longest time that a caller waits for the result of a query."""
 
 MAX_IN_FLIGHT = 1_000
 """Maximum number of queries in flight. At a millisecond each, the last of them waits for half of the deadline."""
@@ -206,7 +207,7 @@ class SqliteReader:
     def __init__(
         self,
         *,
-        thread_count: int = READER_THREADS,
+        thread_count: int = READER_THREAD_COUNT,
         max_helpers: int = MAX_HELPER_THREADS,
         deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
@@ -247,7 +248,7 @@ class SqliteWriter(SqliteReader):
     def __init__(
         self,
         *,
-        thread_count: int = WRITER_THREADS,
+        thread_count: int = WRITER_THREAD_COUNT,
         deadline: timedelta = QUERY_DEADLINE,
         max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:

@@ -289,7 +289,7 @@ class WriteCombiner(Generic[T]):
         self._write_lock = threading.Lock()
 
     def __call__(self, item: T) -> None:
-        """Write the item, and return once this thread or another has written it.
+        """Write the item, and return once this thread or another thread has written it.
 
         Items of one thread keep their order. Raises what `write` raised for the batch of the item.
         """

@@ -50,8 +50,8 @@ class Files:
         Two processes may do this at the same time. Raises SchemaNewer or SchemaChanged.
         """
         self.core.path.parent.mkdir(parents=True, exist_ok=True)
-        steps = migrate(self.log, "log") + migrate(self.core, "core")
-        return steps + sum(migrate(inbox, "inbox") for inbox in self.inboxes)
+        step_count = migrate(self.log, "log") + migrate(self.core, "core")
+        return step_count + sum(migrate(inbox, "inbox") for inbox in self.inboxes)
 
     def pending(self) -> list[str]:
         """Return the names of the steps that `migrate` would apply. Raises SchemaNewer or SchemaChanged."""

@@ -36,9 +36,6 @@ def valkey_binary() -> Path:
         raise NoValkey(str(error)) from error
 
 
-# Minimal protocol for single commands, without a client library.
-
-
 def free_port(host: str) -> int:
     """Return a port that is free now. Another process may take it before the caller does."""
     with socket.socket() as probe:
@@ -47,7 +44,7 @@ def free_port(host: str) -> int:
 
 
 def run_command(host: str, port: int, password: str, *command_words: str, timeout: float) -> bytes:
-    """Send a command and return the first 64 bytes of the answer.
+    """Send a command without a client library, and return the first 64 bytes of the answer.
 
     Returns empty bytes if the server can't be reached, does not answer in time, or has another password.
     """
@@ -160,7 +157,7 @@ class ValkeyServer:
         return self._is_answering(timeout=1.0)
 
     def close(self) -> None:
-        """Stop the server by its process id, and return when it has exited."""
+        """Stop the server, and return when it has exited."""
         with self._lock:
             self._closing.set()
         if self._process:
@@ -175,13 +172,13 @@ class ValkeyServer:
         _address_file(self._folder).unlink(missing_ok=True)
 
     def _supervise(self, binary: Path) -> None:
-        consecutive_exits = 0
+        exit_count = 0
         while process := self._spawn(binary):
             started_at = monotonic()
             self._wait_until_ready(process)
             process.wait()
-            consecutive_exits = 1 if monotonic() - started_at > STEADY_UPTIME else consecutive_exits + 1
-            self._closing.wait(RESTART_BACKOFF.delay(consecutive_exits - 1).total_seconds())
+            exit_count = 1 if monotonic() - started_at > STEADY_UPTIME else exit_count + 1
+            self._closing.wait(RESTART_BACKOFF.delay(exit_count - 1).total_seconds())
 
     def _spawn(self, binary: Path) -> subprocess.Popen[bytes] | None:
         with self._lock:
@@ -189,7 +186,7 @@ class ValkeyServer:
                 return None
             if not self._ready.is_set():
                 # Until the server answers for the first time, no client has its address, so each attempt may use a new
-                # port. Another process may have taken the previous one.
+                # port. Another process may have taken the previous port.
                 self._port = free_port(HOST)
                 self._write_address_file()
             self._process = subprocess.Popen(

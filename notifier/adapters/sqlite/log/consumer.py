@@ -58,7 +58,7 @@ class PartitionShare:
 def take_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapping[str, int], now: int) -> PartitionShare:
     """Renew the consumer's leases, free those above its share, and take free partitions up to its share.
 
-    A partition that another consumer has taken has another epoch, and is missing from the result.
+    A partition that another consumer has taken has a new epoch, and is missing from the result.
     """
     until = now + _LEASE_MS
     share_size = _share_size(c, member, now, until)
@@ -87,7 +87,7 @@ def release_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapp
 def _share_size(c: sqlite3.Connection, member: GroupMember, now: int, until: int) -> int:
     """Renew the entry of the consumer in its group, and return the number of partitions in its share.
 
-    If the partitions can't be shared evenly, the first consumers by name have one more.
+    If the partitions can't be shared evenly, the first consumers by name have one partition more.
     """
     c.execute(_DELETE_CONSUMERS, (member.group, member.stream, member.owner, now))
     c.execute(_PUT_CONSUMER, (member.group, member.stream, member.owner, until))
@@ -106,7 +106,7 @@ _MS = timedelta(milliseconds=1)
 RENEWAL_INTERVAL_MS = LEASE_TERM / 3 // _MS
 """Milliseconds between two renewals by a consumer that owns its whole share."""
 RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
-"""Milliseconds between two renewals while other consumers own partitions of this one's share."""
+"""Milliseconds between two renewals while other consumers own partitions of this consumer's share."""
 
 FIRST_PAUSE, SLOW_GROWTH_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
 """Seconds between two checks of the file: the first pause after new records, the pause above which pauses grow slowly,

@@ -92,7 +92,7 @@ def _rows(inbox: Database) -> Iterator[ArchivedRow]:
 
 
 def _ranges(inbox: Database) -> Iterator[int]:
-    """Yield the ranges that have rows. Each query jumps to the next one."""
+    """Yield the ranges that have rows. Each query jumps to the next range."""
     member_range: int | None = -1
     while (member_range := _fetch_all(inbox, _SELECT_NEXT_RANGE, member_range)[0][0]) is not None:
         yield member_range

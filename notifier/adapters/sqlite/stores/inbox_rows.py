@@ -56,7 +56,7 @@ class ExpirySweep:
         return swept
 
     def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
-        """Return the number of deleted rows, and the next range if the limit was reached before the last one."""
+        """Return the number of deleted rows, and the next range if a limit was reached before the last range."""
         swept = 0
         with self._db.write() as c:
             for member_range in ranges:

@@ -96,7 +96,7 @@ def _account_preferences_of(rows: Iterable[StoredField]) -> Mapping[Member, Acco
     return {member: decode_preferences(fields) for member, fields in preferences.items()}
 
 
-# Subject preferences in core.db: members' own rows, and mutes of whole blocks. A member's own row overrides a mute.
+# Subject preferences in core.db: members' own rows, and block rows of mutes. A member's own row overrides a mute.
 
 MUTES_PER_TRANSACTION = 4_096
 """Mutes per transaction, so that other writers get their turn during an import of any size."""
@@ -114,7 +114,7 @@ NEVER_SET = -1
 """Time of a field that was never set: earlier than the time of any change."""
 
 StoredPreference = tuple[int, int, str, str, int, int, int, bytes | None]
-"""Values of _COLUMNS. Only a mute of a whole block has `members`, a bitmap."""
+"""Values of _COLUMNS. Only a block row has `members`: a bitmap of the members who muted the subject."""
 
 
 class SqliteSubjectPreferences:
@@ -247,8 +247,8 @@ class SqliteUserBlocks:
 def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
     """Return when the user blocks between the member and other accounts end, in both directions.
 
-    If at least `max_blockers` accounts block the member, the result has the first of those by name, and those that the
-    member follows.
+    Of the accounts that block the member, the result has the first `max_blockers` by id, and those that the member
+    follows.
     """
     rows = c.execute(_SELECT_BLOCKED_BY_MEMBER, (member,)).fetchall()
     blockers = c.execute(_SELECT_BLOCKERS, (member, max_blockers)).fetchall()

@@ -114,7 +114,7 @@ def _named_parameters(key: tuple[str, int, str, str]) -> dict[str, object]:
     return dict(zip(("subject", "seq", "source", "id"), key, strict=True))
 
 
-# Erasure targets in core.db: other places that hold an author's text.
+# Erasure targets in core.db: held mentions and dead letters, which also hold an author's text.
 
 _SELECT_HELD = (
     f"SELECT {HELD_COLUMNS}, rowid FROM held_mentions WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"

@@ -30,7 +30,7 @@ from notifier.ports.push import PushSuppression
 BATCH_KEPT_FOR = SNAPSHOT_KEPT_FOR + timedelta(days=1)
 """How long a batch is kept: a day longer than the audience snapshots of its burst."""
 MAX_EXPIRED_PER_BATCH = 2
-"""Maximum number of expired batches that are deleted for each batch written. Each expires once, so two keep up."""
+"""Maximum number of expired batches that are deleted for each batch written. A batch expires once, so two keep up."""
 
 _WHERE_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND number = ?"
 _INSERT_BATCH = """

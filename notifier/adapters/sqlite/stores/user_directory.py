@@ -43,7 +43,7 @@ USERS_PER_TRANSACTION = 16_384
 """Users that get numbers in one transaction. It takes some tenths of a second; then other writers get their turn."""
 
 DEFAULT_ACCOUNT = b""
-"""Stored account data of a user with default values. Most users have these; their rows take a fifth of the space."""
+"""Stored account data of a user with default values, as most users have. Such a row takes a fifth of the space."""
 
 
 class SqliteDirectory:
@@ -176,7 +176,7 @@ def _range(row: tuple[str, int, int, int]) -> IdRange:
     return IdRange(prefix=prefix, first=first, count=count, first_member=Member(member))
 
 
-# Account flags in core.db: a row for each flag that was ever reported.
+# Account flags in core.db: a row for each member and flag that was ever reported.
 
 FLAGS_PER_TRANSACTION = 4_096
 """Rows per transaction, so that other writers get their turn during an import of any size."""

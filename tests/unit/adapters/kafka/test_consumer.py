@@ -211,7 +211,7 @@ def test_idle_member_rejoins_if_some_partition_has_no_reader() -> None:
     assert harness.closed == [True, False]
 
 
-def test_idle_member_stays_if_others_read_everything() -> None:
+def test_idle_member_stays_if_all_partitions_have_readers() -> None:
     harness = joined(idle_check_interval=0.0)
     for _ in range(3):
         harness.poll()

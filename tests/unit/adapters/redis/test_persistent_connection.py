@@ -35,7 +35,7 @@ async def ask(connection: SharedConnection, names: str) -> list[Any]:
 
 
 async def start_tasks(connection: SharedConnection, *batches: str) -> list["asyncio.Task[list[Any]]"]:
-    """Start one task per item; all of them wait for the server on return."""
+    """Start one task per batch of names; all tasks wait for the server on return."""
     tasks = [asyncio.create_task(ask(connection, names)) for names in batches]
     for _ in range(3):
         await asyncio.sleep(0)
@@ -54,7 +54,7 @@ def test_commands_of_one_loop_turn_share_an_exchange() -> None:
     asyncio.run(run())
 
 
-def test_cancelled_caller_does_not_affect_others() -> None:
+def test_cancelled_caller_does_not_affect_other_callers() -> None:
     async def run() -> None:
         server = Server()
         first, second = await start_tasks(shared(server), "a", "b")

@@ -105,8 +105,8 @@ def fail_in_read_within_write(db: Database) -> None:
 def test_full_disk_refuses_writes_until_space_is_freed(db: Database) -> None:
     insert(db, b"first")
     with db.read() as c:
-        [pages] = c.execute("PRAGMA page_count").fetchone()
-        c.execute(f"PRAGMA max_page_count = {pages + 4}")
+        [page_count] = c.execute("PRAGMA page_count").fetchone()
+        c.execute(f"PRAGMA max_page_count = {page_count + 4}")
     with pytest.raises(DiskFull, match=r"core\.db"):
         insert(db, *[bytes(4000)] * 100)
     assert stored(db) == [b"first"]
@@ -191,7 +191,7 @@ def test_concurrent_writes_of_threads_are_all_kept(db: Database) -> None:
     database.close()
 
 
-def open_files(path: Path) -> int:
+def open_file_count(path: Path) -> int:
     names = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
     return len([name for name in names if name.startswith(str(path))])
 
@@ -204,7 +204,7 @@ def test_ended_threads_leave_no_open_files(db: Database) -> None:
         thread.start()
         thread.join()
         gc.collect()
-        open_counts.append(open_files(db.path))
+        open_counts.append(open_file_count(db.path))
     assert open_counts[-1] == open_counts[0]
 
 

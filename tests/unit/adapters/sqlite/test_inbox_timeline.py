@@ -22,7 +22,7 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from tests.support.fakes.clock import START
 
 LIMIT = 20
-SUBJECTS = 1_000
+SUBJECT_COUNT = 1_000
 VIEWER, OTHER_MEMBER = 5, 6
 TICK = timedelta(milliseconds=1)
 
@@ -59,19 +59,19 @@ def files(tmp_path: Path) -> Iterator[Files]:
 def burst_rows(number: int, seq: int, member: int = VIEWER) -> InboxRows:
     """Return the rows of one burst; the subjects open bursts in turn."""
     key = BurstKey(Subject(Kind.MENTION, UserId(f"s{number:04}")), seq)
-    at = START + (seq * SUBJECTS + number) * TICK
+    at = START + (seq * SUBJECT_COUNT + number) * TICK
     return cut_inbox_rows(from_offsets([member]), burst=key, opened_at=at, tier=Tier.P1, shard=0)
 
 
 def read_rows(files: Files, statements: list[str], limit: int = LIMIT) -> list[InboxRow]:
     databases = [cast(Database, CountingDatabase(database, statements)) for database in files.inboxes]
-    subjects = [Subject(Kind.MENTION, UserId(f"s{number:04}")) for number in range(SUBJECTS)]
+    subjects = [Subject(Kind.MENTION, UserId(f"s{number:04}")) for number in range(SUBJECT_COUNT)]
     return list(run(SqliteTimeline(files.core, databases).rows(Member(VIEWER), subjects, None, limit)))
 
 
 def test_page_is_read_with_few_statements(files: Files) -> None:
-    """Among many subjects, few have newer rows than the last one of a page."""
-    bursts = [burst_rows(number, seq) for number in range(SUBJECTS) for seq in (1, 2)]
+    """Among many subjects, few have newer rows than the last row of a page."""
+    bursts = [burst_rows(number, seq) for number in range(SUBJECT_COUNT) for seq in (1, 2)]
     SqliteInbox(files.inboxes).write(bursts)
     statements: list[str] = []
     result = read_rows(files, statements)
@@ -83,7 +83,7 @@ def test_page_is_read_with_few_statements(files: Files) -> None:
 def test_rows_of_other_members_do_not_end_the_search(files: Files) -> None:
     """The newest bursts reach only other members."""
     SqliteInbox(files.inboxes).write(
-        [burst_rows(number, 2, VIEWER if number < 3 else OTHER_MEMBER) for number in range(SUBJECTS)]
+        [burst_rows(number, 2, VIEWER if number < 3 else OTHER_MEMBER) for number in range(SUBJECT_COUNT)]
     )
     assert [row.burst.subject.owner for row in read_rows(files, [])] == ["s0002", "s0001", "s0000"]
 

@@ -142,8 +142,8 @@ def test_polling_slows_while_log_is_quiet(files: Files, log: SqliteLog, clock: M
 def test_full_disk_refuses_appends_until_space_is_freed(files: Files, log: SqliteLog) -> None:
     log.append([record("a")])
     with files.log.read() as c:
-        [pages] = c.execute("PRAGMA page_count").fetchone()
-        c.execute(f"PRAGMA max_page_count = {pages + 4}")
+        [page_count] = c.execute("PRAGMA page_count").fetchone()
+        c.execute(f"PRAGMA max_page_count = {page_count + 4}")
     with pytest.raises(DiskFull):
         log.append([record("b", 40_000)])
     assert len(all_records(log)) == 1
