@@ -1,6 +1,6 @@
 # Commands of this project. `make help` lists them.
 PYTHON ?= python3
-JOBS ?= 3
+JOBS ?= 4
 UPGRADE ?=
 
 BIN := .venv/bin

@@ -147,8 +147,8 @@ class MemberSets(Protocol):
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         """Return for each shard the current sets that decide the subject's audience.
 
-        With `restricted_to`, `mentioner_followers` has the followers of that account. Raises Poison if a stored bitmap
-        cannot be read.
+        With `restricted_to`, the sets include the followers of that account. Raises Poison if a stored bitmap cannot be
+        read.
         """
         ...
 

@@ -58,7 +58,7 @@ class AccountChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountRecord:
-    """A record of the stream `users`: a change, or shards to rebuild."""
+    """A record of the users stream: a change, or shards to rebuild."""
 
     change: AccountChange | None = None
     rebuild_shards: tuple[int, ...] = ()

@@ -82,8 +82,8 @@ class RetractionSettlement:
         """Settle the bursts of the mentions under these lookup keys. Yield the burst keys of each batch.
 
         The batches limit the memory, since an author may have years of mentions. An outage ends the call at once. If a
-        burst cannot be settled for another reason, for example because its head is unreadable, the error is raised
-        after all other bursts are settled.
+        burst can't be settled for another reason, such as an unreadable head, the error is raised after all other
+        bursts are settled.
         """
         locations = islice(self.retractions.mention_locations(list(dict.fromkeys(keys))), limit)
         error: Exception | None = None
