@@ -14,7 +14,7 @@ from celery.worker.consumer import Consumer
 from celery.worker.request import Request
 
 from notifier.domain.delivery.slice import Pool
-from workers.process_upkeep import MAX_SILENCE, Watchdog, make_gc_rare
+from workers.gc_and_watchdogs import MAX_SILENCE, Watchdog, make_gc_rare
 from workers.slice_runner import POOLS, Handler, Runner
 
 

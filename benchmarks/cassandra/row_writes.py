@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.cassandra.large_bursts import SyntheticBursts, first
+from benchmarks.cassandra.lean_cql_client import FrameConnection
 from benchmarks.cassandra.node import BenchNode, running_node
-from benchmarks.cassandra.protocol import FrameConnection
 from benchmarks.cassandra.writers import Batches, DriverDefaults, LeanestWriter, ProductWriter, Singles
 from benchmarks.cassandra.writers_in_turns import Rounds, Turn, Writer, cheaper, faster, turns
 from benchmarks.fanout.density_worlds import shown
@@ -20,7 +20,7 @@ from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.check.finding import Finding
 from notifier.domain.audience.inbox_rows import InboxRows
-from workers.process_upkeep import make_gc_rare
+from workers.gc_and_watchdogs import make_gc_rare
 
 DENSITIES = (0.1, 0.5, 1, 2, 5, 25)
 """Percentages of a range that a burst reaches."""

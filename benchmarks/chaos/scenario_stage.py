@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from threading import Thread
 
+from benchmarks.chaos.archive_snapshot import ArchiveSnapshot
 from benchmarks.chaos.role_process import Role
-from benchmarks.chaos.unpaged_archive import ArchiveSnapshot
 from notifier.api.auth.authenticators import issue_token
 from notifier.api.auth.service_keys import installation_keys
 from notifier.config import Settings

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.fanout.density_worlds import everybody_follows, shown
-from benchmarks.fanout.prefilled_inboxes import prefill
+from benchmarks.fanout.prefill_inboxes import prefill
 from benchmarks.rounds import Cost, Figure, cost, median_at_most, ratio
 from benchmarks.settled_rounds import SettledFiles
 from notifier.adapters.sqlite.database_files import Files

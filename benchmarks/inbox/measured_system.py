@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from benchmarks.inbox.breakable_valkey import BenchCache
 from benchmarks.inbox.burst_history import BurstHistory
 from benchmarks.inbox.cases import CONNECTIONS, Case
 from benchmarks.inbox.figures import LoadReading, LoadSlice, read_counters
 from benchmarks.inbox.json_line_process import HelperProcess, LoadClient
 from benchmarks.inbox.population import Loader, Population, mention_of
-from benchmarks.inbox.product_valkey import BenchCache
 from benchmarks.inbox.request_files import PopulationRequests
 from benchmarks.process_stats import allow_files, processor_s
 from notifier.adapters.valkey.server import free_port

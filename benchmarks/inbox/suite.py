@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.fanout.suite import Parts
-from benchmarks.inbox import changed_pages, many_users, open_latency, opens_under_load, parts_of_an_open, warm_opens
+from benchmarks.inbox import (
+    changed_pages,
+    cold_herd_and_api_memory,
+    open_latency,
+    opens_under_load,
+    parts_of_an_open,
+    warm_opens,
+)
 from benchmarks.inbox import first_opens as first
 from benchmarks.inbox import redis_faults as redis_trouble
 from benchmarks.inbox import store_faults as store_trouble
@@ -31,8 +38,8 @@ ON_STAGE: dict[str, tuple[StageMeasure, Names]] = {
     "news": (changed_pages.run, changed_pages.names),
     "latency": (open_latency.run, open_latency.names),
     "load": (opens_under_load.run, opens_under_load.names),
-    "memory": (many_users.memory, many_users.memory_names),
-    "herd": (many_users.herd, many_users.herd_names),
+    "memory": (cold_herd_and_api_memory.memory, cold_herd_and_api_memory.memory_names),
+    "herd": (cold_herd_and_api_memory.herd, cold_herd_and_api_memory.herd_names),
     "first": (first.run, first.names),
     "redis": (redis_trouble.run, redis_trouble.names),
     "store": (store_trouble.run, store_trouble.names),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.fanout.delivery import DeliveryBed
-from benchmarks.fanout.prefilled_inboxes import prefill
+from benchmarks.fanout.prefill_inboxes import prefill
 from benchmarks.peers.audience import PeerDensity, people
 from benchmarks.settled_rounds import SettledFiles
 from notifier.adapters.system_clock import SystemClock

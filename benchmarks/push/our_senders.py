@@ -17,7 +17,7 @@ from notifier.devkit.fake_providers.fake_browser import Browser
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.push.alert import ALERT_TTL, Alert, MentionAlert
 from notifier.domain.push.device import Address, ApnsEnvironment, AppleToken, Device, FirebaseToken, WebSubscription
-from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import Accepted
 from notifier.ports.push import Post, Provider, Reply, Transport
 from tests.support.push_credentials import APPLE_KEY_ID, APPLE_TEAM_ID, apple_key, pem, service_account

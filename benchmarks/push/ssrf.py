@@ -21,7 +21,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member
 from notifier.domain.push.alert import Alert, burst_alert
 from notifier.domain.push.device import Device, WebSubscription
-from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import Accepted
 from notifier.ports.push import Post, Reply
 

@@ -14,7 +14,7 @@ from notifier.config.token_issuer import is_loopback
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
-from notifier.domain.push.device_address import KNOWN_HOSTS, PushServices
+from notifier.domain.push.device_validation import KNOWN_HOSTS, PushServices
 from notifier.domain.push.frequency_cap import CapLimits
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit
 

@@ -7,12 +7,12 @@ from notifier.domain.ids import Platform
 from notifier.ports.audience import ActiveHours, ActiveSets, Activity, Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.coordination import Clock, Epochs, Leases, Nonces, Queue, Throttles
-from notifier.ports.disposable_state import BacklogReport, Backpressure, RecentEvents, TokenBuckets
 from notifier.ports.event_log import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
-from notifier.ports.inbox_versions import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
+from notifier.ports.inbox_cache_freshness import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
 from notifier.ports.ledger import Archive, Claims, DeferredBursts, Ledger
 from notifier.ports.live_bus import LiveBus, LiveReader
+from notifier.ports.moderation_and_retractions import AuthorVerdicts, ErasureTargets, HeldMentions, Retractions
 from notifier.ports.pull_index import PullIndex, PullReader
 from notifier.ports.push import (
     CircuitReport,
@@ -24,7 +24,7 @@ from notifier.ports.push import (
     PushSuppressions,
     SendLog,
 )
-from notifier.ports.retractions import AuthorVerdicts, ErasureTargets, HeldMentions, Retractions
+from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure, RecentEvents, TokenBuckets
 from notifier.ports.user_directory import AccountFlags, Directory
 from notifier.ports.viewer_facts import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 

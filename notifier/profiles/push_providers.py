@@ -27,7 +27,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import ApnsEnvironment, Device
-from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import ConfigError
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Provider, Reply, Transport

@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.inbox.cases import BARE_PAGE, BARE_UNREAD, BY_HAND, FIRST, NOT_MODIFIED, PAGES, UNREAD, WARM, Case
 from benchmarks.inbox.changed_pages import opens_after_growth
+from benchmarks.inbox.cold_herd_and_api_memory import HERD, sampled
 from benchmarks.inbox.comparison_setup import warm_up, write_later_pages, write_not_modified
 from benchmarks.inbox.first_opens import empty_cache
 from benchmarks.inbox.load_generator import Answered, read_answers
-from benchmarks.inbox.many_users import HERD, sampled
 from benchmarks.inbox.measured_system import InboxStage
 from benchmarks.inbox.population import GALA, Group, Population
 from benchmarks.inbox.shared_stage import SharedInboxStage

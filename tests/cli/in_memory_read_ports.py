@@ -2,7 +2,7 @@
 
 from notifier.ports.all_ports import ReadPorts
 from tests.support.fakes.audience import MemoryActivity
-from tests.support.fakes.inbox_versions import MemoryViewerVersionReader
+from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader
 from tests.support.in_memory_system import Stage
 
 

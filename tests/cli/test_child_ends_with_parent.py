@@ -10,7 +10,7 @@ from tests.repo.repository_files import ROOT
 ENDS_WITHIN = 50.0
 """Seconds, on a machine that is busy with other tests."""
 CHILD_PROGRAM = (
-    "import time; from workers.process_upkeep import end_with_parent; {first}; end_with_parent({parent}); "
+    "import time; from workers.gc_and_watchdogs import end_with_parent; {first}; end_with_parent({parent}); "
     "time.sleep(60)"
 )
 
@@ -36,7 +36,7 @@ def test_child_that_ignores_sigterm_is_killed() -> None:
 
 def test_child_of_running_parent_continues() -> None:
     """The child ends by itself after three checks of its parent, however long its start takes."""
-    imports = "from time import sleep; from workers.process_upkeep import PARENT_CHECK_INTERVAL, end_with_parent"
+    imports = "from time import sleep; from workers.gc_and_watchdogs import PARENT_CHECK_INTERVAL, end_with_parent"
     program = imports + "; end_with_parent({}); sleep(3 * PARENT_CHECK_INTERVAL)"
     child = subprocess.run(
         [sys.executable, "-c", program.format(os.getpid())], cwd=ROOT, timeout=ENDS_WITHIN, check=False

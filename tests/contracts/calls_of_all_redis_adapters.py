@@ -39,7 +39,7 @@ from notifier.domain.ids import BurstKey, Member, Platform, Subject, UserId
 from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
-from notifier.ports.inbox_versions import member_scope
+from notifier.ports.inbox_cache_freshness import member_scope
 from notifier.ports.live_bus import MarksChanged
 from tests.contracts.call_recorder import Recorded
 from tests.contracts.calls_of_one_redis_adapter import AdapterCalls, self_repairing

@@ -3,7 +3,7 @@
 from asyncio import run
 
 from notifier.domain.bursts.burst import Burst
-from notifier.ports.inbox_versions import BurstChanges, FeedPosition
+from notifier.ports.inbox_cache_freshness import BurstChanges, FeedPosition
 
 
 class FeedReader:

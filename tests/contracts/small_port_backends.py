@@ -24,8 +24,8 @@ from notifier.ports.coordination import Epochs, Leases, Throttles
 from notifier.ports.event_log import DeadLetters, DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxStore
 from notifier.ports.ledger import Archive, Ledger
+from notifier.ports.moderation_and_retractions import AuthorVerdicts, ErasureTargets, HeldMentions
 from notifier.ports.push import Devices, SendLog
-from notifier.ports.retractions import AuthorVerdicts, ErasureTargets, HeldMentions
 from notifier.ports.user_directory import AccountFlags, Directory
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveSets, MemoryMemberSets

@@ -38,17 +38,17 @@ from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.audience import Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
-from notifier.ports.inbox_versions import BurstChanges, ViewerLapses
+from notifier.ports.inbox_cache_freshness import BurstChanges, ViewerLapses
 from notifier.ports.ledger import Claims, DeferredBursts, Ledger
+from notifier.ports.moderation_and_retractions import Retractions
 from notifier.ports.push import PushSuppressions
-from notifier.ports.retractions import Retractions
 from notifier.ports.user_directory import AccountFlags, Directory
 from notifier.ports.viewer_facts import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
-from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryViewerLapses
+from tests.support.fakes.inbox_cache_freshness import MemoryBurstChanges, MemoryViewerLapses
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.push import MemoryPushSuppressions
 from tests.support.fakes.retractions import MemoryRetractions

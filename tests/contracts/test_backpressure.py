@@ -8,12 +8,12 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.disposable_state import RedisBackpressure
+from notifier.adapters.redis.recent_events_and_load_limits import RedisBackpressure
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.disposable_state import Backpressure
+from notifier.ports.recent_events_and_load_limits import Backpressure
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.disposable_state import MemoryBackpressure
+from tests.support.fakes.recent_events_and_load_limits import MemoryBackpressure
 
 __all__ = ["valkey", "valkey_server"]
 

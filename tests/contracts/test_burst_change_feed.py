@@ -10,7 +10,7 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, FeedPosition
+from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, FeedPosition
 from tests.contracts.change_feed_reader import FeedReader
 from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst, mention

@@ -8,7 +8,7 @@ import pytest
 from notifier.adapters.redis.connect import connect_async
 from notifier.adapters.redis.viewer_versions import BURST_STREAM_KEY, MAX_STREAM_ENTRIES, RedisViewerVersionReader
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.inbox_versions import BurstStreamPosition
+from notifier.ports.inbox_cache_freshness import BurstStreamPosition
 from notifier.ports.live_bus import MissedUpdates
 from tests.contracts.pull_index_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -8,15 +8,15 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.disposable_state import RedisBacklogReport
+from notifier.adapters.redis.recent_events_and_load_limits import RedisBacklogReport
 from notifier.codec import pack
 from notifier.domain.delivery.backlog import PoolBacklog
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.disposable_state import BacklogReport
+from notifier.ports.recent_events_and_load_limits import BacklogReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.disposable_state import MemoryBacklogReport
+from tests.support.fakes.recent_events_and_load_limits import MemoryBacklogReport
 
 __all__ = ["valkey", "valkey_server"]
 

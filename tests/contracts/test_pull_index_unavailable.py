@@ -10,10 +10,14 @@ from time import monotonic
 import pytest
 
 from notifier.adapters.redis.connect import TIMEOUT, RedisBreaker, connect
-from notifier.adapters.redis.disposable_state import RedisBackpressure, RedisRecentEvents, RedisTokenBuckets
 from notifier.adapters.redis.live_bus import RedisLiveBus
 from notifier.adapters.redis.pull_index_reader import PART_COUNT, part_key
 from notifier.adapters.redis.pull_index_writer import COMPARISONS_PER_SWEEP, RedisPullIndex
+from notifier.adapters.redis.recent_events_and_load_limits import (
+    RedisBackpressure,
+    RedisRecentEvents,
+    RedisTokenBuckets,
+)
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit

@@ -7,13 +7,13 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.disposable_state import RECENT_EVENTS_TTL, RedisRecentEvents
+from notifier.adapters.redis.recent_events_and_load_limits import RECENT_EVENTS_TTL, RedisRecentEvents
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.disposable_state import RecentEvents
+from notifier.ports.recent_events_and_load_limits import RecentEvents
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.disposable_state import MemoryRecentEvents
+from tests.support.fakes.recent_events_and_load_limits import MemoryRecentEvents
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -6,7 +6,12 @@ import pytest
 
 from notifier.adapters.redis.viewer_versions import viewer_key
 from notifier.domain.ids import UserId
-from notifier.ports.inbox_versions import REMEMBERED_VIEWER_TTL, RememberedViewer, VersionLookup, ViewerVersionReader
+from notifier.ports.inbox_cache_freshness import (
+    REMEMBERED_VIEWER_TTL,
+    RememberedViewer,
+    VersionLookup,
+    ViewerVersionReader,
+)
 from tests.contracts.redis_garbage import STRINGS, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.contracts.viewer_version_backends import Versions, on_valkey, versions

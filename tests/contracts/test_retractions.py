@@ -15,7 +15,7 @@ from notifier.domain.bursts.retraction import (
 )
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.ports.retractions import MentionLocation
+from notifier.ports.moderation_and_retractions import MentionLocation
 from tests.contracts.store_backends import Store, reopened
 from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START

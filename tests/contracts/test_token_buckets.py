@@ -8,13 +8,13 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.disposable_state import RedisTokenBuckets
+from notifier.adapters.redis.recent_events_and_load_limits import RedisTokenBuckets
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
-from notifier.ports.disposable_state import TokenBuckets
+from notifier.ports.recent_events_and_load_limits import TokenBuckets
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.disposable_state import MemoryTokenBuckets
+from tests.support.fakes.recent_events_and_load_limits import MemoryTokenBuckets
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from notifier.domain.ids import Member
-from notifier.ports.inbox_versions import (
+from notifier.ports.inbox_cache_freshness import (
     ALL_MEMBERS,
     MAX_SCOPES_PER_CHANGE,
     Scope,

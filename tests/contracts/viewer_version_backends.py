@@ -13,7 +13,7 @@ from notifier.adapters.redis.connect import connect_async
 from notifier.adapters.redis.live_bus import RedisLiveBus
 from notifier.adapters.redis.viewer_versions import RedisViewerVersionReader, RedisViewerVersionWriter, version_key
 from notifier.domain.bursts.burst import Burst
-from notifier.ports.inbox_versions import (
+from notifier.ports.inbox_cache_freshness import (
     PLACEHOLDER_TTL,
     BurstStreamPosition,
     Scope,
@@ -24,7 +24,11 @@ from notifier.ports.inbox_versions import (
 from notifier.ports.live_bus import LiveBus
 from tests.contracts.valkey_fixture import Valkey
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.inbox_versions import MemoryVersions, MemoryViewerVersionReader, MemoryViewerVersionWriter
+from tests.support.fakes.inbox_cache_freshness import (
+    MemoryVersions,
+    MemoryViewerVersionReader,
+    MemoryViewerVersionWriter,
+)
 from tests.support.fakes.live_bus import MemoryLiveBus
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.inbox_versions import ALL_MEMBERS, RememberedViewer, member_scope
+from notifier.ports.inbox_cache_freshness import ALL_MEMBERS, RememberedViewer, member_scope
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 KIM = UserId("kim")

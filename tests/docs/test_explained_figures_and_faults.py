@@ -10,7 +10,7 @@ from benchmarks import live_latency
 from benchmarks.audience import suite as audience
 from benchmarks.cassandra import suite as cql
 from benchmarks.chaos import cassandra_node_down as ring
-from benchmarks.chaos.scenarios import SHARING
+from benchmarks.chaos.scenario_runner import SHARING
 from benchmarks.fanout import suite as fanout
 from benchmarks.kafka import log_throughput as log
 from benchmarks.push import suite as push

@@ -7,7 +7,7 @@ from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KE
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.circuit_breaker import BreakerSettings
 from notifier.domain.push.device import MAX_DEVICES
-from notifier.domain.push.device_address import KNOWN_HOSTS
+from notifier.domain.push.device_validation import KNOWN_HOSTS
 from notifier.domain.push.receipt import Accepted, ConfigError, DropDevice, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 from tests.docs.document_pages import Page

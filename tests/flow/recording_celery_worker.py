@@ -15,7 +15,7 @@ from notifier.domain.delivery.slice import Done, Pool, Slice, SliceResult
 from notifier.domain.errors import StoreUnavailable
 from tests.flow.celery_worker_runner import GATE_SUFFIX
 from workers.celery_worker import run
-from workers.process_upkeep import MAX_SILENCE, end_with_parent
+from workers.gc_and_watchdogs import MAX_SILENCE, end_with_parent
 
 assert numpy
 

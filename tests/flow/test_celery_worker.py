@@ -16,7 +16,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from tests.flow.celery_worker_runner import ROOT, Host, celery_host, enqueue, make_slice, require_p0_first, wait_until
 from tests.flow.recording_celery_worker import FAILING_SEQ
-from workers.process_upkeep import EXIT_CODE
+from workers.gc_and_watchdogs import EXIT_CODE
 
 START_AND_WAIT = """
 import subprocess, sys, time

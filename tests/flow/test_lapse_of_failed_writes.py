@@ -6,8 +6,8 @@ import pytest
 
 from notifier.domain.errors import DiskFull, NotifierError, StoreUnavailable, UnusableEnvironment
 from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Invalidation
-from notifier.ports.inbox_versions import ALL_MEMBERS
-from tests.support.fakes.inbox_versions import MemoryViewerVersionReader, MemoryViewerVersionWriter
+from notifier.ports.inbox_cache_freshness import ALL_MEMBERS
+from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader, MemoryViewerVersionWriter
 from tests.support.in_memory_system import Stage
 
 OUTAGES = [StoreUnavailable("The store is away."), DiskFull("The disk is full."), UnusableEnvironment("No keyspace.")]

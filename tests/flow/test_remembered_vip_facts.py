@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.visibility import Mark
-from notifier.ports.inbox_versions import REMEMBERED_VIEWER_TTL
+from notifier.ports.inbox_cache_freshness import REMEMBERED_VIEWER_TTL
 from tests.flow.two_api_processes import KIM, Processes
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync

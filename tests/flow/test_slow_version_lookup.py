@@ -8,7 +8,7 @@ from time import monotonic
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
-from notifier.ports.inbox_versions import Scope, VersionLookup
+from notifier.ports.inbox_cache_freshness import Scope, VersionLookup
 
 MAX_WAIT = timedelta(milliseconds=200)
 LOOKUP_SECONDS = 5.0

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.ports.inbox import Timeline
-from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS
+from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.suspending_port import Suspended, run_steps, run_to_end
 from tests.flow.two_api_processes import KIM, Processes, warm_processes

@@ -8,9 +8,9 @@ from enum import Enum, auto
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Subject
-from notifier.ports.inbox_versions import Scope
+from notifier.ports.inbox_cache_freshness import Scope
 from notifier.ports.pull_index import SubjectLists
-from tests.support.fakes.inbox_versions import MemoryVersions
+from tests.support.fakes.inbox_cache_freshness import MemoryVersions
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.simulator.durable_state import DurableState
 

@@ -40,7 +40,7 @@ from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.clock import CountedNonces
-from tests.support.fakes.inbox_versions import MemoryViewerVersionReader
+from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.in_memory_http_api import ApiClient, MemoryBackend
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from litestar.testing import TestClient
 
 from notifier.api.routes.events import REQUIRED_SCOPE
-from notifier.api.schemas.events import EXAMPLES
+from notifier.api.schemas.event_json_schemas import EXAMPLES
 from notifier.codec import read_batch, read_event
 from notifier.codec.cloudevents import BATCH_CONTENT_TYPE, SINGLE_CONTENT_TYPE
 from notifier.domain.errors import NotifierError

@@ -12,7 +12,7 @@ from benchmarks.cassandra.coordinator import LaneRecords, coordinator
 from benchmarks.cassandra.inbox_history import InboxHistory
 from benchmarks.cassandra.large_bursts import SyntheticBursts, first
 from benchmarks.cassandra.layouts import PEOPLE, fill, layouts
-from benchmarks.cassandra.protocol import FrameConnection
+from benchmarks.cassandra.lean_cql_client import FrameConnection
 from benchmarks.cassandra.range_widths import WIDTHS, RangeWidth, page
 from benchmarks.cassandra.writers import Batches, DriverDefaults, LeanestWriter, ProductWriter, Singles, values
 from notifier.adapters.cassandra import CassandraInbox, Cluster

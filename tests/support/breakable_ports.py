@@ -9,15 +9,15 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import Member
 from notifier.ports.event_log import Consumer, Logged, Record
-from notifier.ports.inbox_versions import ChangesSince, FeedPosition
+from notifier.ports.inbox_cache_freshness import ChangesSince, FeedPosition
 from tests.support.fakes.audience import MemoryActivity
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.coordination import MemoryThrottles
-from tests.support.fakes.disposable_state import MemoryBackpressure, MemoryRecentEvents
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryInboxStore, MemoryTimeline
-from tests.support.fakes.inbox_versions import MemoryBurstChanges
+from tests.support.fakes.inbox_cache_freshness import MemoryBurstChanges
 from tests.support.fakes.push import MemoryInboxLatencyReport
+from tests.support.fakes.recent_events_and_load_limits import MemoryBackpressure, MemoryRecentEvents
 
 
 @dataclass(slots=True)

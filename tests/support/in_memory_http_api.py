@@ -52,10 +52,9 @@ from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.disposable_state import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
-from tests.support.fakes.inbox_versions import (
+from tests.support.fakes.inbox_cache_freshness import (
     MemoryVersions,
     MemoryViewerLapses,
     MemoryViewerVersionReader,
@@ -73,6 +72,7 @@ from tests.support.fakes.push import (
     MemoryPushSuppressions,
     MemorySendLog,
 )
+from tests.support.fakes.recent_events_and_load_limits import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
 from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.user_preferences import (

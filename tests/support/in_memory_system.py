@@ -28,7 +28,7 @@ from notifier.ports.ledger import StoredRow
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from notifier.wiring.system import System, build_system
 from tests.support.example_event import accept
-from tests.support.fakes.inbox_versions import MemoryViewerVersionWriter
+from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionWriter
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.population import THRESHOLD, Population

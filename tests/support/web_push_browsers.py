@@ -15,7 +15,7 @@ from notifier.devkit.fake_providers.webpush_refusals import RefusalDialect
 from notifier.domain.ids import Member
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
-from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.alert_sender_builders import ALERT, LONG_AGO, Wire, sent

@@ -5,12 +5,6 @@ All data is disposable: the server may be emptied at any moment.
 
 from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.connect import RedisServer, await_answer, connect, connect_async, server_status
-from notifier.adapters.redis.disposable_state import (
-    RedisBacklogReport,
-    RedisBackpressure,
-    RedisRecentEvents,
-    RedisTokenBuckets,
-)
 from notifier.adapters.redis.live_bus import RedisLiveBus, RedisLiveReader
 from notifier.adapters.redis.pull_index_reader import RedisPullReader
 from notifier.adapters.redis.pull_index_writer import RedisPullIndex
@@ -19,6 +13,12 @@ from notifier.adapters.redis.push_limits import (
     RedisFrequencyCaps,
     RedisInboxLatencyReport,
     RedisProviderRates,
+)
+from notifier.adapters.redis.recent_events_and_load_limits import (
+    RedisBacklogReport,
+    RedisBackpressure,
+    RedisRecentEvents,
+    RedisTokenBuckets,
 )
 from notifier.adapters.redis.viewer_versions import RedisViewerVersionReader, RedisViewerVersionWriter
 

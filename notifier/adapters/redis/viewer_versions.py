@@ -18,7 +18,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import UserId
-from notifier.ports.inbox_versions import (
+from notifier.ports.inbox_cache_freshness import (
     LOOKUP_TIMEOUT,
     PLACEHOLDER_TTL,
     REMEMBERED_VIEWER_TTL,

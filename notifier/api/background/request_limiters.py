@@ -16,7 +16,7 @@ from notifier.domain.token_bucket import RequestAllowance, RequestLimit, TokenBu
 from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.disposable_state import TokenBuckets
+from notifier.ports.recent_events_and_load_limits import TokenBuckets
 
 T = TypeVar("T")
 

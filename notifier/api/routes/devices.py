@@ -16,7 +16,7 @@ from notifier.api.response_parts import PRIVATE_HEADERS
 from notifier.config import PushSettings
 from notifier.domain.errors import BadDevice, NotFound
 from notifier.domain.ids import Platform
-from notifier.domain.push import device_address
+from notifier.domain.push import device_validation
 from notifier.domain.push.device import (
     Address,
     AppleToken,
@@ -114,7 +114,7 @@ async def register(
     The device then belongs to this user alone: an earlier registration by another user ends.
     """
     address, replaced_token = address_of(data, container.system.settings.push), _replaced_token(data)
-    locale, zone = device_address.locale(data.locale), device_address.time_zone(data.time_zone)
+    locale, zone = device_validation.locale(data.locale), device_validation.time_zone(data.time_zone)
     device = await container.device_requests(
         request.user,
         lambda registry, member: registry.register(
@@ -137,13 +137,13 @@ def address_of(data: Registration, push: PushSettings) -> Address:
     """Return the address of the device. Raises BadDevice, or ForeignDevice if this service cannot send to it."""
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
-            return device_address.apple_token(token, data.topic, data.environment, topics=push.apns.allowed_topics)
+            return device_validation.apple_token(token, data.topic, data.environment, topics=push.apns.allowed_topics)
         case Platform.FCM, str(token), None, None:
-            return device_address.firebase_token(token)
+            return device_validation.firebase_token(token)
         case Platform.FCM, None, str(fid), None:
-            return device_address.firebase_installation(fid)
+            return device_validation.firebase_installation(fid)
         case Platform.WEB, None, None, SubscriptionBody(endpoint=endpoint, keys=keys):
-            return device_address.web_subscription(endpoint, keys.p256dh, keys.auth, services=push.web.services)
+            return device_validation.web_subscription(endpoint, keys.p256dh, keys.auth, services=push.web.services)
         case _:
             raise _field_error(data.platform)
 
@@ -153,7 +153,7 @@ def _replaced_token(data: Registration) -> FirebaseToken | None:
         return None
     if data.fid is None:
         raise BadDevice("Only a fid can replace a token.")
-    return device_address.firebase_token(data.replaces)
+    return device_validation.firebase_token(data.replaces)
 
 
 def _field_error(platform: str) -> BadDevice:

@@ -20,7 +20,7 @@ from litestar.openapi.spec import (
     SecurityScheme,
 )
 
-from notifier.api.schemas.events import EVENT, EXAMPLES, SCHEMA_PREFIX, event_schemas
+from notifier.api.schemas.event_json_schemas import EVENT, EXAMPLES, SCHEMA_PREFIX, event_schemas
 from notifier.codec.cloudevents import BATCH_CONTENT_TYPE, MAX_BATCH_EVENTS, SINGLE_CONTENT_TYPE
 
 USER_SCHEME, SERVICE_SCHEME = "person", "service"

@@ -127,7 +127,7 @@ def set_up_role(process_name: str, settings: Settings, parent: int | None) -> Se
     """
     from notifier.cli.opened_stores import require_folder, require_schema
     from notifier.cli.supervisor.shared_metric_files import share_metrics
-    from workers.process_upkeep import end_with_parent
+    from workers.gc_and_watchdogs import end_with_parent
 
     if parent is not None:
         end_with_parent(parent)

@@ -35,7 +35,7 @@ MODULES = (
     "notifier.cli.opened_stores",
     "notifier.cli.supervisor.pump_process",
     "workers.celery_worker",
-    "workers.process_upkeep",
+    "workers.gc_and_watchdogs",
 )
 """Modules that the roles import. Without the fork server, each role spends half a second on these imports."""
 PROFILE_MODULES: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}

@@ -30,9 +30,9 @@ from notifier.domain.timing import is_due
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock, Queue, Throttles
-from notifier.ports.disposable_state import BacklogReport, Backpressure
 from notifier.ports.event_log import DeadLetterTallies
 from notifier.ports.ledger import DeferredBursts, Ledger
+from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure
 
 # Credits of the pools, and limits and allowances of the tiers.
 

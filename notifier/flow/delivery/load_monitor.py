@@ -10,8 +10,8 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.circuit_breaker import provider_of
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock, Leases, Queue
-from notifier.ports.disposable_state import BacklogReport, Backpressure
 from notifier.ports.push import CircuitReport
+from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure
 
 LIFETIME_ROUNDS = 3
 """Lifetime of a level and of the lease, in rounds of the monitor.

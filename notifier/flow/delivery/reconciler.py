@@ -25,8 +25,8 @@ from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog
 from notifier.ports.inbox import AudienceSnapshots, InboxPosition, InboxStore
 from notifier.ports.ledger import Ledger
+from notifier.ports.moderation_and_retractions import HeldMentions
 from notifier.ports.pull_index import PullIndex
-from notifier.ports.retractions import HeldMentions
 
 LOGGER = logging.getLogger("notifier.reconciler")
 

@@ -21,8 +21,8 @@ from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBitmap
 from notifier.ports.coordination import Epochs
 from notifier.ports.event_log import Logged
+from notifier.ports.moderation_and_retractions import Retractions
 from notifier.ports.push import Devices
-from notifier.ports.retractions import Retractions
 from notifier.ports.user_directory import Directory
 
 # Removal of the devices of deleted or erased accounts, including devices registered concurrently.

@@ -7,7 +7,7 @@ from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.viewer_cache import ViewerCache
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox_versions import BurstChanges, FeedPosition
+from notifier.ports.inbox_cache_freshness import BurstChanges, FeedPosition
 
 READ_INTERVAL = timedelta(milliseconds=500)
 """Maximum age of the last read of the feed when cached data is used. A change that never reached Redis is noticed up to

@@ -30,7 +30,7 @@ from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
-from notifier.ports.inbox_versions import VersionLookup
+from notifier.ports.inbox_cache_freshness import VersionLookup
 from notifier.ports.pull_index import PullReader
 from notifier.ports.viewer_facts import People
 

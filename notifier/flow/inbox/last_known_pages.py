@@ -13,7 +13,7 @@ from notifier.domain.users.visibility import Mark, Marks, SeenToken
 from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxItem, InboxView, Page
 from notifier.flow.inbox.page_evaluation import seen_token
 from notifier.flow.inbox.viewer_cache import InboxAnswer
-from notifier.ports.inbox_versions import RememberedPage
+from notifier.ports.inbox_cache_freshness import RememberedPage
 
 MAX_PAGE_AGE = timedelta(minutes=15)
 """Maximum age of a last known page. For this long it may ignore changes made through another process, such as a user

@@ -16,7 +16,7 @@ from notifier.domain.users.visibility import Mark, Viewer
 from notifier.flow.inbox.viewer_facts_invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, Pair
-from notifier.ports.inbox_versions import ALL_MEMBERS, scopes_of
+from notifier.ports.inbox_cache_freshness import ALL_MEMBERS, scopes_of
 from notifier.ports.user_directory import Directory, DirectoryEntry
 from notifier.ports.viewer_facts import (
     AccountPreferencesStore,

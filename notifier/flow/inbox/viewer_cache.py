@@ -10,7 +10,7 @@ from notifier.domain.users.visibility import MAX_CLOCK_SKEW, Marks, Viewer
 from notifier.flow.inbox.page import Badge, Page
 from notifier.flow.inbox.subject_positions import ChangeTimes
 from notifier.metrics import CacheCounters
-from notifier.ports.inbox_versions import (
+from notifier.ports.inbox_cache_freshness import (
     ALL_MEMBERS,
     REMEMBERED_VIEWER_TTL,
     RememberedPage,

@@ -9,7 +9,7 @@ from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, facts_tt
 from notifier.flow.inbox.viewer_facts_invalidation import VersionLookups
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.inbox_versions import RememberedPage, RememberedViewer, VersionLookup, ViewerVersionReader
+from notifier.ports.inbox_cache_freshness import RememberedPage, RememberedViewer, VersionLookup, ViewerVersionReader
 from notifier.ports.viewer_facts import InboxContext, People
 
 REMEMBER_INTERVAL = timedelta(seconds=30)

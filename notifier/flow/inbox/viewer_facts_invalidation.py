@@ -24,7 +24,7 @@ from notifier.flow.inbox.change_feed_follower import ChangeFollower
 from notifier.flow.inbox.store_breaker import Timer
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Nonces
-from notifier.ports.inbox_versions import (
+from notifier.ports.inbox_cache_freshness import (
     ALL_MEMBERS,
     BurstChanges,
     BurstStreamPosition,

@@ -21,8 +21,8 @@ from notifier.domain.upstream.graph_changes import FollowChange, GraphRecord
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
-from notifier.ports.disposable_state import RecentEvents
 from notifier.ports.event_log import EventLog, Record
+from notifier.ports.recent_events_and_load_limits import RecentEvents
 
 CONTENT_HASH_BYTES = 16
 CONTENT_HASH_PATTERN = re.compile(f"[0-9a-f]{{{2 * CONTENT_HASH_BYTES}}}")

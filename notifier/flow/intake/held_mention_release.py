@@ -14,7 +14,7 @@ from notifier.flow.sequencing.retraction_settlement import current_mentions
 from notifier.ports.all_ports import Ports
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.retractions import HeldMentions, Retractions
+from notifier.ports.moderation_and_retractions import HeldMentions, Retractions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from notifier.domain.bursts.moderation import (
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
 from notifier.ports.audience import Follows, Pair
-from notifier.ports.retractions import AuthorVerdicts, HeldMentions
+from notifier.ports.moderation_and_retractions import AuthorVerdicts, HeldMentions
 from notifier.ports.user_directory import Directory, DirectoryEntry
 from notifier.ports.viewer_facts import AccountPreferencesStore
 

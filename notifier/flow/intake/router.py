@@ -22,9 +22,9 @@ from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Bursts, Heads, MentionOutcome
 from notifier.ports.coordination import Clock
-from notifier.ports.disposable_state import TokenBuckets
 from notifier.ports.event_log import EventLog, Logged, Record
-from notifier.ports.retractions import HeldMentions
+from notifier.ports.moderation_and_retractions import HeldMentions
+from notifier.ports.recent_events_and_load_limits import TokenBuckets
 
 COUNTS_TTL = timedelta(minutes=5)
 """How long a follower count is used before it is read again."""

@@ -19,10 +19,10 @@ from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailab
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.bursts import Bursts, MentionOutcome
 from notifier.ports.coordination import Clock, Throttles
-from notifier.ports.disposable_state import RecentEvents
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.ledger import Ledger
-from notifier.ports.retractions import HeldMentions
+from notifier.ports.moderation_and_retractions import HeldMentions
+from notifier.ports.recent_events_and_load_limits import RecentEvents
 
 PULL_ONLY_NOTE = "Served by the pull path: the fan-out budget was spent."
 RETRACTED_NOTE = "Retracted: no user sees it."

@@ -36,12 +36,12 @@ from notifier.flow.lane_guard import stopped_lanes
 from notifier.ports.audience import ActiveHours
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.coordination import Clock, Throttles
-from notifier.ports.disposable_state import BacklogReport, Backpressure
 from notifier.ports.event_log import DeadLetterTallies, EventLog
 from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.ledger import DeferredBursts, Ledger
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.push import CircuitReport
+from notifier.ports.recent_events_and_load_limits import BacklogReport, Backpressure
 
 MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256

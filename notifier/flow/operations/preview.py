@@ -23,7 +23,7 @@ from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.coordination import Clock, Throttles
 from notifier.ports.ledger import Ledger
-from notifier.ports.retractions import Retractions
+from notifier.ports.moderation_and_retractions import Retractions
 
 MAX_LISTED_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256

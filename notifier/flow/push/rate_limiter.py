@@ -9,8 +9,8 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit, ProviderRate, draw, report_results, slowdown
 from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
-from notifier.ports.disposable_state import Backpressure
 from notifier.ports.push import InboxLatencyReport, ProviderRates
+from notifier.ports.recent_events_and_load_limits import Backpressure
 
 # Slowdown: alerts are sent at a lower rate while inbox pages are slow, or the monitor sets backpressure.
 

@@ -17,7 +17,7 @@ from notifier.domain.ids import UserId
 from notifier.flow.devices.device_registry import DeviceRegistry
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.retractions import ErasureTargets, Retractions
+from notifier.ports.moderation_and_retractions import ErasureTargets, Retractions
 from notifier.ports.user_directory import Directory
 
 T = TypeVar("T")

@@ -36,7 +36,7 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.retractions import MentionLocation, Retractions
+from notifier.ports.moderation_and_retractions import MentionLocation, Retractions
 
 MENTIONS_PER_BATCH = 200
 """Mentions per batch. The outbox of a head holds all mentions that one compare-and-set changes, and must stay small."""

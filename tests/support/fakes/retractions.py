@@ -9,7 +9,7 @@ from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionKey, mention_lookup_keys
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
-from notifier.ports.retractions import MentionLocation
+from notifier.ports.moderation_and_retractions import MentionLocation
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.dead_letters import MemoryDeadLetters
 from tests.support.fakes.moderation import MemoryHeldMentions

@@ -20,7 +20,7 @@ from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
-from notifier.ports.inbox_versions import Scope
+from notifier.ports.inbox_cache_freshness import Scope
 from notifier.ports.user_directory import DirectoryEntry
 from notifier.ports.viewer_facts import Preferences
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
@@ -28,7 +28,7 @@ from tests.support.fakes.audience import MemoryActivity, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, CountedNonces, ManualClock
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
-from tests.support.fakes.inbox_versions import (
+from tests.support.fakes.inbox_cache_freshness import (
     MemoryBurstChanges,
     MemoryVersions,
     MemoryViewerLapses,

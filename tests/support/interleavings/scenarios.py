@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 from functools import partial
 
 from notifier.domain.ids import BurstKey
-from notifier.ports.inbox_versions import PLACEHOLDER_TTL, Scope
+from notifier.ports.inbox_cache_freshness import PLACEHOLDER_TTL, Scope
 from tests.support.interleavings.cached_api_processes import (
     BEFORE,
     LEE,

@@ -21,15 +21,9 @@ from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryDeadLetterTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.disposable_state import (
-    MemoryBacklogReport,
-    MemoryBackpressure,
-    MemoryRecentEvents,
-    MemoryTokenBuckets,
-)
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
-from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
+from tests.support.fakes.inbox_cache_freshness import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.moderation import MemoryAuthorVerdicts, MemoryHeldMentions
@@ -42,6 +36,12 @@ from tests.support.fakes.push import (
     MemoryProviderRates,
     MemoryPushSuppressions,
     MemorySendLog,
+)
+from tests.support.fakes.recent_events_and_load_limits import (
+    MemoryBacklogReport,
+    MemoryBackpressure,
+    MemoryRecentEvents,
+    MemoryTokenBuckets,
 )
 from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
 from tests.support.fakes.user_directory import MemoryAccountFlags, MemoryDirectory

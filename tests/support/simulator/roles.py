@@ -29,7 +29,7 @@ from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
 from tests.support.fakes.api_threads import InlineThreads
-from tests.support.fakes.inbox_versions import MemoryViewerVersionReader, MemoryViewerVersionWriter
+from tests.support.fakes.inbox_cache_freshness import MemoryViewerVersionReader, MemoryViewerVersionWriter
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.port_proxy import proxied

@@ -11,7 +11,7 @@ from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
 from tests.support.fakes.api_threads import InlineThreads
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.disposable_state import MemoryTokenBuckets
+from tests.support.fakes.recent_events_and_load_limits import MemoryTokenBuckets
 
 TOKEN_REFILL = WRITES_WINDOW / 10
 """Time in which a client with ten writes per window regains one."""

@@ -15,7 +15,7 @@ from cassandra.query import BatchType
 from benchmarks.cassandra import coordinator
 from benchmarks.cassandra.inbox_history import openings
 from benchmarks.cassandra.large_bursts import SyntheticBursts, first
-from benchmarks.cassandra.protocol import CHUNK, HEADER, FrameConnection, batches
+from benchmarks.cassandra.lean_cql_client import CHUNK, HEADER, FrameConnection, batches
 from benchmarks.cassandra.suite import PARTS
 from benchmarks.cassandra.writers import ROW_TTL_SECONDS, values
 from benchmarks.cassandra.writers_in_turns import Turn, cheaper, faster

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.inbox.cases import NOT_MODIFIED, PAGES, WARM
 from benchmarks.inbox.changed_pages import merged
+from benchmarks.inbox.cold_herd_and_api_memory import HERD, loads
 from benchmarks.inbox.figures import (
     REDIS,
     STORE,
@@ -29,7 +30,6 @@ from benchmarks.inbox.figures import (
     right_answers,
 )
 from benchmarks.inbox.load_generator import get, read_answers
-from benchmarks.inbox.many_users import HERD, loads
 from benchmarks.inbox.opens_under_load import MENTIONS_PER_BATCH, batches
 from benchmarks.inbox.population import GROUPS, Group, Population, zipf, zipf_picks
 from benchmarks.inbox.shared_stage import turned

@@ -10,7 +10,7 @@ from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPus
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
-from notifier.domain.push.device_address import KNOWN_HOSTS
+from notifier.domain.push.device_validation import KNOWN_HOSTS
 
 APPLE = {"NOTIFIER_PUSH_APNS_KEY": "k.p8", "NOTIFIER_PUSH_APNS_KEY_ID": "A", "NOTIFIER_PUSH_APNS_TEAM_ID": "B"}
 

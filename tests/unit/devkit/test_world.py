@@ -32,7 +32,7 @@ from notifier.domain.push.device import (
     FirebaseToken,
     WebSubscription,
 )
-from notifier.domain.push.device_address import web_subscription
+from notifier.domain.push.device_validation import web_subscription
 from tests.support.fakes.audience import MemoryActiveSets, MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.devices import MemoryDevices

@@ -15,8 +15,8 @@ from notifier.flow.push.rate_limiter import LOCAL_LIMIT_DIVISOR, RateLimiter, Sl
 from notifier.metrics import Metrics
 from tests.support.domain_examples import MINUTE, SECOND, burst
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.disposable_state import MemoryBackpressure
 from tests.support.fakes.push import MemoryFrequencyCaps, MemoryInboxLatencyReport, MemoryProviderRates
+from tests.support.fakes.recent_events_and_load_limits import MemoryBackpressure
 
 ZOE, ADA = Member(1), Member(2)
 

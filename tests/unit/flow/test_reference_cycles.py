@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.async_queries import SqliteReader
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.viewer_facts_invalidation import SharedVersionLookups
-from notifier.ports.inbox_versions import VersionLookup
+from notifier.ports.inbox_cache_freshness import VersionLookup
 
 FAILURES = 50
 ROUNDS = 5

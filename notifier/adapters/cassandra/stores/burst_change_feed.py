@@ -16,7 +16,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.domain.users.visibility import MAX_CLOCK_SKEW
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
+from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 BUCKET_MS = 10_000
 """Time that a partition covers, in milliseconds. A process that polls every second reads one or two partitions."""

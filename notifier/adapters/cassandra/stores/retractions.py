@@ -31,7 +31,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
-from notifier.ports.retractions import MentionLocation
+from notifier.ports.moderation_and_retractions import MentionLocation
 
 PUT_LOOKUP_KEY = """
     INSERT INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)

@@ -23,7 +23,7 @@ from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription
-from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import DropDevice, Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock

@@ -8,7 +8,7 @@ rebinding).
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from notifier.domain.push.device_address import LOOPBACK_HOSTS, PushServices
+from notifier.domain.push.device_validation import LOOPBACK_HOSTS, PushServices
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Function from host and port to IP addresses. Raises OSError or ValueError."""

@@ -10,7 +10,7 @@ from notifier.adapters.sqlite.database_files import keys_as_json, load_statement
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
+from notifier.ports.inbox_cache_freshness import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 MIN_KEPT_CHANGES = 50_000
 """Minimum number of changes that are kept. A reader that is further behind reads everything again. Usually it must do

@@ -14,7 +14,7 @@ from notifier.domain.bursts.retraction import LookupKey, Retraction, RetractionK
 from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.event_log import DeadLetter
-from notifier.ports.retractions import MentionLocation
+from notifier.ports.moderation_and_retractions import MentionLocation
 
 ROWS_PER_READ = 500
 """Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from notifier.adapters.push.webpush.ssrf_guard import BlockedAddress, guarded, is_public
-from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.device_validation import PushServices
 
 SERVICES = PushServices()
 DEVELOPMENT = PushServices(allows_loopback=True, is_production=False)

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.adapters.push.webpush.ssrf_guard import guarded
 from notifier.domain.push.device import Device, WebSubscription
-from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.device_validation import PushServices
 from notifier.domain.push.receipt import Accepted, DropDevice, RetryAt
 from tests.support.domain_examples import NOON
 from tests.support.web_push_browsers import ResolvingTransport, WebPushSetup, device

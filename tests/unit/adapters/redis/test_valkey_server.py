@@ -16,7 +16,7 @@ import pytest
 from notifier.adapters.celery.app import redis_broker_urls
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.disposable_state import RedisBackpressure, RedisRecentEvents
+from notifier.adapters.redis.recent_events_and_load_limits import RedisBackpressure, RedisRecentEvents
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.mention import EventId

@@ -10,8 +10,8 @@ from notifier.flow.push.rate_limiter import Slowdown
 from notifier.metrics import Metrics
 from tests.support.domain_examples import SECOND
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.disposable_state import MemoryBackpressure
 from tests.support.fakes.push import MemoryInboxLatencyReport
+from tests.support.fakes.recent_events_and_load_limits import MemoryBackpressure
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox_versions import (
+from notifier.ports.inbox_cache_freshness import (
     MAX_CHANGED_BURSTS,
     PLACEHOLDER_TTL,
     REMEMBERED_VIEWER_TTL,

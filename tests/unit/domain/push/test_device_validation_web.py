@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.domain.errors import BadSetting
-from notifier.domain.push.device_address import KNOWN_HOSTS, MAX_ENDPOINT_LENGTH, Endpoint, PushServices
+from notifier.domain.push.device_validation import KNOWN_HOSTS, MAX_ENDPOINT_LENGTH, Endpoint, PushServices
 
 SERVICES = PushServices()
 DEVELOPMENT = PushServices(allows_loopback=True, is_production=False)
