@@ -26,8 +26,8 @@ pytestmark = [
 
 FIRST = "-- A table; with a comment.\nCREATE TABLE IF NOT EXISTS a (x int PRIMARY KEY) WITH comment = 'one; -- two';\n"
 SECOND = "".join(f"CREATE TABLE IF NOT EXISTS {name} (x int PRIMARY KEY);\n" for name in "bcd")
-SHORT = timedelta(seconds=2)
-"""Term of a lock, in tests that wait until it ends."""
+SHORT = timedelta(seconds=8)
+"""Term of a lock, in tests that wait until it ends. A busy node may need seconds to create a table."""
 LONG = timedelta(seconds=60)
 DAY = 86_400
 
