@@ -17,10 +17,10 @@ PAGE = Page("docs/push-web.md")
 PIPELINE = Page("docs/push.md")
 RECEIPTS: dict[type[Receipt], str] = {
     Accepted: "accepted",
-    DropDevice: "drop device",
+    DropDevice: "drop",
     RetryAt: "retry",
     PayloadError: "payload error",
-    ConfigError: "config error",
+    ConfigError: "configuration error",
 }
 
 
