@@ -66,8 +66,9 @@ def run(
     """Consume the queue of the pool until SIGTERM or SIGINT. Call it in the main thread, once per process.
 
     After the signal it requeues prefetched tasks, waits until the handler has returned, and returns. The handler is
-    built here, and nothing forks afterwards, so its sessions belong to this process. If the broker goes away or comes
-    back empty, the process waits for it without limit.
+    built here, and nothing forks afterwards, so its sessions belong to this process. If the broker goes away, the
+    process tries to reconnect without limit. If the broker comes back without its queues, the process waits for new
+    tasks.
 
     `ready` is called when the consumer is connected to its queue. `beat` is called every second while the process waits
     for tasks, and after each failed attempt to connect. During a slice the handler calls it. The process exits after

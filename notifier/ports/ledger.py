@@ -22,7 +22,10 @@ class Ledger(Protocol):
     """
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
-        """Store each plan and list its burst as unfinished. Idempotent: a second plan of a burst changes nothing."""
+        """Store each plan and list its burst as unfinished.
+
+        Idempotent: the first plan is kept. A concurrent second plan may list the burst again, which is harmless.
+        """
         ...
 
     def unfinished_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
@@ -39,8 +42,8 @@ class Ledger(Protocol):
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         """Write each entry unless one with its slice, fact and number exists; return for each whether it was written.
 
-        A repeated fact (dispatched, attempt, deferred) may count as existing once the slice has one with a higher
-        number.
+        A slice can have some facts several times: dispatched, attempt, deferred. An entry of these may count as
+        existing if the slice has the same fact with a higher number.
         """
         ...
 
@@ -60,9 +63,8 @@ class DeferredBursts(Protocol):
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
         """Move the bursts from the list of unfinished bursts to this list.
 
-        `now` is the time of the decision, and is earlier than every wake-up time. A newer decision about a burst, to
-        defer or to wake it, overrides an older one. If a deferred burst is deferred again, the earlier wake-up time
-        wins.
+        `now` is the time of the decision, and is earlier than every wake-up time. Of a deferral and a wake-up the
+        newer decision applies. Of two deferrals the earlier wake-up time applies.
         """
         ...
 

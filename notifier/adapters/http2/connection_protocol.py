@@ -104,7 +104,8 @@ class Http2Connection:
         Raises Violation at the first invalid frame; all frames before it have taken effect.
         """
         self._last_received_at = now
-        # Any data answers a PING after a silence: during an exchange, data is read as soon as it arrives.
+        # After a silence, any data shows that the peer is alive, so the PING needs no acknowledgement. The data is not
+        # old: during an exchange it is read as soon as it arrives.
         if not self._starts_after_pong:
             self._pinged_at = 0.0
         if not self.send_buffer.queued:
@@ -261,7 +262,7 @@ class Http2Connection:
             self.send_buffer.change_window(request, increment)
 
     def _on_window(self, flags: int, stream: int, payload: bytes) -> None:
-        increment = frames.read_uint32(payload) & frames.MAX_WINDOW
+        increment = frames.read_uint32(payload) & frames.LOWER_31_BITS
         if not stream:
             self.send_buffer.widen_connection_window(increment)
         elif (request := self._find_request(stream)) is not None:

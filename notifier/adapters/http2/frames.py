@@ -41,6 +41,8 @@ DEFAULT_WINDOW = 65_535
 DEFAULT_FRAME_SIZE = 16_384
 """Default maximum payload of a frame, which every peer accepts. This client does not ask for larger frames."""
 MAX_WINDOW = 2**31 - 1
+LOWER_31_BITS = 2**31 - 1
+"""Mask of a stream number or window increment, which drops the reserved bit."""
 
 _FRAME_HEADER = Struct("!HBBBI")
 _SETTING_ENTRY = Struct("!HI")
@@ -98,7 +100,7 @@ def read_goaway(payload: bytes) -> tuple[int, int]:
         last_stream, code = _UINT32_PAIR.unpack_from(payload)
     except error:
         raise Violation(FRAME_SIZE_ERROR, "GOAWAY frame is too short") from None
-    return last_stream & MAX_WINDOW, code
+    return last_stream & LOWER_31_BITS, code
 
 
 def stripped_payload(flags: int, payload: bytes) -> bytes:
@@ -134,7 +136,7 @@ class FrameReader:
                 if stop > end:
                     break
                 pos = stop
-                yield kind, flags, stream & MAX_WINDOW, buffer[begin:stop]
+                yield kind, flags, stream & LOWER_31_BITS, buffer[begin:stop]
         finally:  # also if the caller stops early
             self._incomplete = buffer[pos:]
 

@@ -46,7 +46,10 @@ class Http2Limits:
     pause_after_failure: timedelta = timedelta(seconds=1)
     """Pause before an origin that failed is tried again."""
     max_attempts: int = 3
-    """Counted attempts after which a request that certainly did not arrive is reported as failed."""
+    """Attempts after which a request that certainly did not arrive is reported as failed.
+
+    An attempt that fails because the connection closes does not count if the connection served other requests.
+    """
 
 
 DEFAULT_PORTS = {"https": 443, "http": 80}

@@ -127,6 +127,9 @@ def parse_bool(name: str, value: object) -> bool | None:
     return text in _YES
 
 
+_VALID_YEARS = range(ALWAYS.year, NEVER.year)
+
+
 def parse_time(name: str, value: object, *, expected: str) -> datetime | None:
     """Parse a time. Raises InvalidValue. `expected` describes a valid value."""
     if not (text := _text(value)):
@@ -137,7 +140,7 @@ def parse_time(name: str, value: object, *, expected: str) -> datetime | None:
         raise InvalidValue(f"{name} is {_shortened(value)}; it must be {expected}.") from None
     if parsed.tzinfo is None:
         raise InvalidValue(f"{name} has no time zone.")
-    if not ALWAYS.year <= parsed.year < NEVER.year:
+    if parsed.year not in _VALID_YEARS:
         raise InvalidValue(f"{name} is {_shortened(value)}; the year is out of range.")
     return parsed.astimezone(UTC)
 

@@ -90,13 +90,14 @@ def bulk_follows(
     batch: Any, rows_before: int, rows_done: int, reject: Reject
 ) -> FollowEdges | NumberedFollowEdges | None:
     columns = [batch.column(name) for name in FOLLOW_COLUMNS]
-    return _numbered_edges(columns, rows_before, rows_done, reject) or _text_id_edges(columns, rows_done)
+    return _numeric_edges(columns, rows_before, rows_done, reject) or _text_id_edges(columns, rows_done)
 
 
-def _numbered_edges(columns: list[Any], rows_before: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
+def _numeric_edges(columns: list[Any], rows_before: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
     """Convert columns of whole numbers that may be in an id range. Return None for other columns.
 
-    A row in which an account follows itself is rejected, but remains among the edges.
+    A row in which an account follows itself is reported as rejected, but remains in the result. `edge_keys_of_arrays`
+    drops it.
     """
     if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
         return None

@@ -1,4 +1,4 @@
-"""Import sources (files or standard input), and sorted runs of imported follows on disk."""
+"""Import sources (files or standard input), and sorted runs of an import's keys on disk."""
 
 import os
 from collections import defaultdict
@@ -95,7 +95,7 @@ def _parquet_source(
     return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 
 
-# Sorted runs of follows, each in its own file, which an atomic rename creates. The file's name is the number of source
+# Sorted runs of keys, each in its own file, which an atomic rename creates. The file's name is the number of source
 # rows read up to then. After a crash, the import resumes at the highest of these numbers.
 
 KEY_TYPE = np.dtype("<u8")
@@ -112,11 +112,17 @@ Merging keeps the number of open files small. The merged run is usually in a lar
 copied about once for each group.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
-"""Bits of the size that a size group spans. For example, runs from 2^23 to below 2^29 bytes are in one group."""
+"""Powers of two that a size group spans: its largest run is less than 64 times as large as its smallest.
+
+For example, runs from 2^23 to below 2^29 bytes are in one group.
+"""
 
 
 class SpilledEdges:
-    """Follows of an import, as sorted runs of keys on disk."""
+    """Keys of an import, as sorted runs on disk.
+
+    A key is a follow, or a bitmap to rebuild, packed into one number (`ImportKeys`).
+    """
 
     def __init__(
         self, folder: Path, keys_per_chunk: int = KEYS_PER_CHUNK, runs_per_merge: int = RUNS_PER_MERGE

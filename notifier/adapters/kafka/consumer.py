@@ -40,7 +40,7 @@ class KafkaLogConsumer:
         idle_check_interval: float = IDLE_CHECK_INTERVAL,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._member, self._monotonic = member, monotonic
+        self._identity, self._monotonic = member, monotonic
         self._watchdog = MembershipWatchdog(idle_check_interval=idle_check_interval)
         self._membership: GroupMembership | None = None
         self._buffer: dict[int, deque[Logged]] = {}
@@ -81,7 +81,7 @@ class KafkaLogConsumer:
         if self._topic_was_recreated():
             self._leave_to_rejoin("the topic was deleted and recreated")
         # Ignore positions of a former incarnation of the topic.
-        prefix = f"{self._member.stream}@{self._incarnation}/"
+        prefix = f"{self._identity.stream}@{self._incarnation}/"
         offsets = {_partition_number(name): offset + 1 for name, offset in positions.items() if name.startswith(prefix)}
         self._commit(
             {number: offset for number, offset in offsets.items() if offset > self._committed.get(number, offset)}
@@ -138,11 +138,11 @@ class KafkaLogConsumer:
             self._leave_to_rejoin("it has no partitions, although some are unassigned")
         if self._membership is None:
             self._watchdog.on_joining(self._monotonic())
-            self._membership = self._member.join(self)
+            self._membership = self._identity.join(self)
         return self._membership
 
     def _leave_to_rejoin(self, reason: str) -> None:
-        member = self._member
+        member = self._identity
         LOGGER.warning("consumer %s of %s rejoins the group: %s", member.instance_id, member.group_id, reason)
         self.close()
 
@@ -182,7 +182,7 @@ class KafkaLogConsumer:
         return self._fenced_error()
 
     def _fenced_error(self) -> LogUnavailable:
-        member = self._member
+        member = self._identity
         return LogUnavailable(f"Another process reads {member.stream} under the name {member.instance_id}.")
 
     def _forget_partitions(self) -> None:
@@ -233,7 +233,7 @@ class KafkaLogConsumer:
             self._membership.commit(offsets)
         except PartitionsLost:
             LOGGER.info(
-                "late commit of consumer %s of %s was rejected", self._member.instance_id, self._member.group_id
+                "late commit of consumer %s of %s was rejected", self._identity.instance_id, self._identity.group_id
             )
             return False
         except Fenced as error:
@@ -252,7 +252,7 @@ class KafkaLogConsumer:
             if not self._commit(dict.fromkeys(commits, 0)):
                 return
             commits = dict.fromkeys(commits, 0)
-        self._incarnation = self._member.topic_incarnation()
+        self._incarnation = self._identity.topic_incarnation()
         bounds = self._membership.bounds(self._unloaded_partitions)
         self._growth.withhold_new(commits, self._monotonic())
         # A commit from a former incarnation of the topic may be beyond the end of the current one.
@@ -290,7 +290,9 @@ class KafkaLogConsumer:
             self._membership.seek(number, first)
             del self._growth.withheld[number]
             self._buffer.pop(number, None)
-            LOGGER.info("consumer %s reads new partition %s/%d", self._member.instance_id, self._member.stream, number)
+            LOGGER.info(
+                "consumer %s reads new partition %s/%d", self._identity.instance_id, self._identity.stream, number
+            )
 
 
 def _partition_number(partition: str) -> int:

@@ -13,7 +13,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 
 MAX_IN_FLIGHT = 5_000
-"""Limit for unacknowledged records of all threads. The library's own `buffer_memory` limits nothing."""
+"""Limit for unacknowledged records of all threads. The library has no limit of its own."""
 RECORDS_PER_DEADLINE = 1_000
 """Maximum number of records that share one deadline; a larger append is split.
 

@@ -91,7 +91,7 @@ class DigestBody(msgspec.Struct, kw_only=True):
     """The digest of one date in the user's time zone.
 
     `accounts` lists up to 16 accounts, most mentioned first, and `bursts` the newest bursts, 16 at most. `more` means
-    that the day had more bursts than the digest covers.
+    that the day had more than 64 bursts, so older ones may be missing from all counts.
     """
 
     date: date

@@ -69,7 +69,10 @@ class CongestionWindow:
     in_flight: int = 0
     """Bytes that are in flight."""
     consecutive_rejections: int = 0
-    """Number of rejections since the last accepted message, without those that reported the same congestion again."""
+    """Number of rejections since the last accepted message.
+
+    The rejection of a message that was sent before the window last shrank is not counted.
+    """
     paused_until: float = 0.0
     shrunk_at: float = 0.0
     """Time at which the window last shrank."""

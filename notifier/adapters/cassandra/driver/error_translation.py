@@ -58,8 +58,11 @@ def classify_connection_error(error: NoHostAvailable) -> NotifierError:
             )
         if _CERTIFICATE_REJECTED in str(cause):
             return UnusableEnvironment(f"The certificate of Cassandra at {node} was rejected: {cause}.")
-    if not causes:
-        return StoreUnavailable("Cassandra has no node in the datacenter that NOTIFIER_CASSANDRA_DATACENTER names.")
+    if not causes:  # the driver gives no causes if it could open no connection pool
+        return StoreUnavailable(
+            "Can't open a connection to any Cassandra node in the datacenter that NOTIFIER_CASSANDRA_DATACENTER names; "
+            "check the name."
+        )
     kinds = ", ".join(sorted({type(cause).__name__ for cause in causes.values()}))
     all_refused = all(isinstance(cause, ConnectionRefusedError) for cause in causes.values())
     hint = "" if all_refused else " Check whether only one side uses TLS."

@@ -171,8 +171,9 @@ class UnfinishedBursts:
     wins, even if its write arrives first. Only a woken burst is listed with another write timestamp: its wake-up time,
     which overrides the earlier deferral.
 
-    A stalled process may write a deferral after the burst's wake-up time. If no process has woken the burst, it is then
-    missing from the list. The next full scan of the deferred bursts, within an hour, wakes it.
+    A stalled process may defer a burst whose wake-up time has passed meanwhile. If no process has woken it,
+    the burst is then missing from this list. Scans of the deferred bursts may start after its wake-up time, but the
+    next full scan, within an hour, wakes it.
 
     Without the cache each full scan, once a second, would query up to 23,040 slots and skip their tombstones. A burst
     that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.

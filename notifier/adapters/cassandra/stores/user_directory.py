@@ -1,7 +1,8 @@
 """Stores the user directory, member numbers, fencing epochs and account flags.
 
-Single accounts have a table by user id and a table by member number. So do ranges of numeric ids. A range has one row
-in each of its tables, however many accounts it contains.
+Single accounts have a table by user id and a table by member number. So do ranges of ids that differ only in
+successive final numbers, such as u0, u1 and u2. A range has one row in each of its tables, however many accounts it
+contains.
 """
 
 from collections import defaultdict
@@ -125,7 +126,7 @@ SELECT_RANGE_OF_ID = """
 """
 
 USERS_PER_QUERY = 64
-"""Users of a bucket in one query or Paxos round: 16 KB with the longest ids that an event may have."""
+"""Users in one query, Paxos round or batch. Ids of the maximum length take 16 KB in ASCII, and at most 64 KB."""
 
 _SELECT_ACCOUNTS = "SELECT user, member, account FROM users WHERE bucket = ? AND user IN ?"
 _SELECT_USERS = "SELECT member, user FROM members WHERE block = ? AND member IN ?"

@@ -16,7 +16,7 @@ ISSUE_INTERVAL = timedelta(minutes=30)
 Apple accepts a token for an hour, and a new one at most every 20 minutes.
 """
 MIN_TOKEN_INTERVAL = timedelta(minutes=20)
-"""Minimum time between two tokens: Apple's limit."""
+"""Minimum time between two renewals, because Apple accepts a new token at most every 20 minutes."""
 _APPLE_ID_PATTERN = re.compile(r"[A-Z0-9]{10}")
 
 

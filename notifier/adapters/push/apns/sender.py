@@ -24,7 +24,8 @@ from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Reply, Transport
 
-# Suspect devices: their address may be wrong, so their requests use a separate connection.
+# Suspect devices: their address may be wrong. Apple throttles a connection that brings wrong addresses, so their
+# requests use a separate one.
 
 SUSPECT_AGE = timedelta(hours=1)
 """Age up to which a registration is suspect.
@@ -90,7 +91,7 @@ _TOPIC_PATTERN = re.compile(r"[A-Za-z0-9.-]{1,155}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApnsSender:
-    """Provider of alerts for Apple devices."""
+    """Sends alerts to Apple devices through APNs."""
 
     transport: Transport
     tokens: ProviderTokens

@@ -216,7 +216,7 @@ _ERRORS_BEFORE_SENDING = (
 def _no_reply(error: Exception) -> NoReply:
     if isinstance(error, ValueError):  # the library rejected the message
         name = _FIELD_PATTERN.match(str(error))  # drop the rest of the message: it may repeat the invalid value
-        return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
+        return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'the message')}", may_have_arrived=False)
     causes = [*_causes(error)]
     timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)
     # The library renews an expired token before it sends a message. If that fails, it does not send the message.

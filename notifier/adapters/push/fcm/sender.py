@@ -58,7 +58,7 @@ class TokenTransport(Transport, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcmSender:
-    """Provider of alerts for Firebase devices."""
+    """Sends alerts to Firebase devices through FCM."""
 
     transport: TokenTransport
     origin: str = ORIGIN

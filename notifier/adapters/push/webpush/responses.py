@@ -69,9 +69,10 @@ def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: date
     is_key_to_blame = reputation.record_refusal(origin, mentions_key=mentions_key)
     if is_key_to_blame or reason in BAD_TOKEN:
         return ConfigError(reason=f"{reason}: {origin} rejects the sender; check the key, its subject and the clock.")
-    # The key is valid for other subscriptions. This subscription never works with it: the browser must subscribe again.
     if reason in OTHER_KEY:
+        # This subscription never works with the key: the browser must subscribe again.
         return DropDevice(reason=reason)
+    # The cause is unknown: retry this device only.
     return RetryAt(at=retry_at, reason=reason, is_device_only=True)
 
 

@@ -36,7 +36,7 @@ URGENCY_IMMEDIATE, URGENCY_DEFERRABLE = "high", "normal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPushSender:
-    """Provider of alerts for browsers.
+    """Sends alerts to browsers through their push services.
 
     Its `transport` must only use addresses from a guarded resolver, and must not follow redirects.
     """
