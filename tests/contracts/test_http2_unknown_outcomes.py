@@ -190,7 +190,8 @@ def test_connection_that_died_while_idle_is_not_used() -> None:
         assert len(accepted(answers(wire, wire.posts(10)))) == 10
         wire.server.behave(Http2Behavior(ignores_pings=True))
         assert len(accepted(answers(wire, [wire.post(number) for number in range(10, 20)]))) == 10
-        assert (sent_twice(wire), wire.server.counts.connections) == (set(), 2)
+        assert sent_twice(wire) == set()
+        assert wire.server.counts.connections >= 2  # a busy machine may find the new connection idle, too
 
 
 def test_live_connection_is_reused_after_idle_period() -> None:
