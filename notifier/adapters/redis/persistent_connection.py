@@ -37,6 +37,8 @@ class PersistentConnection:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._pool.make_connection()  # type: ignore[no-untyped-call] # redis-py's own
+            # `_timeout` covers a whole exchange. redis-py would start a task or a timer for each command.
+            connection.socket_timeout = None
             self.connection_count += 1
         is_complete = False
         try:

@@ -5,8 +5,6 @@ A report is sent at most once a second. The receivers slow down if the latency i
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -46,18 +44,13 @@ class PageLatency:
     has_unreported_pages: bool = False
     report_task: "asyncio.Task[None] | None" = None
 
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Measure the block that makes a page, even if it fails."""
-        started_at = self.clock.now()
-        try:
-            yield
-        finally:
-            now = self.clock.now()
-            self.pages.append((now, now - started_at))
-            self.has_unreported_pages = True
-            if self.report_task is None or self.report_task.done():
-                self.report_task = asyncio.create_task(self._report_all())
+    def record(self, started_at: datetime) -> None:
+        """Record a page that has just been completed, or has failed."""
+        now = self.clock.now()
+        self.pages.append((now, now - started_at))
+        self.has_unreported_pages = True
+        if self.report_task is None or self.report_task.done():
+            self.report_task = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
         while self.has_unreported_pages:

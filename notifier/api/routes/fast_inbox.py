@@ -84,8 +84,11 @@ class FastInbox:
         return True
 
     async def _page(self, user: UserId, if_none_match: str | None, allowance: RequestAllowance | None) -> HttpResponse:
-        with self.container.page_latency():
+        started_at = self.container.clock.now()
+        try:
             answer = await self.container.inbox.open(user, limit=DEFAULT_PAGE_SIZE)
+        finally:
+            self.container.page_latency.record(started_at)
         rendered = self.container.renderer.first_page(user, answer)
         headers = [(b"etag", rendered.tag.encode()), *_PAGE_HEADERS, *_encoded(limit_headers(allowance))]
         if rendered.next is not None:

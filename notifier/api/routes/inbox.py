@@ -78,8 +78,11 @@ async def page(
     _raise_fast_path_error(request)
     user = request.user
     after = container.opaque_ids.inbox_position(user, cursor) if cursor is not None else None
-    with container.page_latency():
+    started_at = container.clock.now()
+    try:
         answer = await container.inbox.open(user, after=after, limit=limit)
+    finally:
+        container.page_latency.record(started_at)
     if after is None:
         rendered = container.renderer.first_page(user, answer)
     else:

@@ -84,31 +84,29 @@ class ReadDeadline(Protocol):
         ...
 
 
-class Timer:
-    """Calls `callback` once, after `delay`.
+class RepeatingTimer:
+    """Calls `callback` after each `interval`, until it is canceled.
 
-    If the event loop was blocked at that time, the timer starts over: answers may have arrived that were not read yet.
+    It skips the call if the event loop was blocked at that time: answers may have arrived that were not read yet.
     """
 
-    def __init__(self, delay: timedelta, callback: Callable[[], None]) -> None:
+    def __init__(self, interval: timedelta, callback: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._seconds = delay.total_seconds()
+        self._seconds = interval.total_seconds()
         self._callback = callback
-        self._due = self._loop.time() + self._seconds
-        self._handle = self._loop.call_at(self._due, self._expire)
-
-    @classmethod
-    def start(cls, delay: timedelta, callback: Callable[[], None]) -> "Timer":
-        return cls(delay, callback)
+        self._schedule()
 
     def cancel(self) -> None:
         self._handle.cancel()
 
+    def _schedule(self) -> None:
+        self._due = self._loop.time() + self._seconds
+        self._handle = self._loop.call_at(self._due, self._expire)
+
     def _expire(self) -> None:
-        if self._loop.time() - self._due > LATE_TIMER_SECONDS:
-            self._due = self._loop.time() + self._seconds
-            self._handle = self._loop.call_at(self._due, self._expire)
-        else:
+        is_late = self._loop.time() - self._due > LATE_TIMER_SECONDS
+        self._schedule()
+        if not is_late:
             self._callback()
 
 
@@ -130,7 +128,12 @@ class PageDeadline:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as scope:
-                timer = Timer.start(time_limit, lambda: scope.reschedule(loop.time()))
+
+                def expire() -> None:
+                    if not scope.expired():
+                        scope.reschedule(loop.time())
+
+                timer = RepeatingTimer(time_limit, expire)
                 try:
                     yield
                 finally:

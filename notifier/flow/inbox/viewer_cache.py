@@ -92,7 +92,7 @@ class CachedViewer:
         """Return whether the look-up proves that the facts are current."""
         if lookup is None or not self.versions or lookup.connection != self.connection:
             return False
-        return all(lookup.versions.get(scope) == version for scope, version in self.versions.items())
+        return self.versions.items() <= lookup.versions.items()
 
     def put_first_page(self, limit: int, answer: InboxAnswer) -> None:
         self.first_pages.pop(limit, None)

@@ -14,14 +14,13 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from itertools import islice
 from typing import Protocol, TypeVar
 
 from notifier.domain.errors import OUTAGES, CacheUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.change_feed_follower import ChangeFollower
-from notifier.flow.inbox.store_breaker import Timer
+from notifier.flow.inbox.store_breaker import RepeatingTimer
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Nonces
 from notifier.ports.inbox_cache_freshness import (
@@ -208,6 +207,8 @@ class SharedVersionLookups:
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
     _queued: list[PendingLookup] = field(default_factory=list)
+    _impatient: list[PendingLookup] = field(default_factory=list)
+    """Those callers with `may_wait=False` that wait for the running look-up or for the next one."""
     _running: "asyncio.Task[None] | None" = None
 
     async def look_up(
@@ -217,16 +218,15 @@ class SharedVersionLookups:
         self._scopes.update(scopes)
         self._users.update(users)
         self._queued.append(pending)
-        timer = None if may_wait else Timer.start(self.max_wait, partial(_time_out, pending))
+        if not may_wait:
+            self._impatient.append(pending)
         if self._running is None:
             # The task starts after all requests of this iteration of the event loop are queued.
             self._running = asyncio.ensure_future(self._run())
         try:
             return await pending
         finally:
-            if timer is not None:
-                timer.cancel()
-            del pending, timer  # breaks a cycle: the error keeps this frame, and the future keeps the error
+            del pending  # breaks a cycle: the error keeps this frame, and the future keeps the error
 
     async def _run(self) -> None:
         try:
@@ -239,6 +239,8 @@ class SharedVersionLookups:
         waiting, self._queued = self._queued, []
         scopes, self._scopes = self._scopes, set()
         users, self._users = self._users, set()
+        # One timer for all callers: a timer for each of them would cost more than its share of the look-up.
+        timer = RepeatingTimer(self.max_wait, self._reject_impatient)
         try:
             lookup = await self.lookups.look_up(scopes, may_wait=True, users=users)
         except NotifierError as error:
@@ -254,11 +256,13 @@ class SharedVersionLookups:
                 if not pending.done():
                     pending.set_result(lookup)
         finally:
+            timer.cancel()
+            self._impatient = [pending for pending in self._impatient if not pending.done()]
             waiting.clear()  # breaks a cycle: the error keeps this frame, and the futures keep the error
 
-
-def _time_out(pending: PendingLookup) -> None:
-    _fail([pending], StoreUnavailable("The store is slow."))
+    def _reject_impatient(self) -> None:
+        _fail(self._impatient, StoreUnavailable("The store is slow."))
+        self._impatient.clear()
 
 
 def _fail(waiting: Collection[PendingLookup], error: Exception) -> None:
