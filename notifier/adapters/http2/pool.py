@@ -18,10 +18,7 @@ Apple treats a client that reconnects repeatedly as an attack.
 
 
 class OriginPool:
-    """Connections to one origin, and the requests that wait for a stream.
-
-    Requests with `needs_own_connection` have a separate pool.
-    """
+    """Connections to one origin. Requests with `needs_own_connection` have a separate pool."""
 
     def __init__(self, origin: Origin, limits: Http2Limits, *, max_connections: int) -> None:
         self.origin = origin
@@ -45,7 +42,7 @@ class OriginPool:
     def needs_connection(self, now: float) -> bool:
         """Return whether to open another connection for the waiting requests.
 
-        None is opened until each peer has announced its stream limit: the existing connections may then suffice.
+        Return False while the stream limit of an existing connection is unknown: that connection may suffice.
         """
         if (
             not self.waiting_requests
@@ -62,7 +59,6 @@ class OriginPool:
         )
 
     def advance_pending_connection(self, now: float) -> None:
-        """Advance the connection that is being opened, if any."""
         if (pending := self.pending_connection) is None:
             return
         try:
@@ -142,7 +138,6 @@ class OriginPool:
                 self._pause(connection.closed_reason, now)
 
     def _pause(self, reason: str, now: float) -> None:
-        """Pause the origin: open no connection for a while."""
         self._pause_reason, self._paused_until = reason, now + self._limits.pause_after_failure.total_seconds()
         self._paused_since_check = True
 
@@ -159,7 +154,7 @@ class OriginPool:
         protocol.resendable.clear()
 
     def _fail_waiting(self, now: float) -> Iterator[FinishedRequest]:
-        """Fail all waiting requests if no connection can be opened, or no response has arrived for `answer_timeout`."""
+        """Fail all waiting requests if the paused origin has no connection, or nothing progressed in time."""
         is_paused, self._paused_since_check = self._paused_since_check or now < self._paused_until, False
         if is_paused and not self.connections and not self.pending_connection:
             reason = self._pause_reason
@@ -175,7 +170,7 @@ class OriginPool:
             yield self.waiting_requests.popleft(), NoReply(reason=reason, may_have_arrived=False)
 
     def _last_progress_at(self) -> float:
-        """Return when the last response arrived or the oldest waiting request was accepted, whichever is later."""
+        """Return when the last response arrived or the first waiting request was accepted, whichever is later."""
         return max(
             self.waiting_requests[0].accepted_at,
             self._last_response_at,

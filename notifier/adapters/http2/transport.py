@@ -55,7 +55,7 @@ class Http2Transport:
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         """Send the requests, and yield each with its response in the order of the responses.
 
-        Raises RuntimeError if another exchange has not ended: each would get responses of the other.
+        Raises RuntimeError if another exchange has not ended: the two would get each other's responses.
         """
         if self._exchanging:
             raise RuntimeError("This transport is already running another exchange.")

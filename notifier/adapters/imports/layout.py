@@ -12,17 +12,15 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 T_co = TypeVar("T_co", covariant=True)
 
 Reject = Callable[[int, str], None]
-"""Called with the number of a rejected row (in a text file, of its last line), counted from 1, and the reason."""
+"""Called with the number of a rejected row, from 1, and the reason. In text files the row's last line is the number."""
 
 
 ReportIgnored = Callable[[Iterable[str]], object]
-"""Called with the names of columns that are not read, which may be none."""
+"""Called with the names of columns that are not read. There may be none."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """Row that can't be read."""
-
     reason: str
 
 
@@ -32,7 +30,7 @@ ParsedRow = Sequence[object] | UnreadableRow | None
 BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
 """Converts a batch.
 
-The arguments are the numbered rows, the number of rows read so far (with these), and a callback for rejects.
+The arguments are the numbered rows, the number of rows read so far, including these, and a callback for rejects.
 """
 
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
@@ -55,7 +53,7 @@ class Layout(Generic[T_co]):
     """At least one of these columns is required: a row without any of them sets nothing."""
     read_batch: BatchReader[T_co]
     load_bulk_reader: Callable[[], BulkReader[T_co]] | None = None
-    """Loads the reader of whole batches. Called only for Parquet, because it needs the import extra."""
+    """Loads the reader of whole batches, which needs the import extra. Called only for Parquet."""
 
     @property
     def columns(self) -> Sequence[str]:
@@ -68,7 +66,6 @@ class Layout(Generic[T_co]):
         return lacking or ("" if present.intersection(self.any_of or present) else " or ".join(self.any_of))
 
     def ignored_columns(self, names: Iterable[str]) -> Sequence[str]:
-        """Return the named columns that are not read."""
         return [name for name in names if name and name not in self.columns]
 
 
@@ -131,7 +128,7 @@ _VALID_YEARS = range(ALWAYS.year, NEVER.year)
 
 
 def parse_time(name: str, value: object, *, expected: str) -> datetime | None:
-    """Parse a time. Raises InvalidValue. `expected` describes a valid value."""
+    """Parse a time. `expected` describes a valid value, for the message of an InvalidValue."""
     if not (text := _text(value)):
         return None
     try:

@@ -17,7 +17,7 @@ MAX_IN_FLIGHT = 5_000
 RECORDS_PER_DEADLINE = 1_000
 """Maximum number of records that share one deadline; a larger append is split.
 
-A batch of events that name a hundred accounts each becomes tens of thousands of records.
+A batch of events can become tens of thousands of records.
 """
 BATCH_BYTES = 131_072
 """Batch size. With the default of 16 kB half as many records are sent per second."""
@@ -74,8 +74,7 @@ class LogProducer:
     def _get_client(self) -> KafkaProducer:
         """Return the client. It is created on first use, because its threads would not survive a fork.
 
-        Raises LogUnavailable if another thread takes more than half of the append timeout to create the client. Raises
-        the library's KafkaError if this thread can't create it.
+        Raises LogUnavailable if another thread takes too long to create the client. Raises the library's KafkaError.
         """
         if not self._lock.acquire(timeout=APPEND_SECONDS / 2):
             raise LogUnavailable("Not connected to any broker yet.")
