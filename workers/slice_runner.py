@@ -20,10 +20,7 @@ class Runner:
     handler: Handler
 
     def __call__(self, name: str) -> SliceResult:
-        """Run the slice with this name and return its result. Turns every error into a result.
-
-        The queue does not get the result: the dispatcher queues a slice again if the ledger shows it as unfinished.
-        """
+        """Run the slice with this name. Turns errors into results."""
         try:
             slice_ = Slice.parse(name)
         except BadSubject as error:
@@ -43,17 +40,14 @@ class Runner:
             log.error("%s: %s", slice_, poison)
             return Dead(cause=str(poison))
         except Exception as error:
-            # The worker's claim on the slice remains. The slice is queued again once the claim expires, so not at once.
+            # The worker's claim on the slice remains, so the slice is queued again only once the claim expires.
             log.exception("handler of %s failed", slice_)
             return Retry(reason=f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpec:
-    """Settings of the worker processes of one pool.
-
-    Each process runs one slice at a time. The profile sets the number of processes per machine.
-    """
+    """Settings of the worker processes of one pool."""
 
     pool: Pool
     niceness: int
