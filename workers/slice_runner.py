@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Calls the handler, independently of the queue that delivers the slices."""
+    """Runs slices by name."""
 
     handler: Handler
 
@@ -53,7 +53,7 @@ class PoolSpec:
     niceness: int
     """Nice value of each process. P2 must not delay P0 on shared cores.
 
-    The scheduler gives a process with nice value 0 about 28 times the CPU time of one with 15.
+    The scheduler gives a process with nice value 0 about 28 times the CPU time of a process with 15.
     """
 
 

@@ -51,7 +51,7 @@ class CachedDirectory:
 
 
 class TwoGenerationCache(Generic[K, V]):
-    """Cache in two generations: a full new generation becomes the old generation, whose entries are dropped.
+    """Cache in two generations: a full new generation replaces the old generation.
 
     A read copies an old entry to the new generation, so only unused entries are lost. Thread-safe: at worst, concurrent
     calls load the same key twice.

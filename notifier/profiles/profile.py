@@ -73,7 +73,7 @@ class Profile(Protocol):
         ...
 
     def inspect(self) -> Iterator[Inspection]:
-        """Inspect the external engines without changing them. Takes about five seconds if an engine hangs."""
+        """Inspect the external engines without changing them. Takes about five seconds at most."""
         ...
 
     def require_log(self) -> None:

@@ -69,7 +69,7 @@ def configured_platforms(providers: Mapping[Platform, Provider]) -> Sequence[Pla
 
 
 def describe_credentials(push: PushSettings, platform: Platform) -> str:
-    """Read the platform's credentials, and describe their owner for operators. Raises BadSetting."""
+    """Read the platform's credentials, and return a text that identifies them. Raises BadSetting."""
     match platform:
         case Platform.APNS:
             key = _apple_key(push)
@@ -312,7 +312,7 @@ class LazyProvider:
 
     def _own_provider(self) -> Provider:
         if self._provider is None or self._created_by_pid != self.current_pid():
-            # After a fork, this process has copies of resources that its parent still uses. It creates its own.
+            # After a fork, the parent still uses the copied resources. This process creates its own.
             resources = ExitStack()
             with resources:
                 self._provider = self.make(resources)

@@ -46,11 +46,11 @@ def build_inbox(
     renderer: PageRenderer | None = None,
     renderer_id: bytes = b"",
 ) -> Inbox:
-    """Build the inbox with its caches. Build one per process.
+    """Build the inbox with its caches, once per process.
 
     `new_shared_loads` creates the objects through which concurrent requests for the same data share one load. If
-    `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
-    at most that long for a shared check.
+    `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page then
+    waits at most `max_lookup_wait` for a check.
 
     `renderer_id` identifies the software and the secret that render pages.
     """

@@ -1,4 +1,4 @@
-"""Builders of the indexers, which keep the bitmaps of followers, accounts, devices and activity.
+"""Builders of the indexers and of the device registry.
 
 The `owns_records` callback of an indexer returns whether the process still owns the partitions of its records.
 """

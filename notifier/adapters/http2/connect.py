@@ -92,10 +92,10 @@ class PendingConnection:
             yield 0
         addresses = self._resolved_addresses()
         first_error: OSError | ValueError | None = None
-        for addresses_left in range(len(addresses), 0, -1):
-            self._address_deadline = self._now + (self.deadline - self._now) / addresses_left
+        for remaining_address_count in range(len(addresses), 0, -1):
+            self._address_deadline = self._now + (self.deadline - self._now) / remaining_address_count
             try:
-                yield from self._connect(addresses[-addresses_left])
+                yield from self._connect(addresses[-remaining_address_count])
                 yield from self._handshake()
             except (OSError, ValueError) as error:
                 first_error = first_error or error  # the first address is the best, so its error is reported

@@ -55,13 +55,13 @@ class Http2Connection:
             Decoder(),
         )
         self._next_stream = self._peer_stream_limit = 1
-        self._unacknowledged_bytes = self._pending_acks = 0
+        self._unacknowledged_bytes = self._pending_ack_count = 0
         self._last_received_at, self._pinged_at, self._ping_count = now, 0.0, 0
         self._starts_after_pong = False
         """Whether no request may start before the last PING is acknowledged."""
 
     @property
-    def free_streams(self) -> int:
+    def free_stream_count(self) -> int:
         """Number of requests that may start now; 0 or less if none may."""
         if self.closing_reason or self._starts_after_pong or len(self.send_buffer.queued) > MAX_QUEUED_BYTES:
             return 0
@@ -76,7 +76,7 @@ class Http2Connection:
         return self._next_stream > 1
 
     def start_request(self, request: Request, now: float) -> None:
-        """Start a request. Call only while `free_streams` is positive."""
+        """Start a request. Call only while `free_stream_count` is positive."""
         stream, post = self._next_stream, request.post
         self._next_stream += 2
         if self._next_stream > MAX_STREAM_ID:
@@ -100,11 +100,11 @@ class Http2Connection:
         Raises Violation at the first invalid frame; all frames before it have taken effect.
         """
         self._last_received_at = now
-        # Any data shows that the peer is alive. Only data read after a pause may be old: then the pong is required.
+        # Any data shows that the peer is alive, except after an idle time: then the data may be old.
         if not self._starts_after_pong:
             self._pinged_at = 0.0
         if not self.send_buffer.queued:
-            self._pending_acks = 0
+            self._pending_ack_count = 0
         for received in self._reader.feed(data):
             kind, flags, stream, payload = received
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._header_blocks.is_open:
@@ -127,7 +127,7 @@ class Http2Connection:
         return True
 
     def require_ping_after_idle(self, now: float) -> None:
-        """If the connection was idle for `ping_after_idle`, queue a PING and start no request before the pong.
+        """If the connection was idle for `ping_after_idle`, queue a PING. Start no request before its acknowledgement.
 
         Call before reading: bytes that arrived while idle do not show that the peer is alive now.
         """
@@ -141,7 +141,7 @@ class Http2Connection:
             self._reset(request, frames.CANCEL)
 
     def on_closed(self, reason: str) -> None:
-        """Finish the requests that were sent completely, which may have arrived. Make all others resendable."""
+        """Finish the requests that were sent completely: they may have arrived. Make all others resendable."""
         self.closing_reason = self.closing_reason or reason
         sent_completely = [
             request for request in self._requests.values() if self.send_buffer.bytes_sent >= request.end_offset
@@ -265,8 +265,8 @@ class Http2Connection:
             self._starts_after_pong, self._pinged_at = False, 0.0
 
     def _queue_ack(self, acknowledgement: bytes) -> None:
-        self._pending_acks += 1
-        if self._pending_acks > MAX_PENDING_ACKS:
+        self._pending_ack_count += 1
+        if self._pending_ack_count > MAX_PENDING_ACKS:
             raise Violation(frames.ENHANCE_YOUR_CALM, "the peer requests acknowledgements without reading them")
         self.send_buffer.queued += acknowledgement
 

@@ -12,8 +12,8 @@ from hpack.table import HeaderTable
 
 from notifier.adapters.http2.frames import COMPRESSION_ERROR, Violation
 
-# Huffman decoding takes one byte per step. The half bytes of the package `hpack` took twice as long as the rest of a
-# send.
+# Huffman decoding takes one byte per step. The package `hpack` takes half bytes, which took twice as long as the rest
+# of a send.
 
 _FAILED_STATE = -1
 

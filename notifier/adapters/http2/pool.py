@@ -18,7 +18,7 @@ Apple treats a client that reconnects repeatedly as an attack.
 
 
 class OriginPool:
-    """Connections to one origin. Requests with `needs_own_connection` have a separate pool."""
+    """Connections to one origin. Requests that need their own connection have a separate pool."""
 
     def __init__(self, origin: Origin, limits: Http2Limits, *, max_connections: int) -> None:
         self.origin = origin
@@ -28,7 +28,7 @@ class OriginPool:
         self.last_used_at = 0.0
         self._limits, self._max_connections = limits, max_connections
         self._last_response_at = 0.0
-        self._failed_connections = 0
+        self._failed_connection_count = 0
         self._paused_until, self._pause_reason = 0.0, ""
         self._paused_since_check = False
         """Whether a pause has begun since the last call of `_fail_waiting`."""
@@ -36,7 +36,7 @@ class OriginPool:
     def start_waiting_requests(self, now: float) -> None:
         """Start waiting requests on the first connections that have free streams, so that later ones stay idle."""
         for connection in self.connections:
-            while self.waiting_requests and connection.protocol.free_streams > 0:
+            while self.waiting_requests and connection.protocol.free_stream_count > 0:
                 connection.protocol.start_request(self.waiting_requests.popleft(), now)
 
     def needs_connection(self, now: float) -> bool:
@@ -131,10 +131,10 @@ class OriginPool:
         self.connections.remove(connection)
         self._last_response_at = max(self._last_response_at, connection.protocol.last_response_at)
         if connection.protocol.last_response_at:
-            self._failed_connections = 0
+            self._failed_connection_count = 0
         elif connection.protocol.has_started_requests:
-            self._failed_connections += 1
-            if self._failed_connections >= MAX_FAILED_CONNECTIONS:
+            self._failed_connection_count += 1
+            if self._failed_connection_count >= MAX_FAILED_CONNECTIONS:
                 self._pause(connection.closed_reason, now)
 
     def _pause(self, reason: str, now: float) -> None:
@@ -154,7 +154,6 @@ class OriginPool:
         protocol.resendable.clear()
 
     def _fail_waiting(self, now: float) -> Iterator[FinishedRequest]:
-        """Fail all waiting requests if the paused origin has no connection, or nothing progressed in time."""
         is_paused, self._paused_since_check = self._paused_since_check or now < self._paused_until, False
         if is_paused and not self.connections and not self.pending_connection:
             reason = self._pause_reason

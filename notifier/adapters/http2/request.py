@@ -45,9 +45,9 @@ class Request:
         return Reply(status=self.status, headers=self.headers, body=self.body[:MAX_BODY_BYTES])
 
     def reply_or_failure(self, reason: str, *, may_have_arrived: bool) -> Reply | NoReply:
-        """Return the reply, cut off as it is, if its status is a success, otherwise NoReply.
+        """Return the reply as far as it arrived if its status is a success, otherwise NoReply.
 
-        Only the whole body of an error explains the error.
+        An error without its whole body explains nothing.
         """
         return self.reply() if 200 <= self.status < 300 else NoReply(reason=reason, may_have_arrived=may_have_arrived)
 

@@ -12,7 +12,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 T_co = TypeVar("T_co", covariant=True)
 
 Reject = Callable[[int, str], None]
-"""Called with the number of a rejected row, from 1, and the reason. In text files the row's last line is the number."""
+"""Called with the number of a rejected row, from 1, and the reason. In text files, rows have the number of a line."""
 
 
 ReportIgnored = Callable[[Iterable[str]], object]
@@ -34,7 +34,7 @@ The arguments are the numbered rows, the number of rows read so far, including t
 """
 
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
-"""Converts a batch of a table as a whole, or returns None if each row needs a check of its own.
+"""Converts a batch of a table as a whole, or returns None if the rows must be checked one by one.
 
 The arguments are the batch, the number of rows before it, the number of rows up to its end, and a callback for rejects.
 """

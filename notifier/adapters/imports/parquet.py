@@ -67,7 +67,7 @@ class ParquetReader(Generic[T]):
 
 
 def _column_values(column: Any) -> list[Any]:
-    """Return the values of the column; all as text if one is a time that Python's datetime can't represent."""
+    """Return the values of the column, as text if it has a time that Python's datetime can't represent."""
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):

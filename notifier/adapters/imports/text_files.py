@@ -45,7 +45,7 @@ class LineParser:
         return [None if value is msgspec.UNSET else value for value in row]
 
     def _decode_line(self, line: str) -> Any:
-        """Decode a line. For an unknown field, create a decoder that skips the field in later lines."""
+        """Decode a line. For an unknown field, create a decoder that skips the field from now on."""
         try:
             return self._decode(line)
         except msgspec.ValidationError:

@@ -30,7 +30,7 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 APPEND_TIMEOUT = timedelta(seconds=3)
-"""Time limit of an append. Each part of a large append has its own."""
+"""Time limit of an append. Each part of a large append has its own limit."""
 METADATA_MAX_AGE = timedelta(seconds=3)
 """Age at which producers and consumers refresh their metadata, and so detect new partitions."""
 LEASE = timedelta(seconds=5)

@@ -100,19 +100,19 @@ class _Acknowledgements:
 
     def __init__(self, count: int) -> None:
         self._lock = Lock()
-        self._outstanding = count
+        self._outstanding_count = count
         self._error: BaseException | None = None
         self._is_decided = Event()
 
     def add(self, error: BaseException | None) -> None:
         with self._lock:
-            self._outstanding -= 1
+            self._outstanding_count -= 1
             self._error = self._error or error
-            if error is not None or self._outstanding == 0:
+            if error is not None or self._outstanding_count == 0:
                 self._is_decided.set()
 
     def wait(self, deadline: float) -> None:
-        if self._outstanding and not self._is_decided.wait(max(0.001, deadline - monotonic())):
+        if self._outstanding_count and not self._is_decided.wait(max(0.001, deadline - monotonic())):
             raise LogUnavailable(f"No acknowledgement within {APPEND_SECONDS:g} s.")
         if self._error is not None:
             raise translate(self._error, "Writing a record failed") from self._error

@@ -43,7 +43,7 @@ class Topic:
     replica_count: int
     """With fewer brokers there is one replica on each broker."""
     min_insync: int
-    """Minimum number of in-sync replicas for an append; with fewer the broker refuses it."""
+    """With fewer replicas in sync, brokers refuse appends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

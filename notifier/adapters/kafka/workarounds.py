@@ -204,8 +204,8 @@ def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id
 def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -> bool:
     """Return whether the group is stable although some partition of the topic has no reader.
 
-    The group leader assigns the partitions that it knows. If it has no metadata of the topic at that moment, it assigns
-    none, and does not repeat the assignment when the metadata arrives.
+    A group leader without metadata of the topic assigns no partitions, and does not repeat the assignment when the
+    metadata arrives.
     """
     description = admin.describe_groups([group])[group]
     [topic_description] = admin.describe_topics([topic])

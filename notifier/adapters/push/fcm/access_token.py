@@ -54,7 +54,7 @@ class AccessTokens:
     _failure: Receipt | None = None
     """Receipt of the last token request, if the request failed."""
     _next_renewal_at: datetime | None = None
-    """Time before which no further renewal is requested."""
+    """Time before which `exchange` requests no renewal."""
 
     def ensure_token(self) -> Receipt | None:
         """Fetch a token if there is no valid one. Call before messages are built.

@@ -125,7 +125,7 @@ class FirebaseAdminTransport:
         firebase_admin.delete_app(self.app)
 
     def ensure_token(self) -> Receipt | None:
-        """Fetch a token if there is no valid one: once, and not from each thread."""
+        """Fetch a token if none is valid. Otherwise each sending thread would request one."""
         credential = self.app.credential.get_credential()
         if credential.valid and credential.token != self.refused_token:
             return None

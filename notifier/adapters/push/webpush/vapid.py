@@ -179,11 +179,11 @@ class KeyReputation:
 
     accepting_origins: set[str] = field(default_factory=set)
     """Origins that have accepted the key."""
-    consecutive_refusals: int = 0
+    consecutive_refusal_count: int = 0
     """Consecutive refusals, at any origin."""
 
     def record_acceptance(self, origin: str) -> None:
-        self.consecutive_refusals = 0
+        self.consecutive_refusal_count = 0
         if len(self.accepting_origins) < MAX_ACCEPTING_ORIGINS:
             self.accepting_origins.add(origin)
 
@@ -192,5 +192,5 @@ class KeyReputation:
 
         With `mentions_key`, the response names the key or its token, but may still be about one subscription.
         """
-        self.consecutive_refusals += 1
-        return (mentions_key and origin not in self.accepting_origins) or self.consecutive_refusals > MAX_DEVICES
+        self.consecutive_refusal_count += 1
+        return (mentions_key and origin not in self.accepting_origins) or self.consecutive_refusal_count > MAX_DEVICES
