@@ -163,7 +163,6 @@ class Http2Transport:
         return bool(idle_pools)
 
     def _poll(self, seconds: float) -> None:
-        """Wait for at most `seconds` until a socket is readable or writable, and read from the readable ones."""
         poller, connections = poll(), dict[int, SocketConnection]()
         poller.register(self._lookups.wakeup_socket, POLLIN)
         for pool in self._pools.values():
@@ -182,7 +181,6 @@ class Http2Transport:
             self._lookups.clear_wakeup()
 
     def _collect(self) -> None:
-        """Collect finished requests, and check for timeouts if due."""
         now = self._monotonic()
         if is_check_due := now - self._timeouts_checked_at >= CHECK_INTERVAL:
             self._timeouts_checked_at = now

@@ -75,7 +75,6 @@ def is_plainly_valid_text_id(value: object) -> bool:
 
 
 def id_fault(name: str, value: object) -> str | None:
-    """Return why a value is not a valid id, or None if it is valid."""
     if value is None:
         return f"{name} is missing."
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -102,7 +101,6 @@ class InvalidValue(ValueError):
 def accepted_rows(
     numbered_rows: Iterable[tuple[int, ParsedRow]], reject: Reject, parse_row: Callable[[Iterable[object]], T]
 ) -> Iterable[T]:
-    """Yield the valid rows, and reject the others. Empty lines are skipped."""
     for number, row in numbered_rows:
         if row is None:
             continue

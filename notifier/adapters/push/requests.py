@@ -177,7 +177,6 @@ def retry_after_time(headers: Mapping[str, str], now: datetime) -> datetime | No
 
 
 def receipt_without_reply(no_reply: NoReply, now: datetime, random_number: float) -> Receipt:
-    """Return the receipt of a request without a reply: Unknown if it may have arrived, otherwise RetryAt."""
     if no_reply.may_have_arrived:
         return Unknown(reason=no_reply.reason)
     return RetryAt(at=soon_with_jitter(now, random_number), reason=no_reply.reason)

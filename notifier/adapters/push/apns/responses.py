@@ -49,7 +49,7 @@ _MAX_TIMESTAMP_DIGITS = 15
 def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of APNs.
 
-    An unexpected status probably comes from an intermediary. It is a configuration error, so that no device is dropped.
+    An unexpected status probably comes from an intermediary: it gets a configuration error, which drops no device.
     """
     if reply.status == 200:
         return Accepted()

@@ -113,8 +113,6 @@ class ApnsSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ApnsRequests:
-    """Requests of one alert to Apple devices."""
-
     sender: ApnsSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]

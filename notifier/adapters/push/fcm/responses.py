@@ -52,7 +52,7 @@ not stop the alerts of Android devices.
 def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of FCM.
 
-    An unexpected status probably comes from an intermediary. It is a configuration error, so that no device is dropped.
+    An unexpected status probably comes from an intermediary: it gets a configuration error, which drops no device.
     """
     if reply.status == 200:
         return Accepted()

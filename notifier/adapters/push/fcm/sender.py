@@ -69,8 +69,6 @@ class FcmSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FcmRequests:
-    """Requests of one alert to Firebase devices."""
-
     sender: FcmSender
     alert: Alert
     bodies: dict[str, bytes] = field(default_factory=dict)

@@ -178,7 +178,6 @@ class KeyReputation:
     """Responses to the VAPID key, as this process received them."""
 
     accepting_origins: set[str] = field(default_factory=set)
-    """Origins that have accepted the key."""
     consecutive_refusal_count: int = 0
     """Consecutive refusals, at any origin."""
 
