@@ -46,7 +46,7 @@ class Access:
     prefix: str = ""
     """Prefix of every topic and group, so that several notifiers share a cluster."""
     instance: str = ""
-    """Static group instance id: a restarted process gets its own partitions back immediately.
+    """Static group instance id: a crashed process that restarts within its lease gets its partitions back.
 
     Only one process at a time may use an id. Without an id, the name of the subscription's owner is used, which may be
     new with each start.
