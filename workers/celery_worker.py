@@ -21,9 +21,9 @@ from workers.slice_runner import POOLS, Handler, Runner
 class StrictAckRequest(Request):  # type: ignore[misc]  # Celery has no types
     """A task request that raises an error when its acknowledgement fails. The worker then reconnects.
 
-    Celery's own request only logs the failure, and its task keeps counting against the prefetch limit of its queue.
-    With a limit of one task, the worker receives no more from that queue. This happened in three of ten trials in which
-    the broker died between a task and its acknowledgement.
+    Celery's own request only logs the failure, and the task keeps counting against the prefetch limit of the queue.
+    With a limit of one task, the worker receives no more tasks. This happened in three of ten trials in which the
+    broker died between a task and its acknowledgement.
     """
 
     acknowledged: bool
@@ -48,9 +48,9 @@ BEAT_INTERVAL = 1.0
 
 
 HandlerFactory = Callable[[Callable[[], None], Callable[[], bool]], Handler]
-"""Builds the handler of slices from two functions: `beat`, and one that returns whether the worker process is stopping.
+"""Builds the handler of slices from two functions: `beat`, and a check whether the worker process is stopping.
 
-The handler calls `beat` while its slice makes progress. It hands the slice back once the worker process is stopping.
+The handler calls `beat` while its slice makes progress. Once the process is stopping, the handler hands the slice back.
 """
 
 
@@ -65,13 +65,11 @@ def run(
 ) -> None:
     """Consume the queue of the pool until SIGTERM or SIGINT. Call it in the main thread, once per process.
 
-    After the signal it requeues prefetched tasks, waits until the handler has returned, and returns. The handler is
-    built here, and nothing forks afterwards, so its sessions belong to this process. If the broker goes away, the
-    process tries to reconnect without limit. If the broker comes back without its queues, the process waits for new
-    tasks.
+    The handler is built here, and nothing forks afterwards, so the handler's sessions belong to this process. If the
+    broker goes away, the process tries to reconnect without limit.
 
     `ready` is called when the consumer is connected to its queue. `beat` is called every second while the process waits
-    for tasks, and after each failed attempt to connect. During a slice the handler calls it. The process exits after
+    for tasks, and after a failed attempt to connect. During a slice the handler calls `beat`. The process exits after
     `max_silence` seconds without a call.
     """
     os.nice(POOLS[pool].niceness)
@@ -112,7 +110,7 @@ def run(
 
 
 def _with_heartbeat(connection_class: Any, beat: Callable[[], None]) -> Any:
-    """Return a connection class that calls `beat` after every failed attempt to connect.
+    """Return a connection class that calls `beat` after a failed attempt to connect.
 
     While the process tries to connect, neither the consumer's loop nor its heartbeat timer runs.
     """
@@ -130,7 +128,7 @@ def _with_heartbeat(connection_class: Any, beat: Callable[[], None]) -> Any:
 
 
 def _stop(signal_number: int, frame: FrameType | None) -> None:
-    # Celery checks this variable between two tasks. The handler checks it too, and hands back the slice in progress.
+    # Celery checks this variable between two tasks. The handler checks it during a slice, and hands the slice back.
     state.should_stop = 0  # an exit code; None means that the process is not stopping
 
 

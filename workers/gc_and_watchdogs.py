@@ -20,7 +20,7 @@ were still in flight.
 
 
 def make_gc_rare() -> None:
-    """Make garbage collections rare, and exclude from them all objects that exist now, such as modules."""
+    """Make garbage collections rare, and exempt all objects that exist now, such as modules."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_YOUNG, GC_MIDDLE, GC_OLD)
@@ -30,7 +30,7 @@ def make_gc_rare() -> None:
 
 PR_SET_PDEATHSIG = 1
 PARENT_CHECK_INTERVAL = 0.25
-"""Seconds between two checks of the parent. Only Linux signals the parent's end; elsewhere a child notices it later."""
+"""Seconds between two checks of the parent."""
 GRACE_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL, to finish work in progress. A slice that was cut off is queued again."""
 
@@ -39,7 +39,7 @@ def end_with_parent(parent_pid: int) -> None:
     """End this process when its parent ends: first with SIGTERM, then after a grace period with SIGKILL.
 
     A child calls this first, in its main thread. The parent must fork the child in its own main thread: the kernel
-    sends the signal when the thread that forked ends, even if its process goes on.
+    sends the signal when the thread that forked ends, even if the parent process goes on.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -52,7 +52,7 @@ def _watch_parent(parent_pid: int) -> None:
         time.sleep(PARENT_CHECK_INTERVAL)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_SECONDS)
-    # SIGTERM did not end this process. If it leads its process group, kill its children as well.
+    # SIGTERM did not end this process. If this process leads its group, kill its children as well.
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -63,16 +63,15 @@ def _watch_parent(parent_pid: int) -> None:
 log = logging.getLogger(__name__)
 
 MAX_SILENCE = 90.0
-"""Seconds without a heartbeat after which a worker process ends itself. It matters for workers without `up`.
+"""Seconds without a heartbeat after which a worker process ends itself.
 
-The other limits are shorter: a handler hands back its slice after 60 seconds at most, and `up` kills a role that has
-sent no heartbeat for 60 seconds.
+This limit matters for workers without `up`, which kills a role after 60 seconds without a heartbeat.
 """
 
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the heartbeat."""
 SUSPENSION_SECONDS = 5.0
-"""Seconds between two checks from which the watchdog assumes that the process or the machine was suspended.
+"""Seconds between two checks above which the process or the machine was probably suspended.
 
 A suspended process sends no heartbeat, so `max_silence` starts again.
 """
@@ -84,8 +83,7 @@ EXIT_CODE = 70
 class Watchdog:
     """Ends this process when nothing has called `beat` for `max_silence` seconds.
 
-    The watchdog is a Python thread: it can't run while some code holds the interpreter lock. `up` detects that from
-    outside.
+    The watchdog is a Python thread, which can't run while some code holds the interpreter lock.
     """
 
     def __init__(self, beat: Callable[[], None], max_silence: float = MAX_SILENCE) -> None:

@@ -15,15 +15,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Calls the handler, independently of the queue that delivers the slices."""
+    """Runs slices by name."""
 
     handler: Handler
 
     def __call__(self, name: str) -> SliceResult:
-        """Run the slice with this name and return its result. Turns every error into a result.
-
-        The queue does not get the result: the dispatcher queues a slice again if the ledger shows it as unfinished.
-        """
+        """Run the slice with this name. Turns errors into results."""
         try:
             slice_ = Slice.parse(name)
         except BadSubject as error:
@@ -43,23 +40,20 @@ class Runner:
             log.error("%s: %s", slice_, poison)
             return Dead(cause=str(poison))
         except Exception as error:
-            # The worker's claim on the slice remains. The slice is queued again once the claim expires, so not at once.
+            # The worker's claim on the slice remains, so the slice is queued again only once the claim expires.
             log.exception("handler of %s failed", slice_)
             return Retry(reason=f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpec:
-    """Settings of the worker processes of one pool.
-
-    Each process runs one slice at a time. The profile sets the number of processes per machine.
-    """
+    """Settings of the worker processes of one pool."""
 
     pool: Pool
     niceness: int
     """Nice value of each process. P2 must not delay P0 on shared cores.
 
-    The scheduler gives a process with nice value 0 about 28 times the CPU time of one with 15.
+    The scheduler gives a process with nice value 0 about 28 times the CPU time of a process with 15.
     """
 
 

@@ -1,6 +1,6 @@
 """Directory that caches the numbers of users, and the users of numbers.
 
-A number never changes, so a cached one is never stale.
+An assigned number never changes, so the cache is never stale.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class CachedDirectory:
-    """Cache of assigned numbers. Each other query goes to the directory, because its answer may change."""
+    """Cache of assigned numbers. All other queries go to the directory, because their answers may change."""
 
     def __init__(self, directory: Directory, capacity: int = MAX_GENERATION_ENTRIES) -> None:
         self._directory = directory
@@ -51,12 +51,10 @@ class CachedDirectory:
 
 
 class TwoGenerationCache(Generic[K, V]):
-    """Cache in two generations.
+    """Cache in two generations: a full new generation replaces the old generation.
 
-    When the new generation is full, it becomes the old one, and the former old one is dropped. A read copies an entry
-    of the old generation to the new one, so only unused entries are lost.
-
-    Thread-safe: at worst, concurrent calls load the same key twice.
+    A read copies an old entry to the new generation, so only unused entries are lost. Thread-safe: at worst, concurrent
+    calls load the same key twice.
     """
 
     def __init__(self, load: Callable[[Collection[K]], Mapping[K, V]], capacity: int) -> None:
@@ -79,5 +77,5 @@ class TwoGenerationCache(Generic[K, V]):
     def _store(self, entries: Mapping[K, V]) -> None:
         if len(self._new) + len(entries) > self._capacity:
             self._old, self._new = self._new, {}
-        # If one load exceeds the capacity, keep its last entries.
+        # If the entries exceed the capacity, keep the last ones.
         self._new.update(list(entries.items())[-self._capacity :])

@@ -8,7 +8,7 @@ from notifier.profiles.redis_and_broker_urls import checked_redis_url
 
 
 def kafka_access(settings: Settings) -> kafka.Access:
-    """Return how to connect to Kafka. Raises BadSetting."""
+    """Raises BadSetting."""
     section = settings.kafka
     return kafka.Access(
         servers=_required(section.servers, "kafka", "servers"),
@@ -21,7 +21,7 @@ def kafka_access(settings: Settings) -> kafka.Access:
 
 
 def cassandra_access(settings: Settings) -> cassandra.CassandraAccess:
-    """Return how to connect to Cassandra. Raises BadSetting."""
+    """Raises BadSetting."""
     section = settings.cassandra
     return cassandra.CassandraAccess(
         hosts=_required(section.hosts, "cassandra", "hosts").split(","),
@@ -34,7 +34,7 @@ def cassandra_access(settings: Settings) -> cassandra.CassandraAccess:
 
 
 def redis_url(settings: Settings) -> str:
-    """Return the URL with explicit TLS options. Raises BadSetting if it is missing or invalid."""
+    """Return the configured URL with explicit TLS options. Raises BadSetting."""
     return checked_redis_url(_required(settings.redis_url, "redis_url"))
 
 

@@ -13,9 +13,9 @@ from notifier.domain.errors import DataLocked, Unwritable
 
 
 def instance_name(settings: Settings) -> str:
-    """Return the name of this process's readers in Kafka. The default is made of host name and data folder.
+    """Return the name of this process's readers in Kafka.
 
-    It must survive restarts, because Kafka gives a reader with the same name its former partitions.
+    The name must survive restarts, because Kafka gives a reader with the same name its former partitions.
     """
     folder = crc32(str(settings.data.absolute()).encode())
     return settings.instance or f"{gethostname()}-{folder:08x}"
@@ -33,7 +33,7 @@ def require_writable(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file. The kernel releases it if the process dies. Raises DataLocked."""
+    """Hold an exclusive lock on the file. The kernel releases the lock if the process dies. Raises DataLocked."""
     with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -84,10 +84,7 @@ from notifier.profiles.redis_and_broker_urls import (
 )
 
 NO_REDIS_URL = "redis://127.0.0.1:1"
-"""A URL at which nothing listens. It is used when no Redis is configured and no `notifier up` runs on the data folder.
-
-Calls to Redis then fail at once, and their callers continue without it.
-"""
+"""A URL at which nothing listens, so that calls to Redis fail at once."""
 
 
 class EmbeddedProfile:

@@ -9,8 +9,8 @@ from notifier.adapters import cassandra, kafka, redis
 from notifier.domain.errors import NotifierError
 from notifier.profiles.profile import Inspection, Level
 
-# All engines are inspected at the same time, each in its own thread. An engine that hangs takes the whole timeout, but
-# the results of the others are still reported.
+# Each engine is inspected in its own thread. An engine that hangs takes the whole timeout, but the results of all other
+# engines are still reported.
 
 INSPECTION_TIMEOUT = 4.5
 """Seconds after which an inspection fails."""
@@ -21,7 +21,7 @@ EngineInspection = Callable[[], Sequence[Inspection]]
 def run_inspections(
     inspections: Mapping[str, EngineInspection], timeout: float = INSPECTION_TIMEOUT
 ) -> Iterator[Inspection]:
-    """Run all inspections concurrently. Yield the results engine by engine, in the order of the mapping.
+    """Run all inspections concurrently. Yield the results in the order of the mapping.
 
     If an inspection raises a NotifierError or does not end in time, its only result is a failed inspection with the
     engine's name. Other errors are raised here.
@@ -73,16 +73,16 @@ def _failed_inspection(name: str, detail: str) -> Inspection:
 CLOCK_WARN_SECONDS, CLOCK_FAIL_SECONDS = 0.5, 2.0
 """Clock skew at which the inspection warns or fails.
 
-Of two writes to a Cassandra cell the one with the later timestamp wins, and timestamps come from clocks. Each process
-also decides by its own clock whether a burst is visible yet.
+Cassandra resolves conflicting writes by timestamps, which come from clocks. Each process also decides by its own clock
+whether a burst is visible yet.
 """
 MIN_CASSANDRA_VERSION, MIN_KAFKA_VERSION, MIN_REDIS_VERSION = (5, 0), (4, 0), (7,)
 MIN_REPLICAS = 3
 """Recommended copies of each Cassandra row and each Kafka partition. Of three copies, a majority survives one loss."""
 MIN_FAIL_THRESHOLD_KIB, MIN_WARN_THRESHOLD_PARTITIONS = 50, 10
-"""Cassandra's default limits of a batch: its size, and the partitions of an unlogged batch. Our batches fit into them.
+"""Cassandra's default limits for the size of a batch, and for the partitions of an unlogged batch. Our batches fit.
 
-A node rejects batches above its fail threshold. It only logs a warning for batches above its warn threshold.
+A node rejects batches above the fail threshold, and logs a warning for batches above the warn threshold.
 """
 KIB_PER_UNIT = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
 REPAIR_ADVICE = "Then run `nodetool repair --full` on each node, which copies the existing data to the new replicas."
@@ -187,10 +187,10 @@ def replication_inspection(
     *,
     keyspace_exists: bool,
 ) -> Inspection:
-    """Assess whether each row has a quorum of nodes that are up, even if all nodes that are down have a copy of it.
+    """Assess whether a row has a quorum even if all nodes that are down have a copy of the row.
 
-    A keyspace may ask for more copies than there are nodes. Cassandra then places one on each node (`placed_count`).
-    The quorum is still a majority of the copies asked for.
+    A keyspace may request more copies than there are nodes. Cassandra then places one copy on each node, but the quorum
+    is still a majority of the requested copies.
     """
     down_count, placed_count = sum(not node.is_up for node in local_nodes), min(copy_count, len(local_nodes))
     quorum = copy_count // 2 + 1
@@ -222,7 +222,6 @@ def replication_inspection(
 
 
 def _quorum_remedy(quorum: int, placed_count: int, down_count: int) -> str:
-    """Return advice for rows without a quorum: start nodes that are down, add nodes, or both."""
     to_add = max(0, quorum - placed_count)
     to_start = quorum - placed_count + down_count - to_add
     starting = [f"Start at least {to_start} of the nodes that are down."] if to_start else []

@@ -22,7 +22,6 @@ class Inspection:
     remedy: str = ""
     """Advice for the operator; empty if nothing is wrong."""
     value: float | int | str | None = None
-    """The measured value."""
     limit: float | int | str | None = None
     """The limit that `value` was compared with."""
 
@@ -58,10 +57,9 @@ class Profile(Protocol):
     def services(self, on_locked: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
         """Lock the data folder, and run the services that this machine provides, until the block ends.
 
-        `notifier up` and `notifier demo` call it. The embedded profile runs a Valkey server unless a Redis is
-        configured; the cluster profile runs nothing. `on_locked` is called once the folder is locked and before any
-        service starts. If it raises, no service starts. The block gets the environment variables with which child
-        processes find the services.
+        The embedded profile runs a Valkey server unless a Redis is configured; the cluster profile runs nothing.
+        `on_locked` is called once the folder is locked; if the callback raises, no service starts. The block gets the
+        environment variables with which child processes find the services.
 
         Raises UnusableEnvironment, and CacheUnavailable if a configured Redis does not answer.
         """
@@ -75,7 +73,7 @@ class Profile(Protocol):
         ...
 
     def inspect(self) -> Iterator[Inspection]:
-        """Inspect the external engines without changing them. Takes at most five seconds, even if one hangs."""
+        """Inspect the external engines without changing them. Takes about five seconds at most."""
         ...
 
     def require_log(self) -> None:
@@ -100,7 +98,7 @@ class Profile(Protocol):
     def ports(self, metrics: Metrics | None = None) -> Ports:
         """Return the ports of this process. They connect at first use; a forked process must make its own.
 
-        With `metrics` the adapters count the garbage that they discard. Only roles have metrics.
+        With `metrics`, the adapters count garbage that they find in Redis.
         """
         ...
 

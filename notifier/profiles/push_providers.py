@@ -65,12 +65,11 @@ def providers(
 
 
 def configured_platforms(providers: Mapping[Platform, Provider]) -> Sequence[Platform]:
-    """Return the platforms with a configured provider."""
     return [platform for platform, provider in providers.items() if not isinstance(provider, UnconfiguredProvider)]
 
 
 def describe_credentials(push: PushSettings, platform: Platform) -> str:
-    """Read the platform's credentials, and return a text that tells whose they are. Raises BadSetting."""
+    """Read the platform's credentials, and return a text that identifies them. Raises BadSetting."""
     match platform:
         case Platform.APNS:
             key = _apple_key(push)
@@ -82,10 +81,7 @@ def describe_credentials(push: PushSettings, platform: Platform) -> str:
 
 
 def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Platform) -> None:
-    """Check that the configured credentials can be read, and that `firebase-admin` is installed if it is configured.
-
-    Raises BadSetting.
-    """
+    """Raise BadSetting if configured credentials can't be read, or a needed `firebase-admin` is not installed."""
     for platform in platforms:
         if push.uses_real_provider(platform):
             describe_credentials(push, platform)
@@ -99,7 +95,7 @@ def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Plat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProviderFactory:
-    """Makes the provider of one platform, for real credentials or for a fake. `LazyProvider` calls it."""
+    """Makes the provider of one platform, for real credentials or for a fake."""
 
     push: PushSettings
     platform: Platform
@@ -147,7 +143,7 @@ class _ProviderFactory:
         fake_origin = self.push.settings_for(self.platform).fake
         match self.platform:
             case Platform.APNS:
-                # Don't check topics: the app of the demo's devices is not among the configured ones.
+                # Don't check topics: the app of the demo's devices is not among the configured apps.
                 return self._apns(
                     public_test_credentials.fake_apple_key(),
                     dict.fromkeys(ApnsEnvironment, fake_origin),
@@ -207,7 +203,7 @@ class _ProviderFactory:
         )
 
     def _transport(self, *origins: str, resources: ExitStack) -> Transport:
-        """Create a transport. It allows plain HTTP if an origin uses it, which settings accept for loopback only."""
+        """Create a transport. Origins with plain HTTP are allowed here: settings accept them for loopback only."""
         allow_plaintext = any(origin.startswith("http:") for origin in origins)
         return _close_with(Http2Transport(limits=self.limits, allow_plaintext=allow_plaintext), resources)
 
@@ -223,7 +219,6 @@ class _ProviderFactory:
 
 
 def _require_firebase_admin() -> None:
-    """Check that the optional `firebase-admin` package is installed. Raises BadSetting."""
     if find_spec("firebase_admin") is None:
         name = variable("push", "fcm", "library")
         raise BadSetting(f"{name} needs an extra: pip install 'notifier[firebase-admin]'.")
@@ -317,7 +312,7 @@ class LazyProvider:
 
     def _own_provider(self) -> Provider:
         if self._provider is None or self._created_by_pid != self.current_pid():
-            # After a fork, this process has copies of resources that its parent still uses. It creates its own.
+            # After a fork, the parent still uses the copied resources. This process creates its own.
             resources = ExitStack()
             with resources:
                 self._provider = self.make(resources)

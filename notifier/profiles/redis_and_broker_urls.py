@@ -17,7 +17,7 @@ from notifier.config.setting_field import split_url
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting, CacheUnavailable
 
-# TLS options of a Redis URL. They are always made explicit, because the Redis client and Celery differ in defaults.
+# TLS options of a Redis URL.
 
 CERTIFICATE_MODES = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
 """Modes of certificate verification: each library's spelling, and the spelling that both accept."""
@@ -33,7 +33,7 @@ def checked_redis_url(url: str) -> str:
         for host in parts.netloc.rpartition("@")[2].split(","):
             _ = urlsplit(f"//{host}").port
     except ValueError:
-        # Drop the cause: it contains the invalid port, which is part of the password.
+        # Drop the cause: it contains the invalid port, which may be part of a password.
         raise BadSetting("A Redis URL has an invalid port; write / in a password as %2F.") from None
     return url if parts.scheme != "rediss" else urlunsplit(parts._replace(query=_with_tls_options(parts.query)))
 
@@ -61,8 +61,7 @@ REDIS_STARTUP_TIMEOUT = 5.0
 def require_redis(url: str, timeout: float) -> None:
     """Wait up to `timeout` seconds for Redis to answer. Raises CacheUnavailable or BadSetting.
 
-    Call it at startup only: a Redis that does not answer then mostly has a wrong address. Later it has an outage, which
-    roles tolerate.
+    Call at startup only, when a missing answer mostly means a wrong address. Roles tolerate later outages.
     """
     try:
         await_answer(checked_redis_url(url), timeout)
@@ -89,10 +88,7 @@ def remembered_redis_url(path: Path, url: str) -> Iterator[None]:
 
 
 def broker_urls(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
-    """Return each pool's broker URL: the one in its setting or, if that is empty, a database of the Redis.
-
-    Raises BadSetting.
-    """
+    """Return each pool's broker URL: from its setting or, if empty, a database of the Redis. Raises BadSetting."""
     configured = {
         pool: checked_redis_url(url) for pool in Pool if (url := getattr(settings.brokers, _setting_name(pool)))
     }
@@ -107,8 +103,7 @@ def _setting_name(pool: Pool) -> str:
 def _redis_databases(redis_url: str) -> Mapping[Pool, str]:
     """Return the URL of one Redis database per pool.
 
-    Raises BadSetting for a URL that Celery does not support, such as one of sentinels or of a Redis Cluster. A Redis
-    Cluster also has only one database.
+    Raises BadSetting for a URL of sentinels or of a Redis Cluster, which Celery does not support.
     """
     scheme = split_url(redis_url).scheme
     if scheme not in {"redis", "rediss"}:

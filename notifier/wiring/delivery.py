@@ -19,7 +19,6 @@ DISPATCHER_TERM, RECONCILER_TERM = timedelta(seconds=5), timedelta(seconds=10)
 
 
 def build_dispatcher(system: System) -> Dispatcher:
-    """Build the dispatcher, which queues the slices of unfinished bursts."""
     ports = system.ports
     return Dispatcher(
         ledger=ports.ledger,
@@ -36,9 +35,9 @@ def build_dispatcher(system: System) -> Dispatcher:
 def build_slice_worker(
     system: System, on_progress: Callable[[], None] | None = None, is_stopping: Callable[[], bool] | None = None
 ) -> SliceWorker:
-    """Build the worker that runs slices of rows and of alerts.
+    """Build the worker, which calls `on_progress` while a slice makes progress.
 
-    It calls `on_progress` while a slice makes progress. Once `is_stopping` returns True, it hands its slice back.
+    Once `is_stopping` returns True, the worker hands its slice back.
     """
     ports = system.ports
     return SliceWorker(
@@ -57,7 +56,6 @@ def build_slice_worker(
 
 
 def build_row_writer(system: System) -> RowWriter:
-    """Build the slice handler that writes inbox rows."""
     ports = system.ports
     return RowWriter(
         sets=SelfRepairingSets(sets=ports.sets, log=ports.log, clock=ports.clock),
@@ -71,7 +69,6 @@ def build_row_writer(system: System) -> RowWriter:
 
 
 def build_reconciler(system: System) -> Reconciler:
-    """Build the periodic job that publishes what crashed processes left, and repairs the pull index."""
     ports = system.ports
     return Reconciler(
         publisher=build_publisher(system),
@@ -90,7 +87,6 @@ def build_reconciler(system: System) -> Reconciler:
 
 
 def build_load_monitor(system: System) -> LoadMonitor:
-    """Build the periodic job that turns queue lengths, lag and the store's latency into backpressure."""
     ports = system.ports
     return LoadMonitor(
         leases=ports.leases,

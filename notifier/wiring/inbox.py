@@ -25,7 +25,6 @@ VIEWER_MEMORY_SHARE = 0.5
 
 
 def build_uncached_inbox(ports: ReadPorts, observers: Sequence[AnswerObserver] = ()) -> UncachedInbox:
-    """Build the inbox without caches, for commands and for live streams."""
     return UncachedInbox(
         people=build_versioned_people(ports),
         timeline=ports.timeline,
@@ -47,13 +46,13 @@ def build_inbox(
     renderer: PageRenderer | None = None,
     renderer_id: bytes = b"",
 ) -> Inbox:
-    """Build the inbox with its caches. Build one per process.
+    """Build the inbox with its caches, once per process.
 
     `new_shared_loads` creates the objects through which concurrent requests for the same data share one load. If
-    `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
-    at most that long for a shared check.
+    `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page then
+    waits at most `max_lookup_wait` for a check.
 
-    `renderer_id` identifies the software and the secret that render pages; `cache_megabytes` limits the caches.
+    `renderer_id` identifies the software and the secret that render pages.
     """
     viewer_bytes = int(cache_megabytes * MEGABYTE * VIEWER_MEMORY_SHARE)
     subject_cache = SubjectCache(
@@ -104,12 +103,10 @@ def build_inbox(
 
 
 def build_gap_fetch(ports: ReadPorts) -> GapFetch:
-    """Build the fetch of bursts that a client missed in one subject."""
     return GapFetch(people=ports.people, timeline=ports.timeline, clock=ports.clock)
 
 
 def build_audit(ports: ReadPorts, metrics: Metrics, pause: Callable[[float], Awaitable[object]]) -> Audit:
-    """Build the audit, which recomputes a list and its badge from the bursts in the store."""
     return Audit(people=ports.people, timeline=ports.timeline, metrics=metrics, pause=pause)
 
 

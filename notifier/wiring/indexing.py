@@ -1,4 +1,4 @@
-"""Builders of the indexers, which keep the bitmaps of followers, accounts, devices and activity.
+"""Builders of the indexers and of the device registry.
 
 The `owns_records` callback of an indexer returns whether the process still owns the partitions of its records.
 """
@@ -15,7 +15,6 @@ from notifier.wiring.system import System, build_leadership
 
 
 def build_graph_indexer(system: System, owns_records: Callable[[], bool]) -> GraphIndexer:
-    """Build the indexer of follows, user blocks and preferences."""
     ports = system.ports
     bitmaps = Bitmaps(
         follows=ports.follows,
@@ -34,7 +33,6 @@ def build_graph_indexer(system: System, owns_records: Callable[[], bool]) -> Gra
 
 
 def build_account_indexer(system: System, owns_records: Callable[[], bool]) -> AccountIndexer:
-    """Build the indexer of account flags."""
     ports = system.ports
     return AccountIndexer(
         directory=ports.directory,
@@ -48,7 +46,6 @@ def build_account_indexer(system: System, owns_records: Callable[[], bool]) -> A
 
 
 def build_device_indexer(system: System, owns_records: Callable[[], bool]) -> DeviceIndexer:
-    """Build the indexer of devices."""
     ports = system.ports
     return DeviceIndexer(
         devices=ports.devices,
@@ -61,19 +58,16 @@ def build_device_indexer(system: System, owns_records: Callable[[], bool]) -> De
 
 
 def build_device_registry(system: System) -> DeviceRegistry:
-    """Build the registry, which registers, lists and removes devices."""
     ports = system.ports
     return DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
 
 
 def build_activity_indexer(system: System) -> ActivityIndexer:
-    """Build the stage that records which users were active in which hour."""
     ports = system.ports
     return ActivityIndexer(directory=ports.directory, hours=ports.active_hours, clock=ports.clock)
 
 
 def build_activity_roll_up(system: System) -> RollUp:
-    """Build the periodic job that merges the hours of activity into the active sets."""
     ports, settings = system.ports, system.settings
     return RollUp(
         directory=ports.directory,

@@ -8,7 +8,6 @@ from notifier.wiring.system import System
 
 
 def build_gateway(system: System) -> Gateway:
-    """Build the gateway. It settles a few retractions at once; the retractor settles all of them from the log."""
     ports = system.ports
     return Gateway(
         log=ports.log,
@@ -19,7 +18,6 @@ def build_gateway(system: System) -> Gateway:
 
 
 def build_router(system: System) -> Router:
-    """Build the router, which splits each event into mentions of the accounts that it names."""
     ports = system.ports
     follower_counts = FollowerCountCache(
         sets=ports.sets, heads=ports.heads, clock=ports.clock, threshold=system.settings.threshold
@@ -38,7 +36,6 @@ def build_router(system: System) -> Router:
 
 
 def build_moderation(system: System) -> ModerationLookup:
-    """Build the look-up of verdicts, follows and preferences that decide how far an author's mentions carry."""
     ports = system.ports
     return ModerationLookup(
         directory=ports.directory,

@@ -10,7 +10,7 @@ from notifier.wiring.system import System
 
 
 def build_overview(system: System) -> Overview:
-    """Build the overview. Build one per process, because its rates are computed from the previous read."""
+    """Build one overview per process, because its rates are computed from the previous read."""
     ports = system.ports
     return Overview(
         ledger=ports.ledger,
@@ -28,7 +28,7 @@ def build_overview(system: System) -> Overview:
 
 
 def build_preview(system: System, count_lock: AbstractContextManager[object] | None = None) -> Preview:
-    """Build the preview of an event's audience. `count_lock` limits concurrent counts; None means no limit."""
+    """Build the preview. `count_lock` limits concurrent counts; None means no limit."""
     ports, settings = system.ports, system.settings
     return Preview(
         moderation=build_moderation(system),
@@ -49,7 +49,7 @@ def build_preview(system: System, count_lock: AbstractContextManager[object] | N
 
 
 def build_event_status(system: System, search_lock: AbstractContextManager[object] | None = None) -> EventStatusLookup:
-    """Build the lookup of an event's status. `search_lock` limits concurrent log scans; None means no limit."""
+    """Build the look-up. `search_lock` limits concurrent log scans; None means no limit."""
     ports = system.ports
     return EventStatusLookup(
         bursts=ports.bursts,

@@ -15,7 +15,7 @@ from notifier.wiring.system import System
 
 
 def build_push_pipeline(system: System) -> PushPipeline:
-    """Build the slice handler that sends alerts. It shares breakers and rate limiters with its sender."""
+    """Build the pipeline, which shares circuit breakers and rate limiters with its sender."""
     ports, settings = system.ports, system.settings
     breakers = CircuitBreakers(clock=ports.clock, circuit_report=ports.circuit_report, metrics=system.metrics)
     rate_limiters = build_rate_limiters(system)
@@ -44,7 +44,6 @@ def build_push_pipeline(system: System) -> PushPipeline:
 def build_alert_sender(
     system: System, breakers: CircuitBreakers, rate_limiters: Mapping[Platform, RateLimiter]
 ) -> AlertSender:
-    """Build the sender, which passes alerts to the providers and returns the failed attempts."""
     ports = system.ports
     return AlertSender(
         providers=ports.providers,

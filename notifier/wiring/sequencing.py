@@ -10,7 +10,6 @@ from notifier.wiring.system import System
 
 
 def build_coordinator(system: System) -> Coordinator:
-    """Build the coordinator, which assigns mentions to bursts."""
     ports = system.ports
     return Coordinator(
         bursts=ports.bursts,
@@ -24,7 +23,6 @@ def build_coordinator(system: System) -> Coordinator:
 
 
 def build_publisher(system: System) -> Publisher:
-    """Build the publisher, which swaps sequence heads by compare-and-set and publishes their bursts."""
     ports = system.ports
     return Publisher(
         heads=ports.heads,
@@ -41,7 +39,6 @@ def build_publisher(system: System) -> Publisher:
 
 
 def build_retraction_settlement(system: System) -> RetractionSettlement:
-    """Build the stage that recomputes bursts from the mentions that remain after a retraction."""
     ports = system.ports
     return RetractionSettlement(
         retractions=ports.retractions,
@@ -53,7 +50,6 @@ def build_retraction_settlement(system: System) -> RetractionSettlement:
 
 
 def build_retractor(system: System) -> Retractor:
-    """Build the stage that settles retractions and erases text."""
     ports = system.ports
     return Retractor(
         settlement=build_retraction_settlement(system),
@@ -64,7 +60,6 @@ def build_retractor(system: System) -> Retractor:
 
 
 def build_erasure(system: System) -> Erasure:
-    """Build the stage that erases an author's text and devices."""
     ports = system.ports
     return Erasure(
         retractions=ports.retractions,

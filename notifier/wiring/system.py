@@ -23,7 +23,6 @@ class System:
     owner: str
     """Unique name of this process."""
     tier_rule: TierRule
-    """Rule that divides audiences into tiers, for all stages."""
     live_publisher: LivePublisher
     """Shared by all publishers and retractors of the process. It remembers updates that the live bus did not accept."""
 
@@ -41,7 +40,6 @@ def build_system(*, ports: Ports, settings: Settings, metrics: Metrics, owner: s
 
 
 def build_lane_guards(system: System) -> LaneGuards:
-    """Build the lane guards of one consumer loop or worker."""
     return LaneGuards(
         limit=system.settings.dead_letters.limit,
         tallies=system.ports.lane_tallies,
@@ -52,5 +50,4 @@ def build_lane_guards(system: System) -> LaneGuards:
 
 
 def build_leadership(system: System, name: str, term: timedelta) -> Leadership:
-    """Build the object that competes for the leader lease `name` on behalf of this process."""
     return Leadership(leases=system.ports.leases, name=name, owner=system.owner, term=term)

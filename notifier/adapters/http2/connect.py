@@ -23,7 +23,7 @@ def resolve_addresses(host: str, port: int) -> Sequence[str]:
 
 
 class DnsLookups:
-    """DNS look-ups, each in its own thread, because a look-up blocks for an unbounded time."""
+    """DNS look-ups, each in its own thread, because a look-up blocks and has no timeout."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
@@ -48,7 +48,7 @@ class DnsLookups:
     def _resolve(self, result: "Future[Sequence[str]]", host: str, port: int) -> None:
         try:
             result.set_result(self._resolver(host, port))
-        except BaseException as error:  # the caller handles it
+        except BaseException as error:
             result.set_exception(error)
         with suppress(OSError):  # a full buffer: the reader will wake up anyway; a closed socket: there is no reader
             self._wakeup_sender.send(b"\0")
@@ -63,10 +63,7 @@ INVALID_NAME = "invalid host name"
 
 
 class PendingConnection:
-    """Connection that is being opened without blocking. The caller calls `step` until it is open.
-
-    A failure raises OSError with a message for operators.
-    """
+    """Connection that is being opened without blocking. The caller calls `step` until `is_open` is set."""
 
     def __init__(self, origin: Origin, tls: ssl.SSLContext | None, lookups: DnsLookups, *, deadline: float) -> None:
         self.deadline = deadline
@@ -79,7 +76,7 @@ class PendingConnection:
         self._address_deadline = deadline
 
     def step(self, now: float) -> None:
-        """Advance as far as possible without blocking. Set `is_open` once the connection is open. Raises OSError."""
+        """Advance as far as possible without blocking. Raises OSError with a message for operators."""
         self._now = now
         self.wanted_events = next(self._steps, 0)
         if now >= self.deadline and not self.is_open:
@@ -95,11 +92,10 @@ class PendingConnection:
             yield 0
         addresses = self._resolved_addresses()
         first_error: OSError | ValueError | None = None
-        for addresses_left in range(len(addresses), 0, -1):
-            # Divide the remaining time evenly among the addresses that are left.
-            self._address_deadline = self._now + (self.deadline - self._now) / addresses_left
+        for remaining_address_count in range(len(addresses), 0, -1):
+            self._address_deadline = self._now + (self.deadline - self._now) / remaining_address_count
             try:
-                yield from self._connect(addresses[-addresses_left])
+                yield from self._connect(addresses[-remaining_address_count])
                 yield from self._handshake()
             except (OSError, ValueError) as error:
                 first_error = first_error or error  # the first address is the best, so its error is reported
@@ -133,7 +129,7 @@ class PendingConnection:
             yield POLLOUT
 
     def _is_connected(self, sock: socket.socket) -> bool:
-        """Return whether the socket is connected. Raises OSError."""
+        """Return whether the socket is connected. Raises OSError if the connect failed or timed out."""
         if error := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(error, "")
         with suppress(OSError):

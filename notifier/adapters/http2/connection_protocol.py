@@ -1,7 +1,6 @@
 """Client side of one HTTP/2 connection: bytes in, bytes out, no socket or clock.
 
-It knows for each request whether its last byte was sent. When a connection breaks, it reports which requests may have
-arrived.
+When the connection breaks, a request whose last byte was not sent can safely be sent again.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,10 +13,7 @@ from notifier.adapters.http2.request import MAX_BODY_BYTES, NOT_QUEUED, Finished
 from notifier.adapters.http2.send_buffer import SendBuffer, checked_window
 
 CONNECTION_WINDOW = 1 << 24
-"""Receive window of all streams together, in bytes. Each stream keeps the default window.
-
-A large window costs no memory, because responses are read as soon as they arrive.
-"""
+"""Receive window of all streams together, in bytes. Each stream keeps the default window."""
 CONNECTION_PREFACE = (
     frames.PREFACE
     + frames.settings(
@@ -32,7 +28,7 @@ CONNECTION_PREFACE = (
 MAX_QUEUED_BYTES = 1 << 18
 """No request is started while more bytes than this are queued for the socket."""
 MAX_PENDING_ACKS = 10_000
-"""Maximum number of queued acknowledgements. A peer that causes more does not read them."""
+"""Maximum number of acknowledgements queued since the send buffer was last empty."""
 MAX_STREAM_ID = 2**31 - 1
 NOT_HTTP = "the response is not HTTP"
 
@@ -59,13 +55,13 @@ class Http2Connection:
             Decoder(),
         )
         self._next_stream = self._peer_stream_limit = 1
-        self._unacknowledged_bytes = self._pending_acks = 0
+        self._unacknowledged_bytes = self._pending_ack_count = 0
         self._last_received_at, self._pinged_at, self._ping_count = now, 0.0, 0
         self._starts_after_pong = False
         """Whether no request may start before the last PING is acknowledged."""
 
     @property
-    def free_streams(self) -> int:
+    def free_stream_count(self) -> int:
         """Number of requests that may start now; 0 or less if none may."""
         if self.closing_reason or self._starts_after_pong or len(self.send_buffer.queued) > MAX_QUEUED_BYTES:
             return 0
@@ -80,7 +76,7 @@ class Http2Connection:
         return self._next_stream > 1
 
     def start_request(self, request: Request, now: float) -> None:
-        """Start a request. Call only while `free_streams` is positive."""
+        """Start a request. Call only while `free_stream_count` is positive."""
         stream, post = self._next_stream, request.post
         self._next_stream += 2
         if self._next_stream > MAX_STREAM_ID:
@@ -104,12 +100,11 @@ class Http2Connection:
         Raises Violation at the first invalid frame; all frames before it have taken effect.
         """
         self._last_received_at = now
-        # After a silence, any data shows that the peer is alive, so the PING needs no acknowledgement. The data is not
-        # old: during an exchange it is read as soon as it arrives.
+        # Any data shows that the peer is alive, except after an idle time: then the data may be old.
         if not self._starts_after_pong:
             self._pinged_at = 0.0
         if not self.send_buffer.queued:
-            self._pending_acks = 0
+            self._pending_ack_count = 0
         for received in self._reader.feed(data):
             kind, flags, stream, payload = received
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._header_blocks.is_open:
@@ -119,7 +114,7 @@ class Http2Connection:
                 handle(self, flags, stream, payload)
 
     def check_timeouts(self, now: float) -> bool:
-        """Time out old requests, and send a PING after a silence. Return False if a PING was not answered in time.
+        """Time out old requests, and queue a PING after a silence. Return False if a PING was not answered in time.
 
         Call only after all received bytes were processed: an unread response is not a timeout.
         """
@@ -132,9 +127,9 @@ class Http2Connection:
         return True
 
     def require_ping_after_idle(self, now: float) -> None:
-        """If nothing was read for `ping_after_idle`, queue a PING and start no request before its acknowledgement.
+        """If the connection was idle for `ping_after_idle`, queue a PING. Start no request before its acknowledgement.
 
-        Call it before reading what arrived during a pause: such bytes may be old, and prove nothing about the present.
+        Call before reading: bytes that arrived while idle do not show that the peer is alive now.
         """
         was_idle = now - self._last_received_at >= self._limits.ping_after_idle.total_seconds()
         if was_idle and not self._requests and not self._pinged_at:
@@ -142,12 +137,11 @@ class Http2Connection:
             self._ping(now)
 
     def cancel_all(self) -> None:
-        """Cancel all requests, because the caller no longer needs their responses."""
         for request in [*self._requests.values()]:
             self._reset(request, frames.CANCEL)
 
     def on_closed(self, reason: str) -> None:
-        """Handle the end of the connection. Only requests that were sent completely may have arrived."""
+        """Finish the requests that were sent completely: they may have arrived. Make all others resendable."""
         self.closing_reason = self.closing_reason or reason
         sent_completely = [
             request for request in self._requests.values() if self.send_buffer.bytes_sent >= request.end_offset
@@ -194,7 +188,7 @@ class Http2Connection:
             self._finish(request, is_early=not flags & frames.END_STREAM)
 
     def _finish(self, request: Request, *, is_early: bool = False) -> None:
-        """Finish a request with its reply. Reset the stream if either side has not sent everything yet."""
+        """Finish a request with its reply. Reset the stream if one direction is still open."""
         if is_early or request.unqueued_body:
             self._reset(request, frames.CANCEL)
         else:
@@ -203,18 +197,14 @@ class Http2Connection:
         self.finished.append((request, request.reply()))
 
     def _fail(self, request: Request, reason: str, code: int = frames.CANCEL) -> None:
-        """Fail a request. A request that was not queued completely certainly did not arrive."""
+        """Reset the stream and end the request. A request that was not queued completely did not arrive."""
         self._reset(request, code)
         self.finished.append(
             (request, request.reply_or_failure(reason, may_have_arrived=request.end_offset != NOT_QUEUED))
         )
 
     def _return_unprocessed(self, requests: Iterable[Request], *, others_progressed: bool) -> None:
-        """Add unprocessed requests to `resendable`.
-
-        With `others_progressed`, the attempt does not count: the connection processed other requests instead. The
-        oldest requests are started first, so every request gets its turn.
-        """
+        """Make the requests resendable. With `others_progressed`, the attempt does not count."""
         for request in requests:
             self._remove(request)
             request.attempts -= others_progressed
@@ -275,8 +265,8 @@ class Http2Connection:
             self._starts_after_pong, self._pinged_at = False, 0.0
 
     def _queue_ack(self, acknowledgement: bytes) -> None:
-        self._pending_acks += 1
-        if self._pending_acks > MAX_PENDING_ACKS:
+        self._pending_ack_count += 1
+        if self._pending_ack_count > MAX_PENDING_ACKS:
             raise Violation(frames.ENHANCE_YOUR_CALM, "the peer requests acknowledgements without reading them")
         self.send_buffer.queued += acknowledgement
 
@@ -293,10 +283,7 @@ class Http2Connection:
         raise Violation(frames.PROTOCOL_ERROR, "unexpected push promise")
 
     def _find_request(self, stream: int) -> Request | None:
-        """Return the request of a stream, or None if it has ended.
-
-        Raises Violation for a stream that was never started.
-        """
+        """Return the request of a stream, or None after its end. Raises Violation for a stream never started."""
         if stream >= self._next_stream or not stream & 1:
             raise Violation(frames.PROTOCOL_ERROR, "response to a stream that was never opened")
         return self._requests.get(stream)

@@ -31,7 +31,7 @@ CODE_NAMES = {
     0xC: "inadequate security",
     0xD: "HTTP/1.1 required",
 }
-"""Readable names of the error codes in RST_STREAM and GOAWAY."""
+"""Error codes of RST_STREAM and GOAWAY."""
 
 TABLE_SIZE, ENABLE_PUSH, MAX_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST = range(1, 7)
 """Identifiers of settings."""
@@ -54,7 +54,7 @@ Frame = tuple[int, int, int, bytes]
 
 
 class Violation(Exception):
-    """Protocol violation by the peer, with the error code for it."""
+    """Protocol violation by the peer."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -123,7 +123,7 @@ class FrameReader:
         self._incomplete = b""
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the complete frames. Raises Violation at the first frame that is larger than DEFAULT_FRAME_SIZE."""
+        """Yield the complete frames. Raises Violation at a payload larger than DEFAULT_FRAME_SIZE."""
         buffer = self._incomplete + data if self._incomplete else data
         pos, end, unpack = 0, len(buffer), _FRAME_HEADER.unpack_from
         try:
@@ -154,9 +154,9 @@ class HeaderBlockAssembler:
         self._block = b""
 
     def add(self, frame_: Frame) -> tuple[int, int, bytes] | None:
-        """Add a frame. Return the stream, the flags of the first frame and the block once it is complete, else None.
+        """Add a frame. Return the stream, the first frame's flags and the block once complete, else None.
 
-        Raises Violation for an invalid frame, or a block of more than MAX_BYTES.
+        Raises Violation.
         """
         kind, flags, stream, payload = frame_
         if self._block_start is None:

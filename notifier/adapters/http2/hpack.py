@@ -1,6 +1,6 @@
 """Fast HPACK header encoding and decoding (RFC 7541) without a dynamic table.
 
-This client never adds entries to the dynamic table, and few peers do. The package `hpack` decodes blocks that use it.
+The package `hpack` decodes the blocks of peers that use a dynamic table.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,10 +12,8 @@ from hpack.table import HeaderTable
 
 from notifier.adapters.http2.frames import COMPRESSION_ERROR, Violation
 
-# Huffman decoding, one byte per step; the package `hpack` decodes half bytes.
-#
-# Providers Huffman-encode the id in their responses. Decoding it by half bytes took twice as long as the rest of a
-# send.
+# Huffman decoding takes one byte per step. The package `hpack` takes half bytes, which took twice as long as the rest
+# of a send.
 
 _FAILED_STATE = -1
 
@@ -56,14 +54,11 @@ _STATIC_SIZE = len(_STATIC_TABLE)
 _STATIC_INDEX = {name: index for index, (name, _) in reversed([*enumerate(_STATIC_TABLE, 1)])}
 
 TABLE_SIZE_ZERO = b"\x20"
-"""Table size update to zero at the start of a connection's first block.
-
-The table is never used, so the peer's limit for it does not matter.
-"""
+"""Table size update to zero, which is within any limit of the peer. It begins a connection's first block."""
 SENSITIVE_HEADERS = {"authorization", "cookie", "proxy-authorization"}
 """Headers that are never indexed, not even by intermediaries."""
 MAX_HEADER_BYTES = 65_536
-"""Limit for the decoded headers of a block that the package `hpack` decodes. All blocks are limited before decoding."""
+"""Limit for the decoded headers of a block that the package `hpack` decodes."""
 
 
 def encode_fields(fields: Iterable[tuple[str, str]]) -> bytes:
@@ -76,7 +71,7 @@ def encode_field(name: str, value: str) -> bytes:
     return _encode_integer(prefix, 0x0F, index) + (b"" if index else _encode_string(name)) + _encode_string(value)
 
 
-# Most headers of an alert equal those of the previous one. Headers that differ each time are soon evicted.
+# Most headers of an alert equal those of the previous alert. Headers that differ each time are soon evicted.
 _encode_field_cached = lru_cache(maxsize=1024)(encode_field)
 
 

@@ -23,16 +23,13 @@ class Http2Limits:
     max_waiting: int = 256
     """Number of requests, to all origins, that wait for a stream. At this number, no more are accepted."""
     answer_timeout: timedelta = timedelta(seconds=10)
-    """Timeout of a request from its start. Waiting requests fail if no response arrives for this long.
-
-    Google asks clients to wait at least 10 s before a retry.
-    """
+    """Timeout of a request from its start. Google asks clients to wait at least 10 s before a retry."""
     open_timeout: timedelta = timedelta(seconds=10)
     """Timeout of DNS look-up, connect and TLS handshake together."""
     max_stream_wait: timedelta = timedelta(milliseconds=50)
-    """Time that a request waits for a stream before another connection is opened.
+    """Time that a request waits for a stream before another connection may be opened.
 
-    If responses are prompt, a stream becomes free sooner. Users do not notice a wait of this length.
+    If responses are prompt, a stream becomes free sooner.
     """
     ping_after: timedelta = timedelta(seconds=3)
     """Time without received data, with requests in flight, after which a PING is sent."""
@@ -48,7 +45,7 @@ class Http2Limits:
     max_attempts: int = 3
     """Attempts after which a request that certainly did not arrive is reported as failed.
 
-    An attempt that fails because the connection closes does not count if the connection served other requests.
+    An attempt that fails because the connection closes does not count if other requests progressed on the connection.
     """
 
 
@@ -87,9 +84,9 @@ class Origin:
 
 
 def is_valid_request(post: Post) -> bool:
-    """Return whether the path and headers are valid.
+    """Return whether the path and the header values are valid.
 
-    Some providers answer an invalid request with a connection error, which also fails all requests in flight.
+    Some providers answer an invalid request with a connection error, which also fails the other requests in flight.
     """
     path = post.path
     if not (path[:1] == "/" and path.isascii() and path.isprintable() and " " not in path):

@@ -18,10 +18,7 @@ Apple treats a client that reconnects repeatedly as an attack.
 
 
 class OriginPool:
-    """Connections to one origin, and the requests that wait for a stream.
-
-    Requests with `needs_own_connection` have a separate pool.
-    """
+    """Connections to one origin. Requests that need their own connection have a separate pool."""
 
     def __init__(self, origin: Origin, limits: Http2Limits, *, max_connections: int) -> None:
         self.origin = origin
@@ -31,7 +28,7 @@ class OriginPool:
         self.last_used_at = 0.0
         self._limits, self._max_connections = limits, max_connections
         self._last_response_at = 0.0
-        self._failed_connections = 0
+        self._failed_connection_count = 0
         self._paused_until, self._pause_reason = 0.0, ""
         self._paused_since_check = False
         """Whether a pause has begun since the last call of `_fail_waiting`."""
@@ -39,13 +36,13 @@ class OriginPool:
     def start_waiting_requests(self, now: float) -> None:
         """Start waiting requests on the first connections that have free streams, so that later ones stay idle."""
         for connection in self.connections:
-            while self.waiting_requests and connection.protocol.free_streams > 0:
+            while self.waiting_requests and connection.protocol.free_stream_count > 0:
                 connection.protocol.start_request(self.waiting_requests.popleft(), now)
 
     def needs_connection(self, now: float) -> bool:
         """Return whether to open another connection for the waiting requests.
 
-        None is opened until each peer has announced its stream limit: the existing connections may then suffice.
+        Return False while the stream limit of an existing connection is unknown: that connection may suffice.
         """
         if (
             not self.waiting_requests
@@ -62,7 +59,6 @@ class OriginPool:
         )
 
     def advance_pending_connection(self, now: float) -> None:
-        """Advance the connection that is being opened, if any."""
         if (pending := self.pending_connection) is None:
             return
         try:
@@ -135,14 +131,13 @@ class OriginPool:
         self.connections.remove(connection)
         self._last_response_at = max(self._last_response_at, connection.protocol.last_response_at)
         if connection.protocol.last_response_at:
-            self._failed_connections = 0
+            self._failed_connection_count = 0
         elif connection.protocol.has_started_requests:
-            self._failed_connections += 1
-            if self._failed_connections >= MAX_FAILED_CONNECTIONS:
+            self._failed_connection_count += 1
+            if self._failed_connection_count >= MAX_FAILED_CONNECTIONS:
                 self._pause(connection.closed_reason, now)
 
     def _pause(self, reason: str, now: float) -> None:
-        """Pause the origin: open no connection for a while."""
         self._pause_reason, self._paused_until = reason, now + self._limits.pause_after_failure.total_seconds()
         self._paused_since_check = True
 
@@ -159,7 +154,6 @@ class OriginPool:
         protocol.resendable.clear()
 
     def _fail_waiting(self, now: float) -> Iterator[FinishedRequest]:
-        """Fail all waiting requests if no connection can be opened, or no response has arrived for `answer_timeout`."""
         is_paused, self._paused_since_check = self._paused_since_check or now < self._paused_until, False
         if is_paused and not self.connections and not self.pending_connection:
             reason = self._pause_reason
@@ -175,7 +169,7 @@ class OriginPool:
             yield self.waiting_requests.popleft(), NoReply(reason=reason, may_have_arrived=False)
 
     def _last_progress_at(self) -> float:
-        """Return when the last response arrived or the oldest waiting request was accepted, whichever is later."""
+        """Return when the last response arrived or the first waiting request was accepted, whichever is later."""
         return max(
             self.waiting_requests[0].accepted_at,
             self._last_response_at,

@@ -23,7 +23,7 @@ class Request:
     end_offset: int = NOT_QUEUED
     """The connection's count of sent bytes at which this request is sent completely.
 
-    Until then the peer cannot process the request.
+    Until then the peer cannot have the whole request.
     """
     window: int = 0
     """Bytes of the body that the peer's window for this stream still admits."""
@@ -35,7 +35,7 @@ class Request:
     body: bytes = b""
 
     def begin_attempt(self, stream: int, window: int, deadline: float) -> None:
-        """Reset the state for an attempt: an earlier one may have ended in the middle of the request."""
+        """Reset the state: an earlier attempt may have ended halfway."""
         self.stream, self.window, self.deadline = stream, window, deadline
         self.attempts += 1
         self.end_offset, self.unqueued_body = NOT_QUEUED, self.post.body
@@ -45,9 +45,9 @@ class Request:
         return Reply(status=self.status, headers=self.headers, body=self.body[:MAX_BODY_BYTES])
 
     def reply_or_failure(self, reason: str, *, may_have_arrived: bool) -> Reply | NoReply:
-        """Return the result of a request whose response was cut off: the reply if it is a success, otherwise NoReply.
+        """Return the reply as far as it arrived if its status is a success, otherwise NoReply.
 
-        The body of an error explains it, so an error with half a body is useless.
+        An error without its whole body explains nothing.
         """
         return self.reply() if 200 <= self.status < 300 else NoReply(reason=reason, may_have_arrived=may_have_arrived)
 

@@ -18,7 +18,7 @@ class SocketConnection:
         self.socket = socket_
         self.protocol = protocol
         self.closed_reason = ""
-        """Reason for the end of the connection, for operators; empty while it is open."""
+        """Reason for the end of the connection; empty while it is open."""
         self.may_have_unread = True
         """Whether there may be data that `poll` does not report. TLS buffers data, even during the handshake."""
         self.is_write_blocked = False

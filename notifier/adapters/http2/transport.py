@@ -55,7 +55,7 @@ class Http2Transport:
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         """Send the requests, and yield each with its response in the order of the responses.
 
-        Raises RuntimeError if another exchange has not ended: each would get responses of the other.
+        Raises RuntimeError if another exchange has not ended: the two would get each other's responses.
         """
         if self._exchanging:
             raise RuntimeError("This transport is already running another exchange.")
@@ -65,7 +65,7 @@ class Http2Transport:
             source, has_more = iter(posts), True
             while has_more or self._pending_count:
                 has_more = has_more and self._accept_from(source)
-                self._step(wait=not (self._finished or (has_more and self._free_waiting_places())))
+                self._step(wait=not (self._finished or (has_more and self._free_place_count())))
                 while self._finished:
                     yield self._finished.popleft()
         finally:
@@ -87,14 +87,14 @@ class Http2Transport:
     def _accept_from(self, source: Iterator[Post]) -> bool:
         """Accept requests from the source while there is room. Return False once the source is exhausted."""
         now = self._monotonic()
-        for _ in range(min(MAX_ACCEPTED_PER_STEP, self._free_waiting_places())):
+        for _ in range(min(MAX_ACCEPTED_PER_STEP, self._free_place_count())):
             if (post := next(source, None)) is None:
                 return False
             self._pending_count += 1
             self._accept(post, now)
         return True
 
-    def _free_waiting_places(self) -> int:
+    def _free_place_count(self) -> int:
         return self._limits.max_waiting - sum(len(pool.waiting_requests) for pool in self._pools.values())
 
     def _accept(self, post: Post, now: float) -> None:
@@ -163,7 +163,6 @@ class Http2Transport:
         return bool(idle_pools)
 
     def _poll(self, seconds: float) -> None:
-        """Wait for at most `seconds` until a socket is readable or writable, and read from the readable ones."""
         poller, connections = poll(), dict[int, SocketConnection]()
         poller.register(self._lookups.wakeup_socket, POLLIN)
         for pool in self._pools.values():
@@ -182,7 +181,6 @@ class Http2Transport:
             self._lookups.clear_wakeup()
 
     def _collect(self) -> None:
-        """Collect finished requests, and check for timeouts if due."""
         now = self._monotonic()
         if is_check_due := now - self._timeouts_checked_at >= CHECK_INTERVAL:
             self._timeouts_checked_at = now

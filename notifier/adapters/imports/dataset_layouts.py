@@ -26,7 +26,6 @@ from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges
 
 USER = "user"
-"""Column of the user, in all files but that of follows."""
 
 
 def parse_user(name: str, value: object) -> UserId:
@@ -54,7 +53,7 @@ def _vips(numbered_rows: Iterable[tuple[int, ParsedRow]], rows_read: int, reject
 
 
 def _vip(values: Iterable[object]) -> AccountRow:
-    """Convert a row. A listed user is a VIP, unless the column `vip` says no."""
+    """A listed user is a VIP, unless the column `vip` says no."""
     user_id, value = values
     return AccountRow(user=parse_user(USER, user_id), flags={Flag.VIP: parse_bool(Flag.VIP, value) is not False})
 
@@ -69,7 +68,7 @@ VIPS: Layout[ImportBatch[AccountRow]] = Layout(
 )
 
 
-# Follows row by row: each row is taken, or rejected with a reason; empty lines are skipped.
+# Follows, row by row.
 
 FOLLOW_COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
 SELF_FOLLOW = "An account can't follow itself."
@@ -111,7 +110,6 @@ FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
 # Preferences of a user: for one account, or for everything.
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
-"""Names of the columns."""
 
 _ACCOUNT_WIDE_VOLUMES = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 

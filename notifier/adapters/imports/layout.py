@@ -12,17 +12,15 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 T_co = TypeVar("T_co", covariant=True)
 
 Reject = Callable[[int, str], None]
-"""Called with the number of a rejected row (in a text file, of its last line), counted from 1, and the reason."""
+"""Called with the number of a rejected row, from 1, and the reason. In text files, rows have the number of a line."""
 
 
 ReportIgnored = Callable[[Iterable[str]], object]
-"""Called with the names of columns that are not read, which may be none."""
+"""Called with the names of columns that are not read. There may be none."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """Row that can't be read."""
-
     reason: str
 
 
@@ -32,11 +30,11 @@ ParsedRow = Sequence[object] | UnreadableRow | None
 BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
 """Converts a batch.
 
-The arguments are the numbered rows, the number of rows read so far (with these), and a callback for rejects.
+The arguments are the numbered rows, the number of rows read so far, including these, and a callback for rejects.
 """
 
 BulkReader = Callable[[Any, int, int, Reject], T_co | None]
-"""Converts a batch of a table as a whole, or returns None if each row needs a check of its own.
+"""Converts a batch of a table as a whole, or returns None if the rows must be checked one by one.
 
 The arguments are the batch, the number of rows before it, the number of rows up to its end, and a callback for rejects.
 """
@@ -55,7 +53,7 @@ class Layout(Generic[T_co]):
     """At least one of these columns is required: a row without any of them sets nothing."""
     read_batch: BatchReader[T_co]
     load_bulk_reader: Callable[[], BulkReader[T_co]] | None = None
-    """Loads the reader of whole batches. Called only for Parquet, because it needs the import extra."""
+    """Loads the reader of whole batches, which needs the import extra. Called only for Parquet."""
 
     @property
     def columns(self) -> Sequence[str]:
@@ -68,7 +66,6 @@ class Layout(Generic[T_co]):
         return lacking or ("" if present.intersection(self.any_of or present) else " or ".join(self.any_of))
 
     def ignored_columns(self, names: Iterable[str]) -> Sequence[str]:
-        """Return the named columns that are not read."""
         return [name for name in names if name and name not in self.columns]
 
 
@@ -78,7 +75,6 @@ def is_plainly_valid_text_id(value: object) -> bool:
 
 
 def id_fault(name: str, value: object) -> str | None:
-    """Return why a value is not a valid id, or None if it is valid."""
     if value is None:
         return f"{name} is missing."
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -105,7 +101,6 @@ class InvalidValue(ValueError):
 def accepted_rows(
     numbered_rows: Iterable[tuple[int, ParsedRow]], reject: Reject, parse_row: Callable[[Iterable[object]], T]
 ) -> Iterable[T]:
-    """Yield the valid rows, and reject the others. Empty lines are skipped."""
     for number, row in numbered_rows:
         if row is None:
             continue
@@ -131,7 +126,7 @@ _VALID_YEARS = range(ALWAYS.year, NEVER.year)
 
 
 def parse_time(name: str, value: object, *, expected: str) -> datetime | None:
-    """Parse a time. Raises InvalidValue. `expected` describes a valid value."""
+    """Parse a time. `expected` describes a valid value, for the message of an InvalidValue."""
     if not (text := _text(value)):
         return None
     try:

@@ -67,7 +67,7 @@ class ParquetReader(Generic[T]):
 
 
 def _column_values(column: Any) -> list[Any]:
-    """Return the values of the column; all as text if one is a time that Python's datetime can't represent."""
+    """Return the values of the column, as text if it has a time that Python's datetime can't represent."""
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):
@@ -94,10 +94,9 @@ def bulk_follows(
 
 
 def _numeric_edges(columns: list[Any], rows_before: int, rows_done: int, reject: Reject) -> NumberedFollowEdges | None:
-    """Convert columns of whole numbers that may be in an id range. Return None for other columns.
+    """Convert columns of whole numbers from 0 to HIGHEST_ID_NUMBER. Return None for other columns.
 
-    A row in which an account follows itself is reported as rejected, but remains in the result. `edge_keys_of_arrays`
-    drops it.
+    A row in which an account follows itself is rejected, but the result still contains the row.
     """
     if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
         return None

@@ -33,7 +33,7 @@ class Source(Generic[T]):
     size: int | None
     """Size in bytes or rows, only for progress bars. None for the standard input and pipes."""
     position_of: Callable[[int], int]
-    """Returns how much of `size` is read. The argument is the number of rows read, which only Parquet needs."""
+    """Returns how much of `size` is read. The argument is the number of rows read, which only Parquet uses."""
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def open_source(
     *,
     report_ignored: ReportIgnored = list,
 ) -> Iterator[Source[T]]:
-    """Open a source. Raises BadImport, OSError, or UnusableEnvironment if an extra is missing."""
+    """Open a source. Raises BadImport or OSError, and UnusableEnvironment if the import extra is missing."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
@@ -71,7 +71,7 @@ def open_source(
 
 
 def form_of(name: str) -> str:
-    """Return the form that a file's name implies. Raises BadImport for an unknown form and for compressed Parquet."""
+    """Return the form that a file's name implies. Raises BadImport."""
     endings = name.lower().split(".")[1:]
     if endings and endings[-1] in COMPRESSED_ENDINGS:
         endings.pop()
@@ -95,27 +95,24 @@ def _parquet_source(
     return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 
 
-# Sorted runs of keys, each in its own file, which an atomic rename creates. The file's name is the number of source
-# rows read up to then. After a crash, the import resumes at the highest of these numbers.
+# Each sorted run of keys is a file, which an atomic rename creates. The file's name is the number of source rows read
+# so far. After a crash, the import resumes at the highest number.
 
 KEY_TYPE = np.dtype("<u8")
 KEYS_PER_CHUNK = 1 << 22
-"""Maximum number of keys that are merged at a time. They take 32 MB."""
+"""Number of keys, of all runs together, that are read at a time: 32 MB."""
 PROGRESS_FILE = "taken"
-"""File with a number. All keys below it are written to their final place."""
+"""File with a number. All keys below the number are written to their final place."""
 END_KEY = 1 << 2 * HALF_KEY_BITS
 """Number above all keys."""
 RUNS_PER_MERGE = 64
-"""Number of runs in one size group at which they are merged into one run.
+"""Number of runs at which a size group is merged into one run.
 
-Merging keeps the number of open files small. The merged run is usually in a larger size group, so a key is
-copied about once for each group.
+Merging keeps the number of open files small. The merged run is usually in a larger group, so each group copies a key
+about once.
 """
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
-"""Powers of two that a size group spans: its largest run is less than 64 times as large as its smallest.
-
-For example, runs from 2^23 to below 2^29 bytes are in one group.
-"""
+"""Powers of two that a size group spans. For example, runs from 2^23 to below 2^29 bytes are in one group."""
 
 
 class SpilledEdges:

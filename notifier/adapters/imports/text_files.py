@@ -45,10 +45,7 @@ class LineParser:
         return [None if value is msgspec.UNSET else value for value in row]
 
     def _decode_line(self, line: str) -> Any:
-        """Decode a line.
-
-        If the line has an unknown field, create a decoder that skips it. Later lines with it are decoded only once.
-        """
+        """Decode a line. For an unknown field, create a decoder that skips the field from now on."""
         try:
             return self._decode(line)
         except msgspec.ValidationError:
@@ -82,7 +79,7 @@ class LineParser:
 T = TypeVar("T")
 
 MAX_LINE_LENGTH = 1 << 16
-"""Number of characters at which a line is refused. It stops the read of a binary file, which may have no line ends."""
+"""Number of characters at which a line is refused. A binary file may have no line ends."""
 
 
 class Form(StrEnum):
@@ -174,13 +171,12 @@ def _requirement(layout: Layout[Any], missing: str) -> str:
 EXTRA_NEEDED = 'Parquet and zstd need an extra: pip install "notifier[import]".'
 
 GZIP_MAGIC, ZSTD_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-"""First bytes of each kind of file."""
 
 
 def decompressed(file: BinaryIO) -> BinaryIO:
     """Return a decompressed stream if the first bytes are those of gzip or zstd, otherwise the file itself.
 
-    Raises UnusableEnvironment for zstd without the import extra, and BadImport for Parquet, which has no lines.
+    Raises UnusableEnvironment for zstd without the import extra, and BadImport for Parquet.
     """
     first_bytes = file.peek(4) if hasattr(file, "peek") else b""
     if first_bytes.startswith(GZIP_MAGIC):

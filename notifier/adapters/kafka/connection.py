@@ -30,9 +30,9 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 APPEND_TIMEOUT = timedelta(seconds=3)
-"""Time limit for an append (for each part of a large one). An append that takes longer fails."""
+"""Time limit of an append. Each part of a large append has its own limit."""
 METADATA_MAX_AGE = timedelta(seconds=3)
-"""Maximum age of a client's metadata. Producers and consumers detect new partitions within this time."""
+"""Age at which producers and consumers refresh their metadata, and so detect new partitions."""
 LEASE = timedelta(seconds=5)
 """Session timeout. The partitions of a consumer that sends no heartbeat for this long go to other members."""
 
@@ -46,9 +46,9 @@ class Access:
     prefix: str = ""
     """Prefix of every topic and group, so that several notifiers share a cluster."""
     instance: str = ""
-    """Static group instance id: a restarted process gets its own partitions back immediately.
+    """Static group instance id: a crashed process that restarts within its lease gets its partitions back.
 
-    Only one process at a time may use an id. If it is empty, the name of the subscription's owner is used, which may be
+    Only one process at a time may use an id. Without an id, the name of the subscription's owner is used, which may be
     new with each start.
     """
     lease: timedelta = LEASE
@@ -56,14 +56,13 @@ class Access:
     """Options of kafka-python, as returned by `security`. Empty means plain text."""
 
     def options(self) -> dict[str, Any]:
-        """Return the options that all clients share."""
         return {
             "bootstrap_servers": self.servers.split(","),
             # The default lets a client wait up to 30 s before it reconnects, which would prolong each outage.
             "reconnect_backoff_max_ms": 1_000,
             "request_timeout_ms": 2_000,
             "allow_auto_create_topics": False,
-            "proxy_url": DIRECT_SOCKET_URL,  # no proxy: it selects the socket class of workarounds.py
+            "proxy_url": DIRECT_SOCKET_URL,  # not a proxy: selects the socket class of workarounds.py
             **self.security,
         }
 
@@ -80,10 +79,7 @@ class Access:
 
 
 def security(*, user: str, password: str, mechanism: str, ca: str) -> Mapping[str, Any]:
-    """Return the options for SASL and TLS. Without a `user` there is no SASL, and without a `ca` no TLS.
-
-    Raises BadSetting.
-    """
+    """Return the options for SASL and TLS. Without `user` there is no SASL, without `ca` no TLS. Raises BadSetting."""
     if ca:
         try:
             ssl.create_default_context(cafile=ca)

@@ -90,8 +90,8 @@ class KafkaLogConsumer:
     def still_owns_polled_records(self) -> bool:
         if self._topic_was_recreated():
             self._leave_to_rejoin("the topic was deleted and recreated")
-        # Repeat the current commits: that changes nothing, and brokers reject it if this member has missed a rebalance.
-        # Withheld partitions are left out, because they have no commit yet.
+        # Repeat the current commits, which brokers reject if this member has missed a rebalance. Withheld partitions
+        # have no commit yet.
         return self._commit(
             {number: offset for number, offset in self._committed.items() if number not in self._growth.withheld}
         )
@@ -128,7 +128,7 @@ class KafkaLogConsumer:
     # Group membership.
 
     def _current_membership(self) -> GroupMembership:
-        """Return the current membership. Replace one that joins too late or is left out, and create one if needed."""
+        """Return the membership. Replace a membership that joins too late or is left out."""
         now = self._monotonic()
         if self._watchdog.is_fenced(now):
             raise self._fenced_error()
@@ -147,10 +147,7 @@ class KafkaLogConsumer:
         self.close()
 
     def _is_left_out(self, membership: GroupMembership, now: float) -> bool:
-        """Return whether this member has no partitions although some partitions have no reader.
-
-        A member without partitions asks the brokers at each idle check.
-        """
+        """Return whether this member has no partitions although some partitions have no reader."""
         has_partitions = bool(self._committed or self._unloaded_partitions)
         if has_partitions or not self._watchdog.has_joined() or not self._watchdog.idle_check_is_due(now):
             return False
@@ -160,7 +157,7 @@ class KafkaLogConsumer:
     def _check_for_stall(self, lag: int) -> None:
         """Replace the membership if it reads nothing for too long despite a lag.
 
-        While a partition is withheld, its records cause a lag, so no stall is assumed.
+        The unread records of a withheld partition are a lag, but no stall.
         """
         withheld = self._growth.withheld.keys() & self._committed.keys()
         now, is_stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not withheld
@@ -209,7 +206,7 @@ class KafkaLogConsumer:
         except LogUnavailable:
             raise
         except Exception:
-            # The client has advanced past records that it did not return. A new membership reads them from the commit.
+            # The client may have advanced past records that it did not return. A new membership reads from the commit.
             self.close()
             raise
 
@@ -226,7 +223,7 @@ class KafkaLogConsumer:
         return record
 
     def _commit(self, offsets: Mapping[int, int]) -> bool:
-        """Commit the offsets. Return False if this member has lost a partition, or if there is nothing to commit."""
+        """Commit the offsets, and return whether the brokers accepted them. Without offsets the result is False."""
         if self._membership is None or not offsets:
             return False
         try:
@@ -267,8 +264,7 @@ class KafkaLogConsumer:
     def _update_withheld_partitions(self) -> None:
         """Release the withheld partitions that may be read now.
 
-        Discard the buffered records of all withheld partitions, also of those released now. The discarded records are
-        read again after the release of their partition.
+        Discard the buffered records of all withheld partitions: these records are read again after the release.
         """
         self._load_commits()
         withheld = self._growth.withheld.keys() & self._committed.keys()

@@ -27,7 +27,7 @@ from notifier.ports.event_log import Logged
 MAX_POLL_RECORDS = 1_000
 """Maximum number of records of one poll, over all partitions."""
 MAX_PARTITION_BYTES = 262_144
-"""Maximum bytes of a fetch from one partition. A poll serves partitions in turn; larger fetches delay the next ones."""
+"""Maximum bytes of a fetch from one partition. Larger fetches delay the partitions that a poll serves next."""
 MAX_POLL_INTERVAL = timedelta(minutes=1)
 """A member that does not poll for this long loses its partitions."""
 FETCH_WAIT_MS = 250
@@ -35,7 +35,7 @@ QUERY_TIMEOUT_MS = 2_000
 """Timeout of one query for offsets."""
 
 JOIN_TIMEOUT = 15.0
-"""Seconds, like the constants below. A client that takes longer to join is stuck, and would never join."""
+"""Seconds, like the constants below. A client that takes longer to join is stuck."""
 REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
 """Join timeout during a rebalance, which waits for members that are processing a batch."""
 FENCED_REJOIN_DELAY = 60.0
@@ -43,10 +43,7 @@ FENCED_REJOIN_DELAY = 60.0
 STALL_TIMEOUT = 30.0
 """Longest time for which polls may return no records despite a lag."""
 IDLE_CHECK_INTERVAL = 5.0
-"""Seconds after which a member without partitions asks the brokers again whether some partition has no reader.
-
-Without such partitions the member stays idle: a group may have more members than partitions.
-"""
+"""Seconds after which a member without partitions asks the brokers again whether some partition has no reader."""
 
 
 def milliseconds(time: timedelta) -> int:
@@ -83,7 +80,7 @@ class KafkaGroupMember:
 class GroupMembership:
     """Membership of one consumer in a group. Not thread-safe.
 
-    Calls are bounded in time, and raise LogUnavailable. A committed offset is that of the next record to read.
+    Calls are bounded in time, and raise LogUnavailable or a subclass. A commit is the offset of the next record.
     """
 
     def __init__(self, member: KafkaGroupMember, listener: AssignmentListener) -> None:
@@ -95,7 +92,7 @@ class GroupMembership:
             self._consumer.subscribe([self._topic], listener=self._listener)
 
     def poll(self, wait: timedelta) -> Sequence[Logged]:
-        """Return the next records, and stay a member of the group. Raises Fenced or UnreadableBatch."""
+        """Return the next records, and stay a member of the group."""
         min_wait = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
         with translated("Reading the log failed"):
             # Rewind before the read. If a rewind after it failed, the records just read would be lost.
@@ -109,13 +106,12 @@ class GroupMembership:
         ]
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """Commit the offsets. Raises PartitionsLost or Fenced."""
         commits = {tp: OffsetAndMetadata(offsets[tp.partition], "", -1) for tp in self._topic_partitions(offsets)}
         with translated("A commit failed"):
             self._consumer.commit(commits)
 
     def commits(self) -> Commits:
-        """Return the group's committed offset of each partition of the topic; None for one without a commit."""
+        """Return the group's committed offset of each partition of the topic, or None without a commit."""
         with translated("Reading the group's commits failed"):
             # A new partition may be assigned before the client's metadata contains it.
             assigned = {tp.partition for tp in self._consumer.assignment()}
@@ -175,7 +171,6 @@ class GroupMembership:
             KafkaConsumer,
             **self._member.access.options(),
             group_id=self._member.group_id,
-            # Static membership: a process that restarts within the lease gets its own partitions back.
             group_instance_id=self._member.instance_id,
             session_timeout_ms=milliseconds(lease),
             heartbeat_interval_ms=milliseconds(lease / 5),
@@ -194,7 +189,7 @@ class MembershipWatchdog:
 
     idle_check_interval: float = IDLE_CHECK_INTERVAL
     join_deadline: float = inf
-    """Infinite while the member has joined, with or without partitions."""
+    """Infinite while no join is in progress."""
     fenced_until: float = 0.0
     idle_checked_at: float = 0.0
     stalled_since: float = inf
@@ -236,7 +231,6 @@ class MembershipWatchdog:
         self.idle_checked_at = now
 
     def on_lag_checked(self, now: float, *, is_stalled: bool) -> None:
-        """Record whether the consumer gets no records despite a lag."""
         self.stalled_since = min(self.stalled_since, now) if is_stalled else inf
 
     def stall_is_over_limit(self, now: float) -> bool:

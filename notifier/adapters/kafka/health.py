@@ -24,13 +24,13 @@ MIN_INSYNC_OPTION = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
-    """Replication of a topic: the minimum over its partitions."""
+    """Replication of a topic. The counts are the minimum over its partitions."""
 
     replica_count: int
     insync_count: int
     """Number of replicas that have all records now."""
     min_insync: int
-    """Minimum number of in-sync replicas for an append; with fewer the broker refuses it."""
+    """With fewer replicas in sync, brokers refuse appends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,6 @@ class ClusterStatus:
     version: tuple[int, ...]
     broker_count: int
     pending_steps: Sequence[str]
-    """Steps that `migrate` would run."""
     topics: Mapping[str, TopicStatus]
     """Status by stream, only for topics that exist."""
 

@@ -20,10 +20,7 @@ POLL_TIMEOUT_MS = 1_000
 COMMIT_QUERY_TIMEOUT_MS = 1_000
 MAX_FETCH_BYTES = 262_144
 SILENCE_TIMEOUT = 5.0
-"""Seconds of empty polls after which a read of existing records fails.
-
-Then the broker may be unavailable, or the topic was recreated.
-"""
+"""Seconds of empty polls after which a read of existing records fails: the topic may have been recreated."""
 
 
 class KafkaLog:
@@ -100,7 +97,7 @@ class _UncommittedReader:
                 del end_offsets[topic_partition]
 
     def _seek_to_commits(self, client: KafkaConsumer) -> dict[TopicPartition, int]:
-        """Seek each partition to its first uncommitted record. Return the end offsets of partitions that have one."""
+        """Seek each partition to its commit. Return the end offset of each partition with uncommitted records."""
         topic_partitions = [
             TopicPartition(self._topic, number) for number in sorted(client.partitions_for_topic(self._topic) or ())
         ]

@@ -2,7 +2,7 @@
 
 When a topic grows, some keys move to new partitions. A new partition is withheld: its records are not processed before
 the older records of its keys. A group commits all partitions when it starts. So a partition without a commit is new,
-even after rebalances. Its first commit releases it for all members of the group.
+even after rebalances. The first commit of a new partition releases it for all members of the group.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,7 +24,6 @@ Commits = Mapping[int, int | None]
 
 
 def any_committed(commits: Commits) -> bool:
-    """Return whether the group has ever committed any partition."""
     return any(commit is not None for commit in commits.values())
 
 
@@ -45,10 +44,7 @@ class WithheldPartition:
         return now >= self.detected_at + PRODUCER_SWITCH_SECONDS
 
     def is_readable(self, commits: Commits, bounds: OffsetBounds) -> bool:
-        """Return whether all older partitions are committed up to their ends.
-
-        An older partition whose records expired unread also counts as done.
-        """
+        """Return whether all older partitions are committed up to `older_ends`. Expired records count as committed."""
         if self.older_ends is None:
             return False
         return all(
@@ -61,7 +57,6 @@ class PartitionGrowth:
     """Withheld partitions as known to one consumer, including those assigned to other members."""
 
     withheld: dict[int, WithheldPartition] = field(default_factory=dict)
-    """Withheld partitions by number."""
 
     def withhold_new(self, commits: Commits, now: float) -> None:
         """Withhold exactly the partitions without a commit. The group must have committed before (`any_committed`)."""
@@ -73,7 +68,7 @@ class PartitionGrowth:
             self.withheld[number] = WithheldPartition(older_count=min(added), detected_at=now)
 
     def older_partitions(self) -> Collection[int]:
-        """Return every partition that is older than a withheld one."""
+        """Return every partition that is older than some withheld partition."""
         return range(max((partition.older_count for partition in self.withheld.values()), default=0))
 
     def newly_readable(self, commits: Commits, bounds: OffsetBounds, now: float) -> Collection[int]:

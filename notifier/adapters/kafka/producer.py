@@ -17,7 +17,7 @@ MAX_IN_FLIGHT = 5_000
 RECORDS_PER_DEADLINE = 1_000
 """Maximum number of records that share one deadline; a larger append is split.
 
-A batch of events that name a hundred accounts each becomes tens of thousands of records.
+A batch of events can become tens of thousands of records.
 """
 BATCH_BYTES = 131_072
 """Batch size. With the default of 16 kB half as many records are sent per second."""
@@ -74,8 +74,7 @@ class LogProducer:
     def _get_client(self) -> KafkaProducer:
         """Return the client. It is created on first use, because its threads would not survive a fork.
 
-        Raises LogUnavailable if another thread takes more than half of the append timeout to create the client. Raises
-        the library's KafkaError if this thread can't create it.
+        Raises LogUnavailable if another thread takes too long to create the client. Raises the library's KafkaError.
         """
         if not self._lock.acquire(timeout=APPEND_SECONDS / 2):
             raise LogUnavailable("Not connected to any broker yet.")
@@ -101,19 +100,19 @@ class _Acknowledgements:
 
     def __init__(self, count: int) -> None:
         self._lock = Lock()
-        self._outstanding = count
+        self._outstanding_count = count
         self._error: BaseException | None = None
         self._is_decided = Event()
 
     def add(self, error: BaseException | None) -> None:
         with self._lock:
-            self._outstanding -= 1
+            self._outstanding_count -= 1
             self._error = self._error or error
-            if error is not None or self._outstanding == 0:
+            if error is not None or self._outstanding_count == 0:
                 self._is_decided.set()
 
     def wait(self, deadline: float) -> None:
-        if self._outstanding and not self._is_decided.wait(max(0.001, deadline - monotonic())):
+        if self._outstanding_count and not self._is_decided.wait(max(0.001, deadline - monotonic())):
             raise LogUnavailable(f"No acknowledgement within {APPEND_SECONDS:g} s.")
         if self._error is not None:
             raise translate(self._error, "Writing a record failed") from self._error

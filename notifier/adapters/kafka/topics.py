@@ -1,6 +1,6 @@
 """Kafka topics: migrations from migrations/kafka/topics.toml, and topic incarnations.
 
-Migrations create, grow and configure topics. They never shrink or delete one.
+Migrations create, grow and configure topics, but never shrink or delete a topic.
 """
 
 import tomllib
@@ -26,7 +26,7 @@ TOPICS_FILE = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
 REQUEST_TIMEOUT_MS = 10_000
 """Request timeout of migrations. A busy controller needs some seconds to create a topic."""
 RETRY_TIMEOUT, RETRY_PAUSE = 30.0, 0.2
-"""Seconds from the start of a migration in which failed steps are retried, and seconds between two tries."""
+"""Seconds in which a migration retries failed steps, and seconds between two tries."""
 ALREADY_DONE_ERRORS = (TopicAlreadyExistsError, InvalidPartitionsError)
 """Errors of a step that a concurrent migration has already run."""
 INCARNATION_LENGTH = 8
@@ -43,7 +43,7 @@ class Topic:
     replica_count: int
     """With fewer brokers there is one replica on each broker."""
     min_insync: int
-    """Minimum number of in-sync replicas for an append; with fewer the broker refuses it."""
+    """With fewer replicas in sync, brokers refuse appends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +72,10 @@ def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[s
 
 
 def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
-    """Run the pending steps. Return their number, not counting those that a concurrent migration ran.
+    """Run the pending steps. Return their number, without steps that a concurrent migration ran.
 
-    Every step can be repeated, so the next migration continues an interrupted one. Raises LogUnavailable, also if a
-    topic would grow again before its last growth is complete.
+    After an interruption the next migration continues. Raises LogUnavailable, also if a topic would grow again before
+    its last growth is complete.
     """
     with translated("Creating the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         deadline = monotonic() + RETRY_TIMEOUT
@@ -85,7 +85,7 @@ def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
 def _run(step: MigrationStep, deadline: float) -> bool:
     """Run a step, and retry it until the deadline. Return False if a concurrent migration ran it.
 
-    Retries are necessary: a broker that has just started or just created the topic may not serve it yet.
+    Retries are necessary: a broker that has just started may not serve the topic yet.
     """
     while True:
         try:
@@ -149,8 +149,8 @@ class _Migration:
     def _commit_existing_partitions(self, stream: str, partition_count: int) -> None:
         """Commit offset 0 for a group without commits.
 
-        Such a group has no members, or its members are committing the same offsets. Raises LogUnavailable if some
-        existing partitions have no commit yet.
+        Such a group has no members, or its members are committing the same offsets. Raises LogUnavailable if the group
+        has committed only some of the partitions.
         """
         group, topic = self.access.group(stream, GROUPS[stream]), self.access.topic(stream)
         topic_partitions = [TopicPartition(topic, number) for number in range(partition_count)]
@@ -197,8 +197,7 @@ def incarnation_of(topic_id: object) -> str:
 def to_logged(stream: str, record: Any) -> Logged:
     """Convert a record of the library, whatever it contains.
 
-    Never raises: after an error the consumer would join again, and fail at this record again. The consumer loop moves
-    a record that cannot be processed to the dead letters.
+    Never raises: after an error the consumer would join again, and fail at this record again.
     """
     key, value = (record.key or b"").decode(errors="replace"), record.value or b""
     name = f"{stream}/{record.partition}"

@@ -3,7 +3,7 @@
 Two features are not used at all, because their defects have no workaround:
 
 - the idempotent producer (`PRODUCER_OPTIONS`);
-- `pause()` and `resume()`: a resumed partition stays empty. Consumers keep polling and bound what they read.
+- `pause()` and `resume()`: a resumed partition stays empty.
 """
 
 import logging
@@ -161,8 +161,7 @@ def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ..
     """Connect to the only bootstrap server and return its version, derived from the API versions that it reports.
 
     The library's clients would retry forever and give no reason. Raises SaslAuthenticationFailedError if the user or
-    password is refused, even if the refusal arrives together with the end of the connection. In that case the library
-    itself reports only a closed connection.
+    password is refused, even if the library reports only a closed connection.
     """
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
@@ -205,8 +204,8 @@ def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id
 def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -> bool:
     """Return whether the group is stable although some partition of the topic has no reader.
 
-    The group leader assigns the partitions that it knows. If it has no metadata of the topic at that moment, it assigns
-    none, and does not repeat the assignment when the metadata arrives.
+    A group leader without metadata of the topic assigns no partitions, and does not repeat the assignment when the
+    metadata arrives.
     """
     description = admin.describe_groups([group])[group]
     [topic_description] = admin.describe_topics([topic])

@@ -44,10 +44,7 @@ _INTEGER_BYTES = 32
 
 
 def parse_es256_key(pem: bytes, *, key_name: str, required_kind: str) -> EllipticCurvePrivateKey:
-    """Parse a P-256 private key. Raises BadSetting.
-
-    `key_name` names the key in error messages, `required_kind` describes the required kind.
-    """
+    """Parse a P-256 private key. Raises BadSetting."""
     key = parse_private_key(pem, EllipticCurvePrivateKey, key_name=key_name, required_kind=required_kind)  # type: ignore[type-abstract]  # only for isinstance
     if not isinstance(key.curve, SECP256R1):
         raise BadSetting(f"{key_name} is on another curve; {required_kind} is required.")

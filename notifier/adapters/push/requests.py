@@ -37,7 +37,7 @@ class RequestBuilder(Protocol):
         ...
 
     def replace_refused_token(self, request: PushRequest, answer: Reply | NoReply) -> bool:
-        """If the provider refused only the sender token, discard or renew it. Return whether a new one can be tried."""
+        """If only the sender token was refused, discard or renew it. Return whether a new token can be tried."""
         ...
 
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt: ...
@@ -117,7 +117,7 @@ def shortened_to_fit(text: str, wrap: Callable[[str], Mapping[str, Any]], max_by
 
 
 def _json_size(text: str) -> int:
-    """Return the size of the JSON string without its quotation marks. A backslash takes two bytes."""
+    """Return the size of the JSON string without its quotation marks."""
     return len(compact_json(text)) - 2
 
 
@@ -177,7 +177,6 @@ def retry_after_time(headers: Mapping[str, str], now: datetime) -> datetime | No
 
 
 def receipt_without_reply(no_reply: NoReply, now: datetime, random_number: float) -> Receipt:
-    """Return the receipt of a request without a reply: Unknown if it may have arrived, otherwise RetryAt."""
     if no_reply.may_have_arrived:
         return Unknown(reason=no_reply.reason)
     return RetryAt(at=soon_with_jitter(now, random_number), reason=no_reply.reason)

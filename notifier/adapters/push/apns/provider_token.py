@@ -13,7 +13,7 @@ from notifier.domain.errors import BadSetting
 ISSUE_INTERVAL = timedelta(minutes=30)
 """Tokens are normally issued at multiples of this interval, so that all processes sign the same token.
 
-Apple accepts a token for an hour, and a new one at most every 20 minutes.
+Apple accepts a token for an hour.
 """
 MIN_TOKEN_INTERVAL = timedelta(minutes=20)
 """Minimum time between two renewals, because Apple accepts a new token at most every 20 minutes."""
@@ -51,7 +51,7 @@ class AppleKey:
 
 @dataclass(slots=True)
 class ProviderTokens:
-    """Token source of one process. It has no state that other processes would need."""
+    """Token source of one process."""
 
     key: AppleKey
     _last_signed: tuple[datetime, str] | None = None
@@ -71,7 +71,7 @@ class ProviderTokens:
         return self._last_signed[1]
 
     def renew(self, refused_token: str, now: datetime) -> bool:
-        """Renew a token that Apple refused as expired. Return whether there is another token to try.
+        """Renew a token that Apple refused as expired. Return whether there is a different token to try.
 
         This machine's clock may be behind by more than half an hour. So the new token is issued now instead of at a
         multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.

@@ -49,8 +49,7 @@ _MAX_TIMESTAMP_DIGITS = 15
 def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of APNs.
 
-    Without a readable body, the status alone decides. Server errors are retried. Any other unexpected status probably
-    comes from an intermediary. It is treated as a configuration error, so no device is dropped.
+    An unexpected status probably comes from an intermediary: it gets a configuration error, which drops no device.
     """
     if reply.status == 200:
         return Accepted()
@@ -74,10 +73,9 @@ def is_token_expired(reply: Reply) -> bool:
 
 
 def _invalid_since(body: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the time since which the token is invalid: the timestamp (in milliseconds), but at most now.
+    """Return the time since which the token is invalid, at most now.
 
-    If Apple's clock is ahead, the timestamp may be in the future. It would then also drop a device that registers again
-    in the meantime.
+    A time in the future, by Apple's clock, would also drop a device that registers again until then.
     """
     timestamp = body.get("timestamp")
     if not isinstance(timestamp, int) or isinstance(timestamp, bool) or not 0 < timestamp < 10**_MAX_TIMESTAMP_DIGITS:

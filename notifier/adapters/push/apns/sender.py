@@ -24,15 +24,14 @@ from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Reply, Transport
 
-# Suspect devices: their address may be wrong. Apple throttles a connection that brings wrong addresses, so their
-# requests use a separate one.
+# Suspect devices: their address may be wrong. Apple throttles a connection that brings wrong addresses, so suspects
+# have a separate connection.
 
 SUSPECT_AGE = timedelta(hours=1)
 """Age up to which a registration is suspect.
 
-An address may be wrong from the start, such as one of the other environment or of another app. The first alert shows
-that, and most active users get one within this time. Apps register at each start, so a longer time would make too many
-devices suspect.
+The first alert shows whether an address is of the other environment or of another app. Most active users get an alert
+within this time. Apps register at each start, so a longer time would make too many devices suspect.
 """
 MAX_REMEMBERED_DEVICES = 65_536
 """Maximum number of devices whose last response is remembered, some 10 MB.
@@ -45,7 +44,7 @@ A forgotten suspect may use the connection of the other devices once.
 class SuspectDevices:
     """Suspect devices according to the responses that this process received.
 
-    Suspicion only decides which connection a request uses: suspects get their alerts like all other devices.
+    Suspicion only decides which connection a request uses.
     """
 
     capacity: int = MAX_REMEMBERED_DEVICES
@@ -114,12 +113,9 @@ class ApnsSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ApnsRequests:
-    """Requests of one alert to Apple devices."""
-
     sender: ApnsSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
-    """Headers of all requests."""
     bodies: dict[str, bytes] = field(default_factory=dict)
     """Payloads by language."""
 
@@ -177,7 +173,7 @@ class _ApnsRequests:
 def payload(alert: Alert, language: str) -> bytes:
     """Return the payload in a language, without a badge.
 
-    A sender to millions does not know each user's badge number, and a wrong one stays on the screen.
+    A sender to millions does not know each user's badge number, and a wrong number stays on the screen.
     """
 
     def wrap(text: str) -> Mapping[str, object]:

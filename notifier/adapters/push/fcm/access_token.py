@@ -1,8 +1,7 @@
 """OAuth access tokens for FCM, renewed between messages without delaying them.
 
-A token is usually valid for an hour. After half of that time, a request for a new token is sent among the messages.
-Its response is not passed on to the caller. The old token stays valid in the meantime. So renewals need no thread and
-no pause. Messages wait for a token only if none is valid, such as at the start or after an idle hour.
+After half of a token's lifetime, a request for a new token is sent among the messages. Meanwhile the old token is used.
+Messages wait for a token only if none is valid, such as at the start or after an idle hour.
 """
 
 import re
@@ -24,7 +23,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Reply, Transport
 
 RENEWAL_RETRY_INTERVAL = timedelta(minutes=1)
-"""Time between two renewal requests while no new token has arrived. Meanwhile the old token is used."""
+"""Time between two renewal requests while no new token has arrived."""
 KNOWN_PHRASES = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
 """Phrases of Google's error messages that help to find the cause."""
 _TOKEN_PATTERN = re.compile(r"[\x21-\x7e]{1,4096}")
@@ -40,7 +39,7 @@ class _AccessToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TokenRequest(Post):
-    """Token request. Its class distinguishes it from messages."""
+    """Token request, distinguished from messages by its class."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,9 +52,9 @@ class AccessTokens:
     random: RandomSource
     _token: _AccessToken | None = None
     _failure: Receipt | None = None
-    """Receipt of the last token request that failed."""
+    """Receipt of the last token request, if the request failed."""
     _next_renewal_at: datetime | None = None
-    """Time before which no further renewal is requested."""
+    """Time before which `exchange` requests no renewal."""
 
     def ensure_token(self) -> Receipt | None:
         """Fetch a token if there is no valid one. Call before messages are built.
@@ -73,10 +72,7 @@ class AccessTokens:
         return None if self._token is not None else self._failure
 
     def current_token(self) -> str:
-        """Return the token without a request or an expiry check.
-
-        Google refuses it if it has expired in the meantime.
-        """
+        """Return the token, which may have expired since `ensure_token` returned."""
         assert self._token is not None
         return self._token.token
 

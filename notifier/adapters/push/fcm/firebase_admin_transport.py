@@ -1,12 +1,10 @@
 """Optional FCM transport that uses Google's `firebase-admin` library.
 
-The library is an extra: `pip install "notifier[firebase-admin]"`. No other module imports it, and this module is
-imported only if the settings choose the library. `FcmSender` writes the messages and interprets the responses, because
-the library's exceptions contain less than the responses behind them.
+The library is an extra: `pip install "notifier[firebase-admin]"`. FcmSender interprets the recorded responses, because
+the library's exceptions contain less than the responses.
 
-The library retries silently, pauses for minutes between its attempts, and follows redirects. It has no settings to
-switch that off, and none for the origin. So this module replaces internals of the library, and supports only one of its
-minor versions.
+The library retries silently, pauses for minutes between its attempts, and follows redirects. No settings prevent that
+or change the origin. So this module replaces internals of the library, and supports only one minor version.
 """
 
 import json
@@ -37,11 +35,11 @@ from notifier.domain.push.receipt import Receipt
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Reply
 
-# Token requests of google-auth without its retries: by default it makes three attempts, and sleeps between them.
+# Token requests without the retries of google-auth: three attempts by default, with sleeps between them.
 
 
 class TokenRefused(Exception):
-    """The token endpoint refused the request; contains its answer."""
+    """The token endpoint refused the request."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(f"status {reply.status}")
@@ -84,7 +82,7 @@ class _LastReply(local):
 class FirebaseAdminTransport:
     """Token source and transport of FcmSender, for one process.
 
-    It uses only the body of a request; the library writes the rest.
+    Only the body of a request is used; the library writes path and headers.
     """
 
     account: ServiceAccount
@@ -94,9 +92,9 @@ class FirebaseAdminTransport:
     auth_request: AuthRequest
     max_concurrent: int = MAX_CONCURRENT_REQUESTS
     refused_token: str | None = None
-    """Token that Google refused. `ensure_token` fetches a new one, although this one has not expired.
+    """Token that Google refused. `ensure_token` fetches a new token, although the refused token has not expired.
 
-    Until then the library keeps the refused token: without any token, each of its threads would request one.
+    Until then the library keeps the refused token: without any token, each thread would request one.
     """
     _last_reply: _LastReply = field(default_factory=_LastReply)
 
@@ -110,7 +108,7 @@ class FirebaseAdminTransport:
         origin: str = ORIGIN,
         response_timeout: timedelta = RESPONSE_TIMEOUT,
     ) -> Self:
-        """Create the transport from a service account file. Raises BadSetting, with the messages of ServiceAccount."""
+        """Create the transport from a service account file. Raises BadSetting."""
         timeout = response_timeout.total_seconds()
         service_account = ServiceAccount.read(account_file)
         certificate = credentials.Certificate(json.loads(account_file))
@@ -127,7 +125,7 @@ class FirebaseAdminTransport:
         firebase_admin.delete_app(self.app)
 
     def ensure_token(self) -> Receipt | None:
-        """Fetch a token if there is no valid one, as AccessTokens does: once, and not from each thread."""
+        """Fetch a token if none is valid. Otherwise each sending thread would request one."""
         credential = self.app.credential.get_credential()
         if credential.valid and credential.token != self.refused_token:
             return None
@@ -168,7 +166,7 @@ class FirebaseAdminTransport:
         )
 
     def _session(self) -> requests.Session:
-        """Create an HTTP session that records every answer before the library interprets it."""
+        """Create an HTTP session that records each response before the library interprets it."""
         credential = self.app.credential.get_credential()
         session: requests.Session = AuthorizedSession(  # type: ignore[no-untyped-call]  # google-auth's constructor
             credential, refresh_status_codes=(), auth_request=self.auth_request
@@ -219,7 +217,7 @@ def _no_reply(error: Exception) -> NoReply:
         return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'the message')}", may_have_arrived=False)
     causes = [*_causes(error)]
     timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)
-    # The library renews an expired token before it sends a message. If that fails, it does not send the message.
+    # The library renews an expired token before it sends a message. If the renewal fails, the message is not sent.
     if refused := next((cause for cause in causes if isinstance(cause, TokenRefused)), None):
         return NoReply(reason=f"no access token: {refused}", may_have_arrived=False)
     if any(isinstance(cause, _ERRORS_BEFORE_SENDING) for cause in causes):

@@ -21,7 +21,7 @@ TARGET_FIELDS = {"message.token", "message.fid"}
 FCM_ERROR_TYPE = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST_TYPE = "type.googleapis.com/google.rpc.BadRequest"
 QUOTA_FAILURE_TYPE = "type.googleapis.com/google.rpc.QuotaFailure"
-"""Detail that tells which quota was exceeded: that of the project, or that of one device."""
+"""Detail that tells which quota was exceeded: the project's, or that of one device."""
 TARGET_PHRASES = ("registration token", "installation id")
 """Phrases of error messages that blame the target."""
 KNOWN_FAULT_PHRASES = ("too big", "too large", "ttl", "collapse key", "unknown name", "invalid json")
@@ -44,16 +44,15 @@ CONFIGURATION_ERRORS: Mapping[str, str] = {
 DEVICE_GROUPS: Mapping[str, str] = {"THIRD_PARTY_AUTH_ERROR": "third-party"}
 """Codes that affect only a group of devices, with the name of the group.
 
-Firebase reaches Apple devices and browsers with keys that the project has for them; Android needs none. If such a key
-is missing, an iPhone's error must not stop the alerts of Android devices.
+Firebase needs keys of the project for Apple devices and browsers, but none for Android. A missing key for iPhones must
+not stop the alerts of Android devices.
 """
 
 
 def receipt_of(reply: Reply, now: datetime, random_number: float) -> Receipt:
     """Return the receipt for a response of FCM.
 
-    The error code is FCM's if present, otherwise that of google.rpc. A known code decides before the status. Server
-    errors are retried. Any other unexpected status probably comes from an intermediary, and is a configuration error.
+    An unexpected status probably comes from an intermediary: it gets a configuration error, which drops no device.
     """
     if reply.status == 200:
         return Accepted()
@@ -90,9 +89,8 @@ def _code(error: Mapping[str, Any]) -> str:
 def _is_target_invalid(error: Mapping[str, Any]) -> bool:
     """Return whether the target is the cause of an error with status 400.
 
-    If Google names invalid fields, these decide. Usually it sends only a text, even if the alert is too big; then known
-    phrases in the text decide. In doubt the target is kept: a dead token costs one request, but an invalid alert that
-    drops tokens would cost all users their alerts.
+    Usually Google names no invalid fields, but sends a text, even if the alert is too big. In doubt the target is kept:
+    a dead token costs one request, but an invalid alert that drops tokens would cost all users their alerts.
     """
     if fields := _fields(error):
         return all(isinstance(field, str) and field in TARGET_FIELDS for field in fields)
@@ -113,7 +111,7 @@ def _fields(error: Mapping[str, Any]) -> list[object]:
 
 
 def _is_device_quota(error: Mapping[str, Any]) -> bool:
-    """Return whether only the message rate of one device was exceeded: there are violations, and all name a device."""
+    """Return whether only the message rate of one device was exceeded."""
     violations = [
         violation for detail in _details(error, QUOTA_FAILURE_TYPE) for violation in _dicts(detail.get("violations"))
     ]

@@ -31,7 +31,7 @@ _MESSAGE_START = b'{"message":{'
 
 
 class TokenTransport(Transport, Protocol):
-    """Transport and access token of requests: AccessTokens, or FirebaseAdminTransport."""
+    """Transport with a source of access tokens."""
 
     @property
     def account(self) -> ServiceAccount: ...
@@ -69,8 +69,6 @@ class FcmSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FcmRequests:
-    """Requests of one alert to Firebase devices."""
-
     sender: FcmSender
     alert: Alert
     bodies: dict[str, bytes] = field(default_factory=dict)
@@ -115,8 +113,7 @@ def message(alert: Alert, language: str, now: datetime) -> bytes:
     """Return the message without a target.
 
     Ordinary alerts have no collapse key, because Google accepts 20 collapsible messages in a row, then one in three
-    minutes. They have a tag of their own, so a resent alert replaces only itself on the phone. Summaries have one of
-    four collapse keys, by subject: a summary may replace an earlier one that the phone has not received.
+    minutes. A summary may replace an earlier summary that the phone has not received.
     """
     collapse_key = (
         {"collapse_key": f"away-{int(alert.collapse_id, 16) % MAX_COLLAPSE_KEYS}"} if alert.is_summary else {}
@@ -136,10 +133,7 @@ def message(alert: Alert, language: str, now: datetime) -> bytes:
 
 
 def _target(device: Device) -> bytes:
-    """Return the target of a message as a JSON member, either `token` or `fid`.
-
-    Google's reference does not document other differences between the two, so the messages are otherwise equal.
-    """
+    """Return the target of a message as a JSON member, either `token` or `fid`."""
     match device.address:
         case FirebaseToken(token=token):
             return b'"token":' + json.dumps(token).encode()

@@ -1,7 +1,7 @@
 """Web Push message encryption: RFC 8291 over aes128gcm (RFC 8188), one record.
 
-HKDF is written out as HMACs. None of its outputs is longer than a hash, so each is one HMAC of its label and the byte
-1. All HMACs together take some 15 µs. The ECDH exchange, which can't be avoided, takes 47 µs.
+HKDF is written out as HMACs: no output is longer than a hash, so each output is one HMAC of a label and the byte 1.
+The HMACs of a message take some 15 µs, the ECDH exchange 47 µs.
 """
 
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ def encrypt(
 ) -> bytes:
     """Return the encrypted body of a message. Raises ValueError for invalid keys of the browser.
 
-    `pair` must only be used for this message. Parsed browser keys are not cached: parsing takes 6 µs, and with millions
-    of browsers a cached key would be evicted before its next use.
+    `pair` must be new for each message. Parsed browser keys are not cached: parsing takes 6 µs, and with millions of
+    browsers a cached key would be evicted before its next use.
     """
     if len(key) != KEY_BYTES or len(secret) != SECRET_BYTES:
         raise ValueError("the subscription's keys have a wrong length")
@@ -62,9 +62,8 @@ PADDING_STEP = 512
 MAX_CONTENT_BYTES = 5 * PADDING_STEP
 """Maximum padded content in bytes.
 
-Firefox on Android accepts bodies of at most 2,744 bytes, which are 103 bytes longer than the content. This is the
-largest multiple of the step that fits. Push services must accept 4,096 bytes (RFC 8030, 7.2). Two names of 256
-characters, the maximum length, fit in any alphabet.
+Firefox on Android accepts bodies of at most 2,744 bytes, which are 103 bytes longer than the content. The largest
+multiple of the step that fits is 2,560. Two names of 256 characters, the maximum length, fit in any alphabet.
 """
 
 
@@ -75,7 +74,7 @@ class WebPushContent:
 
 
 def build_content(alert: Alert, language: str) -> WebPushContent:
-    """Return the JSON for `event.data.json()`: a title, and a tag that makes a resent alert replace itself."""
+    """Return the JSON for `event.data.json()`. The tag makes a resent alert replace itself."""
     json = shortened_to_fit(
         alert.text_in(language),
         lambda title: {"title": title, "tag": alert.collapse_id, "lang": language},
@@ -85,9 +84,9 @@ def build_content(alert: Alert, language: str) -> WebPushContent:
 
 
 def build_topic(alert: Alert) -> str:
-    """Return the topic. A new alert replaces one with the same topic that the push service still stores.
+    """Return the topic. A new alert replaces a stored alert with the same topic.
 
-    A topic has 32 characters, the maximum, and is base64url of a valid length, which Apple checks. Hexadecimal digits
-    satisfy Mozilla, which requires letters and digits. A hash does not reveal the browser's tag to the push service.
+    A topic has at most 32 characters. Apple requires base64url of a valid length, Mozilla letters and digits. A hash
+    does not reveal the browser's tag to the push service.
     """
     return blake2s(alert.collapse_id.encode(), digest_size=16, person=b"topic").hexdigest()

@@ -53,8 +53,7 @@ def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: dateti
         case status if 300 <= status < 400:
             return _redirected(status, retry_at)
         case status if status in _RETRYABLE_STATUSES or status >= 500:
-            # A 429 does not tell whether it is about one browser. Without the header of Windows, it counts against the
-            # service.
+            # Only Windows tells whether a 429 is about one browser. Any other 429 counts against the push service.
             return RetryAt(
                 at=retry_at,
                 reason=reason,
@@ -79,9 +78,8 @@ def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: date
 def _redirected(status: int, retry_at: datetime) -> Receipt:
     """Return the receipt of a redirect, which is never followed.
 
-    A redirect would bypass the list of allowed push services, and the standard has none for messages. After a
-    permanent redirect the device is dropped, because its browser must subscribe again. A temporary redirect may be an
-    outage of the push service, which must not cost all users their subscriptions.
+    A redirect would bypass the list of allowed push services. After a permanent redirect the browser must subscribe
+    again. A temporary redirect may be an outage, which must not cost all users their subscriptions.
     """
     reason = f"status {status}: redirects are not followed"
     return DropDevice(reason=reason) if status in _PERMANENT_REDIRECTS else RetryAt(at=retry_at, reason=reason)

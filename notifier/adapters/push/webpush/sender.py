@@ -38,7 +38,7 @@ URGENCY_IMMEDIATE, URGENCY_DEFERRABLE = "high", "normal"
 class WebPushSender:
     """Sends alerts to browsers through their push services.
 
-    Its `transport` must only use addresses from a guarded resolver, and must not follow redirects.
+    The `transport` must only use addresses from a guarded resolver, and must not follow redirects.
     """
 
     transport: Transport
@@ -47,9 +47,7 @@ class WebPushSender:
     clock: Clock
     random: RandomSource
     new_key_pair: Callable[[], MessageKeyPair] = MessageKeyPair.new
-    """Returns a new key pair for each message."""
     random_bytes: Callable[[int], bytes] = os.urandom
-    """Returns random bytes for the salt of each message."""
     reputation: KeyReputation = field(default_factory=KeyReputation)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
@@ -60,8 +58,6 @@ class WebPushSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WebPushRequests:
-    """Requests of one alert to browsers."""
-
     sender: WebPushSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]

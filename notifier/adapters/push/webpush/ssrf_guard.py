@@ -14,7 +14,7 @@ Resolver = Callable[[str, int], Sequence[str]]
 """Function from host and port to IP addresses. Raises OSError or ValueError."""
 
 _ALLOCATED_IPV6 = ip_network("2000::/3")
-"""All allocated IPv6 addresses: no loopback, mapped or compatible IPv4, link-local, unique local or multicast."""
+"""Global IPv6 addresses: no loopback, mapped or compatible IPv4, link-local, unique local or multicast."""
 _NAT64 = ip_network("64:ff9b::/96")
 """NAT64 prefix. Clusters without IPv4 use it to reach IPv4 addresses, which follow the prefix."""
 _TUNNELS_IPV6 = tuple(map(ip_network, ("2001::/32", "2002::/16")))
@@ -35,8 +35,8 @@ class BlockedAddress(OSError):
 def guarded(resolve: Resolver, services: PushServices) -> Resolver:
     """Wrap a resolver so that it raises BlockedAddress unless all addresses of a push service are public.
 
-    A name with public and private addresses belongs to no push service, and is blocked as a whole. A client that tries
-    the addresses in turn could reach a private one. A fake push service on this machine must have loopback addresses.
+    A name with public and private addresses is blocked as a whole, because the transport tries the addresses in turn.
+    A fake push service on this machine must have loopback addresses.
     """
 
     def addresses(host: str, port: int) -> Sequence[str]:

@@ -113,16 +113,13 @@ class MessageKeyPair:
 
 
 PREGENERATED_PAIRS = 2_000
-"""Number of pairs in advance: enough for the devices of one send batch. They take 55 ms of a core, and some 2 MB."""
+"""Number of pairs generated in advance: enough for one send batch. They take 55 ms of a core, and some 2 MB."""
 IDLE_SECONDS = 0.05
-"""Seconds without a message after which pairs are generated. Generating them during a send would slow it down."""
+"""Seconds without a message after which pairs are generated. Generating them earlier would slow down a send."""
 
 
 class MessageKeyPairs:
-    """Source of key pairs for one sending thread, with a background thread that generates them.
-
-    `close` ends the background thread.
-    """
+    """Source of key pairs for one sending thread, with a background thread that generates them."""
 
     def __init__(
         self,
@@ -138,7 +135,7 @@ class MessageKeyPairs:
         self._thread.start()
 
     def __call__(self) -> MessageKeyPair:
-        """Return a pair that nothing else uses. If none is left, generate one here instead of waiting."""
+        """Return an unused pair. If none is left, generate a pair here instead of waiting."""
         try:
             pair = self._pairs.popleft()
         except IndexError:
@@ -167,10 +164,10 @@ class MessageKeyPairs:
 
 # Reputation of the VAPID key: it decides whether a refusal is caused by the key or by one subscription.
 #
-# Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
-# of a push service that is not a subscription. A configuration error stops all alerts to a push service, so it needs
-# strong evidence: a service that has never accepted our key refuses and names it, or there are more consecutive
-# refusals than one user may have browsers.
+# Any client can register a subscription that was created for another key, or a URL of a push service that is not a
+# subscription. A configuration error stops all alerts to a push service, so it needs strong evidence. Either a service
+# that has never accepted our key names the key in a refusal, or there are more consecutive refusals than one user may
+# have browsers.
 
 MAX_ACCEPTING_ORIGINS = 256
 """Maximum number of remembered origins. Origins that a client invented accept no key, so they are not remembered."""
@@ -181,19 +178,18 @@ class KeyReputation:
     """Responses to the VAPID key, as this process received them."""
 
     accepting_origins: set[str] = field(default_factory=set)
-    """Origins that have accepted the key."""
-    consecutive_refusals: int = 0
+    consecutive_refusal_count: int = 0
     """Consecutive refusals, at any origin."""
 
     def record_acceptance(self, origin: str) -> None:
-        self.consecutive_refusals = 0
+        self.consecutive_refusal_count = 0
         if len(self.accepting_origins) < MAX_ACCEPTING_ORIGINS:
             self.accepting_origins.add(origin)
 
     def record_refusal(self, origin: str, *, mentions_key: bool) -> bool:
         """Record a refusal, and return whether the key or token is to blame.
 
-        With `mentions_key`, the response names the key or its token. It may still be a refusal of one subscription.
+        With `mentions_key`, the response names the key or its token, but may still be about one subscription.
         """
-        self.consecutive_refusals += 1
-        return (mentions_key and origin not in self.accepting_origins) or self.consecutive_refusals > MAX_DEVICES
+        self.consecutive_refusal_count += 1
+        return (mentions_key and origin not in self.accepting_origins) or self.consecutive_refusal_count > MAX_DEVICES

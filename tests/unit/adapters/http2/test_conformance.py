@@ -142,7 +142,7 @@ def test_goaway_returns_requests_above_last_stream() -> None:
     server.h2.close_connection(last_stream_id=3)
     connection.receive(server.h2.data_to_send(), 0.0)
     assert connection.resendable == requests[2:]
-    assert connection.free_streams == 0
+    assert connection.free_stream_count == 0
     assert connection.is_busy
     connection.on_closed("it was cut")
     assert [request for request, _ in connection.finished] == requests[:2]

@@ -100,7 +100,7 @@ def test_late_response_to_abandoned_request_is_ignored() -> None:
     connection, requests = opened(count=2)
     assert connection.check_timeouts(10.0)
     assert [request for request, _ in connection.finished] == requests
-    assert connection.free_streams == 100
+    assert connection.free_stream_count == 100
     connection.finished.clear()
     connection.receive(frame(frames.HEADERS, frames.END_HEADERS, 1, OK) + frame(frames.DATA, 1, 1, b"late"), 11.0)
     assert connection.finished == []
@@ -132,22 +132,22 @@ def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
     connection, _ = opened()
     connection.receive(frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
     connection.require_ping_after_idle(15.9)
-    assert connection.free_streams == 100
+    assert connection.free_stream_count == 100
     connection.require_ping_after_idle(16.0)
-    assert connection.free_streams == 0
+    assert connection.free_stream_count == 0
     connection.receive(frames.settings([(frames.MAX_STREAMS, 50)]), 16.1)  # a peer may send this during the pause
-    assert connection.free_streams == 0
+    assert connection.free_stream_count == 0
     connection.receive(frame(frames.PING, frames.ACK, 0, (1).to_bytes(8, "big")), 16.2)
-    assert connection.free_streams == 50
+    assert connection.free_stream_count == 50
 
 
 def test_data_that_is_read_between_requests_postpones_the_ping_after_idle() -> None:
     connection, _ = opened(count=0)
     connection.receive(frame(frames.PING, 0, 0, b"12345678"), 10.0)
     connection.require_ping_after_idle(24.9)
-    assert connection.free_streams == 100
+    assert connection.free_stream_count == 100
     connection.require_ping_after_idle(25.0)
-    assert connection.free_streams == 0
+    assert connection.free_stream_count == 0
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_partly_sent_request_is_resent_after_reset() -> None:
 def test_second_goaway_may_name_an_earlier_stream() -> None:
     connection, requests = opened(count=3)
     connection.receive(frames.goaway(2**31 - 1, frames.NO_ERROR), 1.0)
-    assert (connection.resendable, connection.free_streams) == ([], 0)
+    assert (connection.resendable, connection.free_stream_count) == ([], 0)
     connection.receive(frames.goaway(3, frames.NO_ERROR), 1.0)
     assert connection.resendable == requests[2:]
     connection.receive(frame(frames.HEADERS, END_FLAGS, 3, OK) + frame(frames.HEADERS, END_FLAGS, 1, OK), 2.0)
@@ -186,10 +186,10 @@ def test_second_goaway_may_name_an_earlier_stream() -> None:
 def test_no_request_starts_while_stream_limit_is_exceeded() -> None:
     connection, _ = opened(count=10)
     connection.receive(frames.settings([(frames.MAX_STREAMS, 1)]), 1.0)
-    assert connection.free_streams == -9
+    assert connection.free_stream_count == -9
     for stream in range(1, 20, 2):
         connection.receive(frame(frames.HEADERS, END_FLAGS, stream, OK), 1.0)
-    assert connection.free_streams == 1
+    assert connection.free_stream_count == 1
 
 
 def test_receive_window_is_replenished() -> None:
