@@ -15,7 +15,7 @@ SHARED_PATHS = (
     *("/v1/inbox", "/v1/subjects", "/v1/preferences", "/v1/devices"),
     *("/static/notifier-inbox", "/static/notifier-inbox.js"),
 )
-"""Paths that other origins may use, with all subpaths. Routes for services, operators and the demo are not shared."""
+"""Paths that other origins may use, with all subpaths."""
 ALLOWED_METHODS = "GET, PUT, PATCH, DELETE"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """Request headers of the inbox element that need permission."""

@@ -1,6 +1,6 @@
 """Page latency of an API process, and its reports to the processes that send alerts.
 
-A report is sent at most once a second. The receivers slow down if the latency is high.
+Those processes slow down if the latency is high.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import InboxLatencyReport
 
 REPORT_WINDOW = timedelta(seconds=5)
-"""A report covers the pages that were completed in this time before it, and expires after this time."""
+"""A report covers the pages of this time before the report, and expires after this time."""
 MIN_PAGES = 20
 """Minimum pages per report: the 99th percentile of a few pages says little."""
 MAX_PAGES = 4_096
-"""Maximum pages whose latency is kept, the latest ones: about 300 kB, and 0.5 ms of work each second."""
+"""Number of latest pages whose latency is kept: about 300 kB, and 0.5 ms of work each second."""
 REPORT_SECONDS = 1.0
 """Seconds between two reports, while pages are opened."""
 
@@ -48,7 +48,7 @@ class PageLatency:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Measure the block that makes a page, even if it fails."""
+        """Measure the block that makes a page, even a block that fails."""
         started_at = self.clock.now()
         try:
             yield

@@ -1,6 +1,6 @@
 """`/` and `/demo`: the demo page and the actions of its buttons.
 
-The routes exist only if the settings enable the demo. An action returns a shell command and an HTTP request to copy.
+The routes exist only if the settings enable the demo.
 """
 
 import os
@@ -37,7 +37,7 @@ from notifier.flow.leadership import Leadership
 from notifier.wiring.system import build_leadership
 
 VISITOR_NAME = "the demo's visitor"
-"""Operator that throttles record when the page's buttons set or lift them."""
+"""Operator of throttles that the page's buttons set or lift."""
 USER_KINDS = ("vip", "active", "occasional", "away")
 """Kinds of the four demo users, in the order in which the setting `demo` names the users."""
 TOKEN_LIFETIME = timedelta(hours=1)
@@ -61,7 +61,6 @@ DemoControlsDependency = NamedDependency[SkipValidation[DemoControls]]
 
 
 def demo_controls(container: ApiContainer, flush_redis: Callable[[], bool]) -> DemoControls:
-    """Build the demo's controls, without starting anything."""
     nonces = container.system.ports.nonces
     traffic = DemoTraffic(
         sink=_IntakeSink(container), leases=_ProcessLeases(container), clock=container.clock, nonces=nonces
@@ -159,7 +158,7 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
 
 @get("/phones", responses=problem_responses(400, 401, 403, 503))
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
-    """Return the alerts of the four demo users since an earlier request. The page asks for them every second."""
+    """Return the alerts of the four demo users since an earlier request."""
     ports = container.system.ports
     reader = DemoPhoneReader(
         directory=ports.directory, devices=ports.devices, alerts_file=container.system.settings.data / ALERTS_FILE
@@ -235,7 +234,7 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
 async def kill(
     data: JSONBody[KillBody], request: UserRequest, container: WiredContainer, controls: DemoControlsDependency
 ) -> DemoActionBody:
-    """Kill the first worker of a pool with SIGKILL: it cannot clean up."""
+    """Kill the first worker of a pool with SIGKILL."""
     pid = controls.roles.pids().get(data.role)
     try:
         if pid is None:

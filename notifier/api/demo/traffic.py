@@ -78,7 +78,6 @@ class DemoTraffic:
         return True
 
     def start_trickle(self) -> None:
-        """Start the trickle, which continues until `stop`."""
         self.trickle_task = asyncio.create_task(self._send_trickle())
 
     def stop(self) -> None:

@@ -67,7 +67,6 @@ REQUIRED_SCOPE: Mapping[str, Scope] = {
     ERASED_TYPE: Scope.ACCOUNTS,
     SEEN_TYPE: Scope.ACTIVITY,
 }
-"""Required scope, by event type."""
 SCOPES = tuple(dict.fromkeys(REQUIRED_SCOPE.values()))
 """Scopes that allow at least one event type."""
 
@@ -97,7 +96,7 @@ class SliceCount(msgspec.Struct, kw_only=True):
 
 
 class EventTierBody(msgspec.Struct, kw_only=True):
-    """Fan-out progress of one tier. `people` counts the users of the slices that have ended.
+    """Fan-out progress of one tier. `people` counts the users of slices that are done or pulled.
 
     `eta_seconds` is null while no estimate is possible.
     """

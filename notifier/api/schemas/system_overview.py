@@ -136,10 +136,8 @@ class SystemBody(msgspec.Struct, kw_only=True):
     """Overview of the system at one moment.
 
     - `deferred_bursts` are not counted in `open_bursts`. They have nothing to do before a known time.
-    - `backlog` is the backlog of each pool.
-    - `open_circuits` lists the lines of push providers whose circuit breaker is open.
     - `stopped_lanes` are processing lanes that process nothing until an operator resumes them.
-    - `loading` is the progress of loading a demo's data in percent; null when done.
+    - `loading` is the progress of loading a demo's data in percent; null if no data is loading.
     """
 
     at: datetime
