@@ -38,7 +38,7 @@ class HttpConnections:
     """Idle connections. Appending to a list and popping from it is thread-safe."""
 
     def __post_init__(self) -> None:
-        """Validate the URL and the key once, so that no request has to. Raises InvalidClientSetting."""
+        """Validate the URL and the key. Raises InvalidClientSetting."""
         try:
             address = urlsplit(self.url)
             is_usable = address.scheme in ("http", "https") and address.hostname and address.port != 0

@@ -74,7 +74,7 @@ class _Update(msgspec.Struct, array_like=True):
     id: DeviceId
     platform: Platform
     registration: _Registration | None
-    """Registration of the device. None: the device was removed."""
+    """None: the device was removed."""
 
 
 class _Record(msgspec.Struct, array_like=True):
@@ -88,7 +88,7 @@ def pack_registration(device: Device) -> bytes:
 
 
 def unpack_registration(member: Member, registration: bytes, at_ms: int) -> Device:
-    """Decode a device that was registered at this millisecond since 1970. Raises Poison."""
+    """Decode a device that was registered at `at_ms`. Raises Poison."""
     return _device(member, unpack(_Registration, registration), at_ms)
 
 
@@ -205,7 +205,7 @@ def unpack_history(blob: bytes) -> AlertHistory:
 
 @lru_cache(maxsize=4096)
 def _sent_alert(packed: bytes) -> SentAlert:
-    """Decode one alert, cached. Thousands of members share an alert, and a look-up takes a tenth of the time."""
+    """Decode one alert, cached. Thousands of members share an alert, and a cache hit takes a tenth of the time."""
     at, burst, tweet = _SENT_ALERT.unpack(packed)
     return SentAlert(at=from_ms(at), cause=AlertCause(burst=burst, tweet=tweet))
 
@@ -253,7 +253,6 @@ def pack_intent(batch: SendBatch) -> bytes:
 
 
 def pack_outcome(batch: SendBatch) -> bytes:
-    """Encode the outcome of a batch. The outcome is written even if every alert was accepted."""
     return pack(_Outcome(tuple(map(_packed_failure, batch.failures or ()))))
 
 
@@ -295,7 +294,7 @@ def _unpacked_failure(packed: _Failure) -> FailedAttempt:
     )
 
 
-# Push suppression by shard: members who never get the alert, and members who are in quiet hours.
+# Push suppression by shard.
 
 
 def suppression_by_shard(
