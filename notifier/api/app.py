@@ -160,7 +160,7 @@ def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
 def _dependencies(
     container: ApiContainer, openapi_document: OpenApiDocument, controls: DemoControls
 ) -> dict[str, Provide]:
-    """Return the values that the framework passes to routes, by parameter name."""
+    """Return the providers of the values that the framework passes to routes, by parameter name."""
     values: Mapping[str, ApiContainer | OpenApiDocument | DemoControls] = {
         "container": container,
         "openapi_document": openapi_document,

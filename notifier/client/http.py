@@ -156,7 +156,7 @@ class RetryBudget:
 
 
 def retry_after_seconds(header: str) -> float:
-    """Parse a `Retry-After` header, a number or a date, into seconds. Return 0 if it is empty or malformed."""
+    """Parse a `Retry-After` header, a number or a date, into seconds. Return 0 for an empty or malformed header."""
     try:
         return max(0.0, float(header) if header.isdecimal() else _seconds_until(header))
     except (ValueError, TypeError):

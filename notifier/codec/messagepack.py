@@ -80,9 +80,9 @@ def _contains_any(blob: bytes, users: Collection[str]) -> bool:
 class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     """Contents of an audience snapshot without its bitmaps, stored in the column `facts`."""
 
-    reached: tuple[int, int, int]
-    dormant: int
-    suppressed: dict[str, int]
+    reached_counts: tuple[int, int, int]
+    dormant_count: int
+    suppressed_counts: dict[str, int]
     alert_counts: tuple[int, int, int]
     """Number of members to alert, by tier. P2 includes the dormant members."""
     opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
@@ -114,9 +114,9 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     def counts(self, shard: int) -> SnapshotCounts:
         return SnapshotCounts(
             shard=shard,
-            reached=dict(zip(TIERS, self.reached, strict=True)),
-            dormant=self.dormant,
-            suppressed=sum(self.suppressed.values()),
+            reached=dict(zip(TIERS, self.reached_counts, strict=True)),
+            dormant=self.dormant_count,
+            suppressed=sum(self.suppressed_counts.values()),
         )
 
 
@@ -145,8 +145,8 @@ def unpack_snapshot(shard: int, blob: bytes) -> AudienceSnapshot:
         opened_at=packed.facts.opened_at,
         tiers=dict(zip(TIERS, map(decode_bits, packed.tiers), strict=True)),
         to_alert=decode_bits(packed.to_alert),
-        dormant_count=packed.facts.dormant,
-        suppressed_counts=packed.facts.suppressed,
+        dormant_count=packed.facts.dormant_count,
+        suppressed_counts=packed.facts.suppressed_counts,
     )
 
 

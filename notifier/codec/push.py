@@ -257,7 +257,7 @@ def pack_outcome(batch: SendBatch) -> bytes:
 
 
 def unpack_batch(number: int, intent: bytes, outcome: bytes | None) -> SendBatch:
-    """Decode one batch; `outcome` is None while it is open. Raises Poison."""
+    """Decode one batch; `outcome` is None for an open batch. Raises Poison."""
     unpacked = unpack(_Intent, intent)
     return SendBatch(
         number=number,

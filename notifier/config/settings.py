@@ -95,8 +95,8 @@ class Settings:
         requirement="empty, or a redis://, rediss:// or unix:// URL, redis+sentinel://host,host/name or "
         "redis+cluster://host,host",
         meaning="Redis or Valkey to use. If empty, `up` starts and supervises its own. The hosts "
-        "are sentinels, asked in turn for the primary of that name, or nodes of a cluster. "
-        "`rediss+sentinel` and `rediss+cluster` use TLS. The sentinels get the same password. Celery supports "
+        "of `redis+sentinel` are asked in turn for the primary of that name, with the same password. The hosts of "
+        "`redis+cluster` are nodes of a cluster. `rediss+sentinel` and `rediss+cluster` use TLS. Celery supports "
         "only `redis://` and `rediss://`; with any other URL each pool needs its own broker.",
         is_valid=matches_pattern(f"|{REDIS_URL_PATTERN}"),
         hidden=HiddenPart.PASSWORD,

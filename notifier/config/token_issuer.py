@@ -59,7 +59,7 @@ class Issuer:
     )
 
     def __post_init__(self) -> None:
-        """Reject an issuer without a name: this service would ignore that issuer, and sign tokens itself."""
+        """Reject an incomplete issuer. Without a name it would be ignored, and this service would sign tokens."""
         if bool(self.name) != bool(self.jwks or self.key):
             raise BadSetting(
                 f"An issuer needs {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or "

@@ -214,7 +214,7 @@ MAX_KEY_SET_BYTES = 64 * 1024
 """Maximum response size in bytes: about thirty RSA keys with their certificates."""
 SOCKET_TIMEOUT = timedelta(seconds=3)
 FETCH_TIMEOUT = timedelta(seconds=5)
-"""Timeout of the whole fetch: the longest wait of a request that needs the keys."""
+"""Timeout of the whole fetch, for which requests may wait."""
 
 
 def fetcher(url: str) -> Callable[[], Awaitable[bytes]]:

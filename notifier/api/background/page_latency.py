@@ -42,7 +42,7 @@ class PageLatency:
     metrics: Metrics
     pause: Pause = asyncio.sleep
     pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MAX_PAGES))
-    """When each page was completed, and how long it took."""
+    """When each page was completed, and how long that took."""
     has_unreported_pages: bool = False
     report_task: "asyncio.Task[None] | None" = None
 

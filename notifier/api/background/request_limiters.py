@@ -93,7 +93,7 @@ class RequestMeter:
     report_task: "asyncio.Task[None] | None" = None
 
     def take(self, limit: RequestLimit, caller: str) -> tuple[bool, RequestAllowance]:
-        """Count the request if the limit allows it. Return whether the limit does, and the remaining allowance."""
+        """Count the request if the limit allows it. Return whether it was counted, and the remaining allowance."""
         now, local = self.clock.now(), self._local_bucket(limit, caller)
         local.bucket = local.bucket.with_time_at_most(now).refilled(limit.bucket, now)
         if granted := local.bucket.has_token:

@@ -47,7 +47,7 @@ TOKEN_PLACEHOLDER = b"{{token}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoControls:
-    """The parts of the service that the demo's buttons control: generated mentions, role processes, Redis."""
+    """The parts of the service that the demo's buttons control."""
 
     traffic: DemoTraffic
     roles: RoleProcesses
@@ -315,7 +315,7 @@ def _lift_throttles(container: ApiContainer) -> list[str]:
 
 
 def _cli_command(container: ApiContainer, command: str) -> str:
-    """Return a CLI command to copy. It starts the CLI as this service was started, because PATH may lack `notifier`."""
+    """Return a CLI command to copy, which starts with the service's own program: PATH may lack `notifier`."""
     settings = container.system.settings
     return f"{settings.command} {command} --data {shlex.quote(str(settings.data))}"
 

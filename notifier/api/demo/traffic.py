@@ -29,7 +29,7 @@ MENTIONS_PER_BATCH = 10
 """Mentions in each batch of a storm, except the first, which has one mention."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
-"""Term of the trickle's lease. If the process that has it is killed, another continues after this time."""
+"""Term of the trickle's lease. If the process with the lease is killed, another process continues after this time."""
 
 AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
 TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")

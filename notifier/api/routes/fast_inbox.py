@@ -1,7 +1,7 @@
 """ASGI fast path for the first inbox page and the unread count.
 
-The framework, which takes a third of a page's time, is bypassed. Requests with a query, without a valid user token, or
-with an error go to the routes.
+Bypasses the framework, which takes a third of a page's time. The routes answer requests that have a query, lack a valid
+user token or fail.
 """
 
 from collections.abc import Iterable
