@@ -107,7 +107,6 @@ def on_notifier_error(request: Request[Any, Any, Any], error: NotifierError) -> 
 
 
 def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
-    """Answer an error that the framework raises."""
     match error.status_code:
         case 404:
             return _problem_response(errors.NotFound("Unknown route."))

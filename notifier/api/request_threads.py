@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class RequestThreads:
-    """A thread pool. No thread starts before the first call."""
+    """No thread starts before the first call."""
 
     __slots__ = ("_pool",)
 

@@ -57,7 +57,7 @@ class MentionEvent:
         return json.dumps({**head, "data": data}, separators=(",", ":")).encode()
 
 
-# Receipts: the service's answer to each event.
+# Receipts.
 
 
 class ReceiptStatus(StrEnum):

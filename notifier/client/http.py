@@ -58,7 +58,6 @@ class HttpConnections:
         return self._exchange(self._new_connection(), path, content_type, body, timeout)
 
     def close(self) -> None:
-        """Close idle connections. The next request opens a new one."""
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
@@ -133,7 +132,6 @@ class RetryBudget:
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     chance: Callable[[], float]
-    """Returns a random number from 0 to 1."""
     attempts: int = 0
 
     def remaining(self) -> float:

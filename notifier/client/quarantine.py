@@ -80,7 +80,7 @@ def _line(event: MentionEvent) -> str:
 
 
 def _read(line: str) -> MentionEvent:
-    """Decode a line of the file. Raises ValueError."""
+    """Raises ValueError."""
     try:
         fields = json.loads(line)
         return MentionEvent(**{**fields, "at": datetime.fromisoformat(fields["at"])})

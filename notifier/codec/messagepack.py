@@ -44,7 +44,7 @@ def pack(value: object) -> bytes:
 
 
 def unpack(value_type: type[T], blob: bytes) -> T:
-    """Decode a value of the given type. Raises Poison."""
+    """Raises Poison."""
     try:
         return msgspec.msgpack.decode(blob, type=value_type)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

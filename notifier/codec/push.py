@@ -88,7 +88,7 @@ def pack_registration(device: Device) -> bytes:
 
 
 def unpack_registration(member: Member, registration: bytes, at_ms: int) -> Device:
-    """Decode a device that was registered at `at_ms`. Raises Poison."""
+    """Raises Poison."""
     return _device(member, unpack(_Registration, registration), at_ms)
 
 
@@ -98,7 +98,7 @@ def pack_device_record(record: DeviceRecord) -> bytes:
 
 
 def unpack_device_record(blob: bytes) -> DeviceRecord:
-    """Decode a record of the device stream. Raises Poison."""
+    """Raises Poison."""
     record = unpack(_Record, blob)
     update = None if record.update is None else _unpacked_update(record.update)
     return DeviceRecord(update=update, is_known_holder=record.is_known_holder, rebuild_shard=record.rebuild_shard)

@@ -171,9 +171,6 @@ def set_in_environment(name: str, value: str) -> None:
     os.environ[name] = value
 
 
-# Version of the installed package.
-
-
 def installed_version() -> str:
     try:
         return version("notifier")

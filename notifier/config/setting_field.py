@@ -21,8 +21,6 @@ class HiddenPart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRule:
-    """Meaning and validation of one setting."""
-
     requirement: str
     """Completes the sentence "it must be …" in error messages."""
     meaning: str
@@ -60,7 +58,6 @@ class SettingEntry:
     path: tuple[str, ...]
     """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
     kind: Any
-    """Type of the value."""
     default: Any
     rule: SettingRule
 

@@ -36,7 +36,7 @@ MONITOR_INTERVAL_BOUNDS = timedelta(seconds=0.1), timedelta(hours=1)
 ROLL_UP_INTERVAL_BOUNDS = timedelta(seconds=1), timedelta(hours=1)
 """A shorter interval would be a busy loop. After a longer one tiers would be out of date."""
 MAX_API_WORKERS = 64
-"""Maximum number of API processes that `up` starts. Each takes 40 MB and has its own connections to the engines."""
+"""Each API process takes 40 MB and has its own connections to the engines."""
 MAX_STREAMS = 50_000
 ORIGIN_PATTERN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 """Origin exactly as a browser sends it, because origins are compared as strings."""

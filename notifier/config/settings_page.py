@@ -35,7 +35,6 @@ TITLES = {
     "dead_letters": "Dead letters",
     "push": "Push alerts",
 }
-"""Title of each section, by its name in the settings file."""
 
 TABLE_HEAD = "| variable | default | must be | meaning |\n|---|---|---|---|\n"
 

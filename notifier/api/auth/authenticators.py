@@ -30,8 +30,6 @@ __all__ = ["Authenticator", "InstallationKeys", "installation_keys", "issue_toke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authenticator:
-    """Authenticates the user or the service that makes a request."""
-
     keys: InstallationKeys = field(repr=False)
     token_verifier: TokenVerifier
     service_keys: ServiceKeyCache

@@ -53,7 +53,7 @@ class CorsMiddleware:
 
 
 def with_cors(app: ASGIApp, origins: str) -> ASGIApp:
-    """Add CORS for the comma-separated origins. Return the application unchanged if there are none."""
+    """Add CORS for the comma-separated origins."""
     return CorsMiddleware(app, frozenset(origins.split(","))) if origins else app
 
 

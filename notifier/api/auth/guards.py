@@ -163,7 +163,6 @@ async def require_json(connection: Connection, handler: BaseRouteHandler) -> Non
 
 
 def media_type(connection: Connection) -> str:
-    """Return the media type of the request without its parameters."""
     return connection.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from notifier.domain.errors import IssuerUnavailable
 
-# Public key formats: a JWK set, a single JWK, or PEM, for two algorithms.
+# Public key formats.
 
 EDDSA, RS256 = "EdDSA", "RS256"
 MIN_RSA_BITS = 2048
@@ -235,7 +235,7 @@ def fetcher(url: str) -> Callable[[], Awaitable[bytes]]:
 
 
 def fetch(url: str) -> bytes:
-    """Fetch the URL, and return the body of the response. Raises IssuerUnavailable."""
+    """Return the body of the response. Raises IssuerUnavailable."""
     request = Request(url, headers={"Accept": "application/json"})
     try:
         with build_opener(_NoRedirects()).open(request, timeout=SOCKET_TIMEOUT.total_seconds()) as response:

@@ -20,7 +20,7 @@ import msgspec
 from notifier.config import MIN_SECRET_BYTES, Settings
 from notifier.domain.errors import BadSetting, Forbidden, Unwritable
 
-# Scopes of a key, and the service that it authenticates.
+# Scopes and callers.
 
 
 class Scope(StrEnum):
@@ -45,7 +45,6 @@ class Caller:
     """An authenticated service."""
 
     key_id: str
-    """Id of the service's key."""
     name: str
     """Completes "The key …" in error messages."""
     scopes: frozenset[Scope]
@@ -123,8 +122,6 @@ SECRETS_FILE = "secret.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationKeys:
-    """The secret of this installation and its main service key."""
-
     secret: str = field(repr=False)
     """Signs user tokens, unless an issuer does. Keys for other purposes are derived from the secret."""
     service_key: str = field(repr=False)
@@ -204,7 +201,7 @@ class _StoredKeys(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKeyFile:
-    """The file with the service keys. `pepper` is the secret part of their hashes."""
+    """The file with the service keys. `pepper` keys their hashes."""
 
     path: Path
     pepper: bytes = field(repr=False)

@@ -86,8 +86,6 @@ VerificationKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 
 @dataclass(frozen=True, slots=True)
 class OwnTokenVerifier:
-    """Verifies tokens that this service signed."""
-
     secret: jwt.PyJWK = field(repr=False)
 
     @classmethod
@@ -105,8 +103,6 @@ class OwnTokenVerifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerTokenVerifier:
-    """Verifies tokens of the configured issuer."""
-
     issuer: str
     audience: str
     keyring: Keyring
@@ -141,7 +137,7 @@ def build_token_verifier(settings: Settings, keys: InstallationKeys, metrics: Me
 
 
 def read_issuer_key(issuer: Issuer) -> PublicKey:
-    """Return the key in the issuer's key file. Raises BadSetting."""
+    """Raises BadSetting."""
     try:
         return public_key(Path(issuer.key).read_bytes())
     except (OSError, ValueError) as error:

@@ -126,7 +126,7 @@ class EventIntake:
         return receipt
 
     async def accept_batch(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:
-        """Accept the events of one request. Raises LogUnavailable and DiskFull."""
+        """Raises LogUnavailable and DiskFull."""
         return await self.threads.run(self.gateway.accept, events)
 
     async def _append(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:

@@ -105,8 +105,6 @@ class SharedSnapshots:
             self.read_task = None
 
 
-# Mutual exclusion of expensive requests.
-
 LOCK_TIMEOUT = timedelta(milliseconds=50)
 """Maximum time for which a request waits for the lock.
 
@@ -142,8 +140,6 @@ WRITE_TIMEOUT_SECONDS = 15.0
 
 @dataclass(slots=True)
 class OverviewStreamLimit:
-    """Limits and counts the open streams of the overview in a process."""
-
     max_streams: int = MAX_OVERVIEW_STREAMS
     write_timeout: float = WRITE_TIMEOUT_SECONDS
     open_count: int = 0
@@ -156,8 +152,6 @@ class OverviewStreamLimit:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStream:
-    """The event source of one watcher's stream."""
-
     limit: OverviewStreamLimit
     events: AsyncGenerator[bytes]
 

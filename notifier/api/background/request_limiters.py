@@ -73,7 +73,7 @@ class _LocalBucket:
 
 @dataclass(slots=True, kw_only=True)
 class RequestMeter:
-    """Counts requests against the limits. One instance per event loop. No request waits for a report."""
+    """Counts requests. No request waits for a report. A limit of None is unlimited. One instance per event loop."""
 
     buckets: TokenBuckets
     """Buckets in Redis, shared by all processes."""
@@ -81,11 +81,8 @@ class RequestMeter:
     clock: Clock
     metrics: Metrics
     read_limit: RequestLimit | None
-    """Limit of a user's reads; None means unlimited."""
     write_limit: RequestLimit | None
-    """Limit of a user's writes; None means unlimited."""
     service_limit: RequestLimit | None
-    """Limit of a service's requests; None means unlimited."""
     pause: Pause = asyncio.sleep
     local_buckets: "OrderedDict[tuple[RequestLimit, str], _LocalBucket]" = field(default_factory=OrderedDict)
     callers_to_report: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))

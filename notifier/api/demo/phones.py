@@ -65,8 +65,6 @@ class DemoPhonesBody(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPhoneReader:
-    """Reads the alerts of the demo users from the log file of the fake providers."""
-
     directory: Directory
     devices: Devices
     alerts_file: Path

@@ -79,8 +79,6 @@ class _IntakeSink:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """Leases of this process in the store."""
-
     container: ApiContainer
     leaderships: dict[str, Leadership] = field(default_factory=dict)
 
@@ -100,8 +98,6 @@ class DemoActionBody(msgspec.Struct, kw_only=True):
 
 
 class PauseBody(msgspec.Struct, kw_only=True):
-    """Reason and length of a pause."""
-
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     seconds: Annotated[float, msgspec.Meta(gt=0, le=600)] = 20
 
@@ -113,16 +109,12 @@ class KillBody(msgspec.Struct, kw_only=True):
 
 
 class DemoUserBody(msgspec.Struct, kw_only=True):
-    """A demo user with a token."""
-
     kind: str
     user: str
     token: str
 
 
 class CelebrityBody(msgspec.Struct, kw_only=True):
-    """A celebrity and its number of followers."""
-
     user: str
     followers: int
 
@@ -269,7 +261,7 @@ def _demo_users(container: ApiContainer) -> list[UserId]:
 
 
 def _loaded_celebrities(container: ApiContainer) -> list[CelebrityBody]:
-    """Return the loaded celebrities. The directory has a celebrity only once all its followers are loaded."""
+    """The directory has a celebrity only once all followers of the celebrity are loaded."""
     ports = container.system.ports
     loaded = ports.directory.accounts(STORM_CELEBRITIES)
     follower_counts = {

@@ -54,8 +54,6 @@ class DemoLeases(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class DemoTraffic:
-    """Generates storms and the trickle."""
-
     sink: EventSink
     leases: DemoLeases
     clock: Clock

@@ -52,7 +52,6 @@ MAX_BODY_BYTES = {
     "application/json": MAX_EVENT_BYTES,
     BATCH_CONTENT_TYPE: MAX_BATCH_BYTES,
 }
-"""Maximum body size in bytes, by content type."""
 REQUIRED_SCOPE: Mapping[str, Scope] = {
     MENTIONED_TYPE: Scope.EVENTS,
     DELETED_TYPE: Scope.EVENTS,

@@ -72,8 +72,6 @@ def frame(event: StreamEvent, id: str, data: Body | None) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class InboxEventSource:
-    """The event source of one inbox stream."""
-
     container: ApiContainer
     listener: Listener
     stream: Stream

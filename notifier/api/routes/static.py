@@ -53,7 +53,7 @@ PAGE_SECURITY_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file as it is served. `tag` is the ETag of its content."""
+    """A file as it is served. `tag` is the ETag."""
 
     content: bytes
     media_type: str

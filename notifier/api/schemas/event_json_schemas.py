@@ -104,7 +104,6 @@ def event_schemas() -> Mapping[str, Json]:
 
 
 def _struct_names() -> Mapping[str, str]:
-    """Return the name of the decoder's struct for each event type."""
     return {str(kind.__struct_config__.tag): kind.__name__ for kind in get_args(CloudEventStruct)}
 
 

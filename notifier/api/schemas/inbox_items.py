@@ -16,10 +16,7 @@ from notifier.flow.inbox.page import BurstItem, DigestItem, InboxItem
 
 
 def burst_text(burst: Burst, names: Sequence[UserId]) -> str:
-    """Return the text of a burst.
-
-    `names` contains the mentioners that the viewer may see. The count is the same for all viewers.
-    """
+    """Return the text of a burst. `names` are the mentioners that the viewer may see."""
     target = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
     mentioners = _mentioner_list(names, more=burst.more_mentioners)
     if burst.count == 1:

@@ -44,7 +44,6 @@ class RenderedPage:
     stream_position: StreamPosition
     """The position from which a stream continues after this page."""
     can_resume: bool
-    """Whether a stream can continue from this page."""
     opaque_ids: OpaqueIds
     _body: bytes | None = None
 
