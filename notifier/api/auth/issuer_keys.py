@@ -179,7 +179,7 @@ class FetchedKeys:
                 return
             self.fetch_started_at = self.now()
             self.refresh_task = asyncio.create_task(self._fetch())
-        # During an outage, requests whose key is known and still valid do not wait for the fetch, which may time out.
+        # After a failed fetch, requests whose key is known and still valid do not wait for the next fetch.
         if not self.failure or kid not in self.keys or self._older_than(MAX_KEY_AGE + OUTAGE_EXTENSION):
             await asyncio.shield(self.refresh_task)
 

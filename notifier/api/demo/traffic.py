@@ -24,7 +24,7 @@ TRICKLE_RATE = 1
 STORM_RATE = 100 * TRICKLE_RATE
 """Mentions per second of a storm."""
 STORM_SECONDS = 8
-"""Seconds of a storm. The demo's collapse window is 20 s, so a storm is one burst even on a slow machine."""
+"""Seconds of a storm. The demo's collapse window is 20 s, so a storm opens at most one burst."""
 MENTIONS_PER_BATCH = 10
 """Mentions in each batch of a storm, except the first, which has one mention."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
