@@ -27,9 +27,6 @@ def serve(
 ) -> NoReturn:
     """Serve until SIGTERM or SIGINT, then exit the process. Call from the main thread.
 
-    `on_ready` receives the port once the server accepts requests. `beat` is called every second. Set
-    `port_is_reserved` if the parent process has reserved the port for its API processes.
-
     Raises BadSetting, and the errors of `listen` and of the profile.
     """
     keys = installation_keys(settings)

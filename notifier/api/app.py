@@ -46,9 +46,8 @@ def create(
 ) -> Litestar:
     """Build the application, without connecting to anything. Raises BadSetting.
 
-    In a demo, the start of the server also starts the trickle of mentions (`DemoTraffic`). `flush_redis` flushes the
-    Redis that this service started itself, and returns False if it can't. `authenticator` replaces the one that is
-    built from the settings.
+    `flush_redis` flushes the Redis that this service started itself, and returns False if it can't. `authenticator`
+    replaces the one that is built from the settings.
     """
     container = build_container(system, reads, keys, pause, authenticator)
     controls = demo_controls(container, flush_redis)
@@ -85,7 +84,7 @@ def create(
 
 
 def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
-    """Build the routers. Every application needs its own, because a router belongs to one application."""
+    """Build the routers. Every application needs new ones, because a router belongs to one application."""
     return [
         Router(
             "/v1/events",
@@ -148,7 +147,7 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
 
 
 def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
-    """Return the routes of the demo page, or none outside a demo. The OpenAPI document omits them."""
+    """Return the routes of the demo page, which the OpenAPI document omits."""
     if not container.system.settings.demo:
         return []
     routes = [demo.people, demo.phones, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]
@@ -161,7 +160,7 @@ def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
 def _dependencies(
     container: ApiContainer, openapi_document: OpenApiDocument, controls: DemoControls
 ) -> dict[str, Provide]:
-    """Return the values that the framework passes to routes, by parameter name."""
+    """Return the providers of the values that the framework passes to routes, by parameter name."""
     values: Mapping[str, ApiContainer | OpenApiDocument | DemoControls] = {
         "container": container,
         "openapi_document": openapi_document,

@@ -87,17 +87,16 @@ class ApiContainer:
     overview_streams: OverviewStreamLimit
 
     async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call blocking code in a thread. The call runs to completion even if the client disconnects."""
+        """Call blocking code in a thread. A started call runs to completion even if the client disconnects."""
         return await self.threads.run(call, *args, **kwargs)
 
     def close(self) -> None:
-        """End the inbox streams, drop the calls that wait for a thread, and wait for running calls."""
         self.hub.close()
         self.threads.close()
 
 
 WiredContainer = NamedDependency[SkipValidation[ApiContainer]]
-"""Type of the parameter `container` of a route, to which the framework passes the container."""
+"""Type of a route's parameter `container`, which the framework passes."""
 UserRequest = Request[UserId, float, State]
 """Request of a user, with the user's id as `user`, and the Unix time at which the token expires as `auth`."""
 
@@ -106,7 +105,7 @@ def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) 
     """Return the path after the prefix, percent-decoded, or `default` if there is no prefix or nothing after it.
 
     `default` is the path parameter as the router parsed it. The router collapses double slashes and drops a trailing
-    slash, but an id may contain them. So the result is taken from the raw path.
+    slash, but an id may contain them.
     """
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return unquote(raw).partition(prefix)[2] or default
@@ -119,7 +118,7 @@ def build_container(
     pause: Pause = asyncio.sleep,
     authenticator: Authenticator | None = None,
 ) -> ApiContainer:
-    """Build the container. Raises BadSetting. No thread starts before the first request."""
+    """Build the container. Raises BadSetting."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
     threads = RequestThreads()
     # By default a new live publisher first makes all open pages reload, because an earlier process may have left
@@ -181,7 +180,7 @@ def build_container(
 
 
 def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[AnswerObserver]:
-    """Build the observers that are called for each page, badge and new stream: activity recorder and page audits."""
+    """Build the observers of pages, badges and new streams."""
     page_audit = build_audit(reads, system.metrics, pause)
     return (
         ActivityRecorder(activity=reads.activity, metrics=system.metrics, pause=pause),

@@ -20,8 +20,6 @@ KEEP_ALIVE = b":\n\n"
 
 
 class EventSource(Protocol):
-    """The event source of one stream."""
-
     def open(self) -> None:
         """Called before the first byte."""
         ...
@@ -40,8 +38,6 @@ class EventSource(Protocol):
 
 
 class EventStream(Response[None]):
-    """An HTTP response that streams the events of one source."""
-
     def __init__(self, source: EventSource, headers: Mapping[str, str] = STREAM_HEADERS) -> None:
         super().__init__(None, media_type=MEDIA_TYPE, headers=headers)
         self._source, self._stream_headers = source, headers

@@ -22,13 +22,12 @@ from notifier.domain.errors import UnusableEnvironment
 DRAIN_TIMEOUT = timedelta(seconds=1.5)
 """Time to finish open requests after SIGTERM or SIGINT. Then they are cut off."""
 LISTEN_BACKLOG = 1024
-"""New connections that the kernel queues until the server accepts them."""
+"""Connections that the kernel queues until the server accepts them."""
 HUB_KEY = "hub"
 """Key of the live hub in the application's state. Shutdown closes the hub, which ends all inbox streams."""
 MAX_CONCURRENT_REQUESTS = MAX_STREAMS + 1024
 """Requests that the server handles at once: the most inbox streams that settings allow, and 1,024 others."""
 HEARTBEAT_SECONDS = 1.0
-"""Seconds between two heartbeats."""
 
 LOG_CONFIG = {"handlers": {}, "loggers": {"_granian": {"propagate": True}, "granian.access": {"propagate": True}}}
 """Passes Granian's log records to the handlers of this process."""
@@ -47,9 +46,10 @@ def listen(
 
     `on_ready` receives the port once the server accepts requests. The event loop that serves requests calls `beat`
     every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port for its API
-    processes, which share it.
+    processes.
 
-    Raises PortTaken or BadSetting, and UnusableEnvironment if the server stops without a signal.
+    Raises PortTaken or BadSetting. If the server stops without a signal, raises the server's error or
+    UnusableEnvironment.
     """
     take_port = join_port if port_is_reserved else reserve_port
     with take_port(host, port) as address, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -60,7 +60,7 @@ def exit_now() -> NoReturn:
     """Exit the process without finalizing the interpreter. Close all resources first.
 
     Granian's threads outlive their server. In about one of five exits such a thread requests the GIL during
-    finalization, which aborts the process. Children of multiprocessing skip finalization in the same way.
+    finalization, which aborts the process.
     """
     logging.shutdown()
     sys.stdout.flush()

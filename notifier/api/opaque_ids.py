@@ -18,7 +18,7 @@ from notifier.flow.live.stream_events import StreamPosition
 from notifier.ports.inbox import InboxPosition
 
 VERSION = b"\x01"
-"""Version of the encoding. A change of it makes all values issued so far invalid."""
+"""A new version invalidates all values issued so far."""
 SEQ_BYTES = 8
 """Bytes of every burst number. With a fixed size, the length of an id does not reveal the number."""
 
@@ -73,7 +73,7 @@ class OpaqueIds:
         return self._encrypt("burst", viewer, _EncodedBurst.of(burst))
 
     def burst(self, viewer: UserId, id: str) -> BurstKey:
-        """Decode the viewer's id of a burst. Raises BadMark: only requests that set marks contain ids of bursts."""
+        """Raises BadMark."""
         key = self._decrypt("burst", viewer, id, _EncodedBurst)
         if key is None:
             raise BadMark("Use the burst id from the user's own inbox.")
@@ -83,18 +83,18 @@ class OpaqueIds:
         return self._encrypt("cursor", viewer, _Position(position.opened_at, _EncodedBurst.of(position.burst)))
 
     def inbox_position(self, viewer: UserId, cursor: str) -> InboxPosition:
-        """Decode a cursor. Raises BadCursor."""
+        """Raises BadCursor."""
         position = self._decrypt("cursor", viewer, cursor, _Position)
         if position is None:
             raise BadCursor("Begin again without one.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def gap_cursor(self, viewer: UserId, position: InboxPosition) -> str:
-        """Return a cursor of the bursts of one subject. It is valid for this subject only."""
+        """Return a cursor that is valid only for the subject of the position."""
         return self._encrypt("gap", viewer, _Position(position.opened_at, _EncodedBurst.of(position.burst)))
 
     def gap_position(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
-        """Decode the cursor of a gap fetch. Raises BadCursor."""
+        """Raises BadCursor."""
         position = self._decrypt("gap", viewer, cursor, _Position)
         if position is None or position.burst.subject != str(subject):
             raise BadCursor("Begin again without one.")
@@ -106,7 +106,7 @@ class OpaqueIds:
         )
 
     def seen_token(self, viewer: UserId, token: str) -> SeenToken:
-        """Decode a seen token. Raises BadSeenToken."""
+        """Raises BadSeenToken."""
         decoded = self._decrypt("seen", viewer, token, _Seen)
         if decoded is None:
             raise BadSeenToken("Load the inbox again to get a new one.")
@@ -118,7 +118,7 @@ class OpaqueIds:
         return self._encrypt("moment", viewer, packed)
 
     def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
-        """Decode an event id. None means that the id is invalid: it is unknown what the client shows."""
+        """Return None if the id is invalid."""
         event = self._decrypt("moment", viewer, event_id, _StreamPosition)
         if event is None:
             return None
@@ -142,7 +142,7 @@ class OpaqueIds:
 
 
 def _associated_data(purpose: str, viewer: UserId) -> list[bytes]:
-    """Return what a value is bound to. It can't be decrypted for another purpose or viewer."""
+    """Return the data without which a value can't be decrypted."""
     return [VERSION, purpose.encode(), viewer.encode()]
 
 

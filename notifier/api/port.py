@@ -2,7 +2,7 @@
 
 With SO_REUSEPORT the sockets of one system user share a port, and Linux spreads new connections over them. The kernel
 does not check whether the programs belong together: two services could split the requests of one port without an
-error. `reserve_port` prevents that. Only processes started by the one that reserved the port may call `join_port`.
+error. `reserve_port` prevents that. Only descendants of the process that reserved the port may call `join_port`.
 """
 
 import os
@@ -18,7 +18,7 @@ from typing import Any
 from notifier.domain.errors import BadSetting, PortTaken
 
 BALANCES_CONNECTIONS = sys.platform == "linux"
-"""Whether SO_REUSEPORT balances connections. Other systems reject a second listener, or give it all connections."""
+"""Whether SO_REUSEPORT balances connections. Other kernels reject a second listener, or give it all connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

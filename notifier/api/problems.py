@@ -54,7 +54,7 @@ STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
     503: {"Retry-After": "1"},
     507: {"Retry-After": "10"},
 }
-"""Headers of a problem, by its status. An error that knows how long to wait replaces `Retry-After`."""
+"""Headers of a problem, by its status. The `retry_after` of an error replaces `Retry-After`."""
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -107,7 +107,6 @@ def on_notifier_error(request: Request[Any, Any, Any], error: NotifierError) -> 
 
 
 def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
-    """Answer an error that the framework raises."""
     match error.status_code:
         case 404:
             return _problem_response(errors.NotFound("Unknown route."))
@@ -124,13 +123,12 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
 
 
 def on_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """Log an unexpected error with its stack trace, and hide the details from the client."""
     LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return _problem_response(NotifierError())
 
 
 def on_recursion_error(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
-    """Reject a body that is nested too deeply. Nothing else in the API recurses deeply."""
+    """Blame the body for too deep a recursion: nothing else in the API recurses deeply."""
     return _problem_response(errors.Refused("The body is nested too deeply."))
 
 
@@ -148,7 +146,7 @@ EXCEPTION_HANDLERS: ExceptionHandlersMap = {
 }
 
 
-# Headers of every response of the routes: security headers, and the caller's remaining allowance.
+# Security headers, and headers with the caller's remaining allowance.
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -157,7 +155,7 @@ SECURITY_HEADERS = {
 }
 """Headers that make a browser treat a response as data. Our own pages have a content policy that allows scripts.
 
-Responses contain text of other users, which must never run as a script.
+Responses may contain text of other users, which must never run as a script.
 """
 
 

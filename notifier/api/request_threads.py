@@ -15,16 +15,16 @@ from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log import EventLog, Record
 
 MAX_THREADS = 64
-"""Threads of the pool. They mostly wait for the log or the store, and a waiting thread costs almost nothing."""
+"""The threads mostly wait for the log or the store, and a waiting thread costs almost nothing."""
 BURSTS_PER_READ = 500
-"""Maximum bursts per read of the store, which takes a few milliseconds."""
+"""Maximum bursts of one read, so that a read takes only a few milliseconds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class RequestThreads:
-    """A thread pool. No thread starts before the first call."""
+    """No thread starts before the first call."""
 
     __slots__ = ("_pool",)
 
@@ -45,7 +45,7 @@ MAX_CALLS_OF_A_KIND = 8
 If the store blocks all of them, threads remain for the log.
 """
 MAX_THREAD_WAIT = timedelta(seconds=2)
-"""Maximum time for which a call waits while the maximum number of calls of its kind is running."""
+"""Maximum wait of a call while MAX_CALLS_OF_A_KIND calls of its kind are running."""
 
 
 def limited_threads(threads: Threads, max_wait: timedelta = MAX_THREAD_WAIT) -> BoundedExecutor:
@@ -72,7 +72,7 @@ class ThreadedBursts:
     threads: Threads
 
     async def opened_since(self, since: datetime) -> Sequence[Burst]:
-        """Return the bursts opened since `since`, oldest first. Raises StoreUnavailable."""
+        """Return the bursts, oldest first. Raises StoreUnavailable."""
         return await self.threads.run(self._opened_since, since)
 
     def _opened_since(self, since: datetime) -> Sequence[Burst]:

@@ -27,7 +27,6 @@ PAGE_HEADERS = {
 
 
 def page_headers(tag: str) -> dict[str, str]:
-    """Return the headers of a page of one user. The tag identifies the content that the page shows."""
     return {"ETag": tag, **PAGE_HEADERS}
 
 
@@ -63,7 +62,7 @@ def conditional_response(
     return Response(body, headers=headers, media_type=media_type)
 
 
-# Pagination: a route takes a cursor and a limit, and links to the next page.
+# Pagination.
 
 MAX_PAGE_SIZE = 100
 DEFAULT_PAGE_SIZE = 20

@@ -12,7 +12,7 @@ REPLACEMENTS_METRIC = "notifier_roles_replaced_total"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleProcesses:
-    """The role processes of a running `notifier up`: their process ids, and how often each role was replaced."""
+    """The role processes of a running `notifier up`."""
 
     folder: Path
     """Folder in which each role writes its process id to a file of its own once it is ready."""
@@ -20,7 +20,7 @@ class RoleProcesses:
     """Metrics of this process."""
 
     def pids(self) -> Mapping[str, int]:
-        """Return the process id of each role that is ready. Empty if the ids can't be read."""
+        """Return the process ids by role. Empty if one can't be read."""
         try:
             return {
                 file.name: int(file.read_text())

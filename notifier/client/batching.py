@@ -26,8 +26,6 @@ TOO_LARGE = EventRefusal(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedEvent:
-    """An event and its JSON."""
-
     event: MentionEvent
     content: bytes
 

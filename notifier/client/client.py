@@ -18,12 +18,12 @@ from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBu
 PATH = "/v1/events"
 
 REQUEST_TIMEOUT = timedelta(seconds=10)
-"""Longest wait for the socket during one attempt. The service gives up on a busy disk sooner."""
+"""Timeout of a socket operation. The service gives up on a busy disk sooner."""
 SEND_TIMEOUT = timedelta(seconds=30)
 """Default deadline of one `send`, with all its attempts."""
 
 RETRYABLE_STATUSES = frozenset({408, 429})
-"""Statuses that are retried. Every 5xx is retried, too, because it leaves open whether the events were stored."""
+"""Statuses that are retried. Every 5xx is retried, too: a 5xx leaves open whether the events were stored."""
 REFUSAL_STATUSES = frozenset({400, 409, 413, 422})
 """Statuses that refuse the whole request: nothing was stored."""
 
@@ -34,11 +34,9 @@ class Client:
 
     Retries are idempotent: if an event arrived and only its response was lost, the retry gets a duplicate receipt.
 
-    The client uses `http.client` of the standard library, which suffices to post over persistent connections. An HTTP
-    library would be a dependency whose version has to suit the tweet service, too.
+    The client uses `http.client`: an HTTP library would be a dependency whose version has to suit the tweet service.
 
-    A client is thread-safe. It cannot be shared with a forked process: create it after the fork. It connects when it
-    sends the first event.
+    A client is thread-safe. A forked process needs a client of its own.
     """
 
     url: str

@@ -51,6 +51,6 @@ class Unanswered(ClientError):
     def __init__(self, detail: str = "", *, retry_after: float = 0.0, status: int = 0) -> None:
         super().__init__(detail)
         self.status = status
-        """HTTP status of the last attempt's response; 0 if that attempt got none."""
+        """HTTP status of the last attempt's response; 0 without a response."""
         self.retry_after = retry_after
         """Seconds to wait before the next attempt, as the service requested; at most MAX_RETRY_AFTER_SECONDS."""

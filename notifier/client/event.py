@@ -22,7 +22,7 @@ class MentionEvent:
     """
 
     id: str
-    """Event id. It must be the same for the same tweet, also after a restart. The tweet id is a good choice."""
+    """Event id. Each attempt for a tweet needs the same id, also after a restart. The tweet id is a good choice."""
     at: datetime
     """Time of the tweet, with its time zone. Do not use the time of sending, which differs between retries."""
     tweet: str
@@ -38,7 +38,7 @@ class MentionEvent:
             raise TypeError(f"mentions must be a list of accounts; write [{self.mentions!r}].")
 
     def to_json(self, source: str) -> bytes:
-        """Encode the event as ASCII JSON. The service validates it, not the client."""
+        """Encode the event as ASCII JSON, without validation."""
         data = {
             "tweet": self.tweet,
             "author": self.author,
@@ -57,7 +57,7 @@ class MentionEvent:
         return json.dumps({**head, "data": data}, separators=(",", ":")).encode()
 
 
-# Receipts: the service's answer to each event.
+# Receipts.
 
 
 class ReceiptStatus(StrEnum):
@@ -78,7 +78,7 @@ class ReceiptStatus(StrEnum):
 class EventRefusal:
     """Reason why an event was not accepted.
 
-    A `code` is stable, and docs/tweet-service.md has the remedy for each. The texts may change.
+    A `code` is stable, the texts may change. docs/tweet-service.md has a remedy for each code.
     """
 
     code: str

@@ -38,7 +38,7 @@ class HttpConnections:
     """Idle connections. Appending to a list and popping from it is thread-safe."""
 
     def __post_init__(self) -> None:
-        """Validate the URL and the key once, so that no request has to. Raises InvalidClientSetting."""
+        """Validate the URL and the key. Raises InvalidClientSetting."""
         try:
             address = urlsplit(self.url)
             is_usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
@@ -58,7 +58,6 @@ class HttpConnections:
         return self._exchange(self._new_connection(), path, content_type, body, timeout)
 
     def close(self) -> None:
-        """Close idle connections. The next request opens a new one."""
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
@@ -133,7 +132,6 @@ class RetryBudget:
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     chance: Callable[[], float]
-    """Returns a random number from 0 to 1."""
     attempts: int = 0
 
     def remaining(self) -> float:
@@ -156,7 +154,7 @@ class RetryBudget:
 
 
 def retry_after_seconds(header: str) -> float:
-    """Parse a `Retry-After` header, a number or a date, into seconds. Return 0 if it is empty or malformed."""
+    """Parse a `Retry-After` header, a number or a date, into seconds. Return 0 for an empty or malformed header."""
     try:
         return max(0.0, float(header) if header.isdecimal() else _seconds_until(header))
     except (ValueError, TypeError):

@@ -63,9 +63,7 @@ class Outbox:
     _changed: Condition = field(default_factory=Condition, init=False, repr=False)
     _thread: Thread | None = field(default=None, init=False, repr=False)
     _is_closed: bool = field(default=False, init=False)
-    """Whether `submit` rejects new events."""
     _is_stopped: bool = field(default=False, init=False)
-    """Whether sending has stopped."""
     _suspect_count: int = field(default=0, init=False)
     """Number of events at the head of the queue that are bisected, because the service failed; 0: no bisection."""
 

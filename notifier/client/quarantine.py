@@ -34,7 +34,7 @@ class Quarantine:
             return tuple(self._load().values())
 
     def put(self, event: MentionEvent) -> None:
-        """Add an event, durably if there is a file. After OSError or ValueError the event is not quarantined."""
+        """Add an event, durably if there is a file. Raises OSError or ValueError."""
         with self._lock:
             events = self._load()
             if self.path is not None and event.id not in events:
@@ -80,7 +80,7 @@ def _line(event: MentionEvent) -> str:
 
 
 def _read(line: str) -> MentionEvent:
-    """Decode a line of the file. Raises ValueError."""
+    """Raises ValueError."""
     try:
         fields = json.loads(line)
         return MentionEvent(**{**fields, "at": datetime.fromisoformat(fields["at"])})

@@ -1,6 +1,6 @@
 """Decodes and validates upstream events: CloudEvents 1.0 in JSON, single or in batches.
 
-Unknown fields are ignored. The result is a domain value.
+Unknown fields are ignored.
 """
 
 from datetime import datetime

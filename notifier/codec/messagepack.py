@@ -12,7 +12,7 @@ from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, 
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import Poison
 
-# Times as milliseconds since 1970, which every store keeps, and as microseconds for Cassandra's write timestamps.
+# Times as milliseconds since 1970, and as microseconds for Cassandra's write timestamps.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1)
@@ -44,7 +44,7 @@ def pack(value: object) -> bytes:
 
 
 def unpack(value_type: type[T], blob: bytes) -> T:
-    """Decode a value of the given type. Raises Poison if the bytes are corrupt."""
+    """Raises Poison."""
     try:
         return msgspec.msgpack.decode(blob, type=value_type)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -80,9 +80,9 @@ def _contains_any(blob: bytes, users: Collection[str]) -> bool:
 class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     """Contents of an audience snapshot without its bitmaps, stored in the column `facts`."""
 
-    reached: tuple[int, int, int]
-    dormant: int
-    suppressed: dict[str, int]
+    reached_counts: tuple[int, int, int]
+    dormant_count: int
+    suppressed_counts: dict[str, int]
     alert_counts: tuple[int, int, int]
     """Number of members to alert, by tier. P2 includes the dormant members."""
     opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
@@ -114,9 +114,9 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     def counts(self, shard: int) -> SnapshotCounts:
         return SnapshotCounts(
             shard=shard,
-            reached=dict(zip(TIERS, self.reached, strict=True)),
-            dormant=self.dormant,
-            suppressed=sum(self.suppressed.values()),
+            reached=dict(zip(TIERS, self.reached_counts, strict=True)),
+            dormant=self.dormant_count,
+            suppressed=sum(self.suppressed_counts.values()),
         )
 
 
@@ -127,7 +127,7 @@ class _PackedSnapshot(msgspec.Struct, array_like=True):
 
 
 def pack_snapshot(snapshot: AudienceSnapshot, facts: SnapshotFacts | None = None) -> bytes:
-    """Encode the audience snapshot with its facts. A caller that has counted the facts already passes them."""
+    """Encode the audience snapshot. Pass `facts` if they are already counted."""
     p0, p1, p2 = (encode_bits(snapshot.tiers[tier]) for tier in TIERS)
     return pack(
         _PackedSnapshot(
@@ -145,13 +145,13 @@ def unpack_snapshot(shard: int, blob: bytes) -> AudienceSnapshot:
         opened_at=packed.facts.opened_at,
         tiers=dict(zip(TIERS, map(decode_bits, packed.tiers), strict=True)),
         to_alert=decode_bits(packed.to_alert),
-        dormant_count=packed.facts.dormant,
-        suppressed_counts=packed.facts.suppressed,
+        dormant_count=packed.facts.dormant_count,
+        suppressed_counts=packed.facts.suppressed_counts,
     )
 
 
 def unpack_tier_snapshot(shard: int, blob: bytes, tier: Tier) -> TierSnapshot:
-    """Decode one tier of an audience snapshot. The other bitmaps are not decoded."""
+    """Decode one tier of an audience snapshot, without the other bitmaps."""
     packed = unpack(_PackedSnapshot, blob)
     members = decode_bits(packed.tiers[TIERS.index(tier)])
     return TierSnapshot(

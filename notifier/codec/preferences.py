@@ -24,7 +24,6 @@ EncodedPreferences = tuple[tuple[str, str], ...]
 
 
 def encode_change(change: AccountPreferencesChange) -> Mapping[str, str]:
-    """Encode the fields that the change sets."""
     return {field: _encode_value(value) for field in CHANGEABLE_FIELDS if (value := getattr(change, field)) is not None}
 
 

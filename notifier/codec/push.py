@@ -74,7 +74,7 @@ class _Update(msgspec.Struct, array_like=True):
     id: DeviceId
     platform: Platform
     registration: _Registration | None
-    """Registration of the device. None: the device was removed."""
+    """None: the device was removed."""
 
 
 class _Record(msgspec.Struct, array_like=True):
@@ -88,7 +88,7 @@ def pack_registration(device: Device) -> bytes:
 
 
 def unpack_registration(member: Member, registration: bytes, at_ms: int) -> Device:
-    """Decode a device that was registered at this millisecond since 1970. Raises Poison."""
+    """Raises Poison."""
     return _device(member, unpack(_Registration, registration), at_ms)
 
 
@@ -98,7 +98,7 @@ def pack_device_record(record: DeviceRecord) -> bytes:
 
 
 def unpack_device_record(blob: bytes) -> DeviceRecord:
-    """Decode a record of the device stream. Raises Poison."""
+    """Raises Poison."""
     record = unpack(_Record, blob)
     update = None if record.update is None else _unpacked_update(record.update)
     return DeviceRecord(update=update, is_known_holder=record.is_known_holder, rebuild_shard=record.rebuild_shard)
@@ -205,7 +205,7 @@ def unpack_history(blob: bytes) -> AlertHistory:
 
 @lru_cache(maxsize=4096)
 def _sent_alert(packed: bytes) -> SentAlert:
-    """Decode one alert, cached. Thousands of members share an alert, and a look-up takes a tenth of the time."""
+    """Decode one alert, cached. Thousands of members share an alert, and a cache hit takes a tenth of the time."""
     at, burst, tweet = _SENT_ALERT.unpack(packed)
     return SentAlert(at=from_ms(at), cause=AlertCause(burst=burst, tweet=tweet))
 
@@ -253,12 +253,11 @@ def pack_intent(batch: SendBatch) -> bytes:
 
 
 def pack_outcome(batch: SendBatch) -> bytes:
-    """Encode the outcome of a batch. The outcome is written even if every alert was accepted."""
     return pack(_Outcome(tuple(map(_packed_failure, batch.failures or ()))))
 
 
 def unpack_batch(number: int, intent: bytes, outcome: bytes | None) -> SendBatch:
-    """Decode one batch; `outcome` is None while it is open. Raises Poison."""
+    """Decode one batch; `outcome` is None for an open batch. Raises Poison."""
     unpacked = unpack(_Intent, intent)
     return SendBatch(
         number=number,
@@ -295,7 +294,7 @@ def _unpacked_failure(packed: _Failure) -> FailedAttempt:
     )
 
 
-# Push suppression by shard: members who never get the alert, and members who are in quiet hours.
+# Push suppression by shard.
 
 
 def suppression_by_shard(

@@ -13,7 +13,6 @@ HOST_PATTERN = r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]"
 
 
 def matches_pattern(pattern: str) -> Any:
-    """Return a validator for a text that matches the whole pattern."""
     return lambda text: re.fullmatch(pattern, text) is not None
 
 
@@ -70,7 +69,7 @@ class CassandraSettings:
     datacenter: str = setting(
         "datacenter1",
         requirement="a datacenter name",
-        meaning="Datacenter whose nodes are used. Reads and writes need a quorum of its replicas only.",
+        meaning="Datacenter whose nodes are used.",
         is_valid=matches_pattern(r"[\w.-]+"),
     )
     replicas: int = setting(
@@ -87,7 +86,7 @@ class CassandraSettings:
 
 HOST_LIST_PATTERN = rf"({HOST_PATTERN})(:[0-9]+)?(,({HOST_PATTERN})(:[0-9]+)?)*"
 REDIS_URL_PATTERN = rf"(redis|rediss|unix)://\S+|rediss?\+sentinel://([^@\s]*@)?{HOST_LIST_PATTERN}/[^/\s]+\S*|rediss?\+cluster://([^@\s]*@)?{HOST_LIST_PATTERN}\S*"
-"""URL of one server, of a primary that the sentinels know by its name, or of some nodes of a Redis Cluster."""
+"""URL of one server, of sentinels with the name of the primary, or of some nodes of a Redis Cluster."""
 
 BROKER_URL_PATTERN = r"(rediss?|amqps?)://\S+"
 

@@ -9,7 +9,7 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.token_bucket import BucketLimit
 
 MAX_COUNT = 1_000_000_000
-"""Upper bound of counts. A larger number is a typing error."""
+"""A larger count is taken for a typing error."""
 
 
 def _count_setting(default: int, meaning: str) -> int:
@@ -28,8 +28,6 @@ class RequestLimits:
     writes: int = _count_setting(300, "Writes per user in 3 hours. 0: no limit.")
     requests: int = _count_setting(0, "Requests of any kind per service key and minute. 0: no limit.")
 
-
-# Inbox: the deadline of a page and the memory of its caches.
 
 MIN_CACHE_MB, MAX_CACHE_MB = 1, 100_000
 
@@ -50,8 +48,6 @@ class InboxLimits:
         is_valid=lambda size: MIN_CACHE_MB <= size <= MAX_CACHE_MB,
     )
 
-
-# Reach: how many mentions of celebrities by one author may send push alerts.
 
 MAX_MENTIONS = 1_000_000
 MAX_REFILL = timedelta(days=1)
@@ -78,10 +74,8 @@ class ReachSettings:
         return BucketLimit(capacity=self.capacity, refill=self.refill)
 
 
-# Dead letters: how many records of a lane may become dead letters before the lane stops.
-
 MAX_DEAD_LETTERS = 1_000
-"""Upper bound of the limits. Each dead letter rewrites the tally, which lists the window's dead letters: 1,000 of them
+"""Upper bound of both limits. Each dead letter rewrites the tally, which lists the window's dead letters: 1,000 of them
 take about 40 kB."""
 MAX_WINDOW_RECORDS = 1_000_000
 

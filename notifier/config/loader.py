@@ -17,16 +17,15 @@ from notifier.config.setting_field import VARIABLE_PREFIX, SettingEntry, problem
 from notifier.domain.errors import BadSetting
 
 SETTINGS_FILE_VARIABLE = VARIABLE_PREFIX + "SETTINGS"
-"""Variable with the path of the settings file."""
 SERVICES_FILE = Path("services/settings.toml")
 """File in the data folder with the addresses of the engines that `notifier services up` started. The cluster profile
-reads it unless another settings file is named."""
+reads this file unless `NOTIFIER_SETTINGS` names another one."""
 
 PROFILE_FILE = Path("run/profile")
-"""File in the data folder with the profile of the `notifier up` that runs or ran last."""
+"""File in the data folder with the profile of the last `notifier up`."""
 
 PUSH_FILE = Path("run/push.toml")
-"""File in the data folder with the push settings of the running `notifier up`, for its roles and other CLI commands."""
+"""File in the data folder with the push settings of the running `notifier up`."""
 
 T = TypeVar("T")
 
@@ -35,8 +34,7 @@ def read_settings(tree: type[T], environment: Mapping[str, str] | None, argument
     """Read the settings into `tree`, a dataclass whose fields are settings and sections. Raises BadSetting.
 
     The first source that has a setting wins: `arguments`, the environment, the settings file, and the push settings of
-    the running `up`. The profile of the last `up` comes before that of the settings file. If `environment` is None,
-    this process's environment is read.
+    the running `up`. The profile of the last `up` comes before that of the settings file.
     """
     variables = os.environ if environment is None else environment
     entries = {entry.variable: entry for entry in setting_entries(tree)}
@@ -64,7 +62,7 @@ def _known_variables(environment: Mapping[str, str], entries: Mapping[str, Setti
 
 
 def _last_profile(tree: type, values: Mapping[tuple[str, ...], Any]) -> str | None:
-    """Return the profile of the last `notifier up` on this data folder, so that CLI commands use the same profile."""
+    """Return the profile of the last `notifier up`, so that CLI commands read the data of that profile."""
     [profile_setting] = [entry for entry in setting_entries(tree) if entry.key == "profile"]
     try:
         profile = (_data_folder(values) / PROFILE_FILE).read_text()
@@ -139,7 +137,6 @@ def _convert(kind: type, value: object) -> object:
 
 
 def _build_section(tree: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:
-    """Build the section at `path`, and the sections in it, from the values of all settings."""
     kinds = get_type_hints(tree)
     leaves = {leaf[-1]: value for leaf, value in values.items() if leaf[:-1] == path}
     sections = {name: _build_section(kind, values, (*path, name)) for name, kind in kinds.items() if is_dataclass(kind)}
@@ -160,7 +157,6 @@ def environment_without_settings() -> dict[str, str]:
 
 
 def replace_environment(environment: Mapping[str, str]) -> None:
-    """Replace this process's environment."""
     os.environ.clear()
     os.environ.update(environment)
 
@@ -172,11 +168,7 @@ def has_display(environment: Mapping[str, str] | None = None) -> bool:
 
 
 def set_in_environment(name: str, value: str) -> None:
-    """Set a variable of this process, for child processes and for libraries that read only the environment."""
     os.environ[name] = value
-
-
-# Version of the installed package.
 
 
 def installed_version() -> str:

@@ -19,15 +19,14 @@ from notifier.domain.push.frequency_cap import CapLimits
 from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit
 
 MAX_COUNT = 1_000_000_000
-"""Upper bound of counts. A larger number is a typing error."""
+"""A larger count is taken for a typing error."""
 OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
 FCM_LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
 FAKE_MODES = ("auto", "on", "off")
 MIN_PER_MINUTE = 20
-"""Least alerts per minute of a rate limit. Without Redis each worker may send a tenth of the limit; of a lower
-limit that would be nothing."""
+"""Minimum of each `per_minute`. Without Redis each worker has a tenth of it, and a limit of 1 allows no alerts."""
 FILE_REQUIREMENT = "a file"
-"""Requirement of a setting that names a file. `PushSettings.toml` recognizes paths by it."""
+"""`PushSettings.toml` recognizes settings with paths by this text."""
 TOPIC_PATTERN = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """An APNs topic: the bundle id of an app."""
 
@@ -47,7 +46,7 @@ def _count_setting(default: int, meaning: str, *, minimum: int = 0) -> int:
 
 
 def _is_safe_origin(text: str) -> bool:
-    """Return whether the text is an origin with TLS, or of a loopback host. Secrets and alerts are sent there."""
+    """Accept only an origin with TLS or of a loopback host: secrets and alerts are sent there."""
     try:
         url = urlsplit(text)
         is_bare = url.hostname and text.isascii() and not (url.path or url.query or url.fragment or "@" in url.netloc)
@@ -78,8 +77,8 @@ def _fake_setting() -> str:
     field: str = setting(
         "",
         requirement="empty, or a loopback http:// or https:// URL without a path",
-        meaning="URL of the fake that receives these alerts (`notifier fake`), as `NOTIFIER_PUSH_FAKES` "
-        "decides. If empty, `notifier up` starts one.",
+        meaning="URL of a fake provider (`notifier fake`) for these devices, if `NOTIFIER_PUSH_FAKES` selects "
+        "fakes for them. If empty, `notifier up` starts one.",
         is_valid=lambda text: not text or (_is_safe_origin(text) and _is_loopback(urlsplit(text).hostname)),
     )
     return field
@@ -110,7 +109,7 @@ class ApnsSettings:
         "Apple's server for devices of the environment `production`. If empty, Apple's own."
     )
     sandbox: str = _origin_setting("Apple's server for devices of the environment `sandbox`. If empty, Apple's own.")
-    # Apple publishes no limit (TN2265). The default is twice Google's quota; all workers share it.
+    # Apple publishes no limit (TN2265). The default is twice Google's quota.
     per_minute: int = _count_setting(
         1_200_000, "Alerts per minute to Apple devices, for all workers together.", minimum=MIN_PER_MINUTE
     )
@@ -193,7 +192,6 @@ class WebPushSettings:
 
     @property
     def services(self) -> PushServices:
-        """Allowed push services. `Settings` accepts `loopback` only together with `insecure_dev`."""
         hosts = tuple(filter(None, self.hosts.split(",")))
         return PushServices(hosts=hosts, allows_loopback=self.loopback, is_production=not self.loopback)
 
@@ -212,14 +210,13 @@ class PushSettings:
     fakes: str = setting(
         FAKE_MODES[0],
         requirement=", ".join(FAKE_MODES[:-1]) + f" or {FAKE_MODES[-1]}",
-        meaning="Which alerts go to the fakes that `notifier up` starts. auto: those of platforms without "
-        "credentials; on: all; off: none.",
+        meaning="Which alerts go to fake providers. auto: those of platforms without credentials; on: all; off: none.",
         is_valid=lambda value: value in FAKE_MODES,
     )
     fake_script: str = setting(
         "",
         requirement="empty, or a script such as `gone=2%,latency=50ms`",
-        meaning="Faults of those fakes ([push](push.md#fakes)).",
+        meaning="Faults of the fakes that `notifier up` starts ([push](push.md#fakes)).",
     )
     apns: ApnsSettings = ApnsSettings()
     fcm: FcmSettings = FcmSettings()
@@ -227,7 +224,7 @@ class PushSettings:
 
     @property
     def pushed_tiers(self) -> Sequence[Tier]:
-        """Tiers whose members are alerted by default, in the order of the tiers."""
+        """Tiers whose members are alerted by default."""
         return [tier for tier in TIERS if tier in self.tiers.split(",")]
 
     def settings_for(self, platform: Platform) -> ApnsSettings | FcmSettings | WebPushSettings:
@@ -240,16 +237,14 @@ class PushSettings:
                 return self.web
 
     def uses_fake(self, platform: Platform) -> bool:
-        """Return whether the platform's alerts go to a fake provider. While no fake runs, they are not sent."""
         return self.fakes == "on" or (self.fakes == "auto" and not self.settings_for(platform).is_configured)
 
     @property
     def with_all_faked(self) -> Self:
-        """Copy of these settings in which all alerts go to fakes, without the addresses of the fakes that run now."""
+        """Copy in which all alerts go to fakes, without the URLs of the current fakes."""
         return replace(self, fakes="on").with_fakes(dict.fromkeys(Platform, ""))
 
     def with_fakes(self, origins: Mapping[Platform, str]) -> Self:
-        """Return a copy with the fake providers at the given origins."""
         sections = {
             str(platform): replace(self.settings_for(platform), fake=origin) for platform, origin in origins.items()
         }
@@ -269,7 +264,6 @@ class PushSettings:
         )
 
     def uses_real_provider(self, platform: Platform) -> bool:
-        """Return whether the platform's alerts are sent to its provider, with real credentials."""
         return self.settings_for(platform).is_configured and self.fakes != "on"
 
     @property

@@ -9,11 +9,10 @@ from typing import Any, cast, get_type_hints
 from urllib.parse import SplitResult, urlsplit
 
 VARIABLE_PREFIX = "NOTIFIER_"
-"""Prefix of the environment variables of all settings."""
 
 
 class HiddenPart(StrEnum):
-    """Part of a value that is never printed."""
+    """Part of a value that messages hide."""
 
     NOTHING = "nothing"
     PASSWORD = "the password of an address"
@@ -22,8 +21,6 @@ class HiddenPart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRule:
-    """Meaning and validation of one setting."""
-
     requirement: str
     """Completes the sentence "it must be …" in error messages."""
     meaning: str
@@ -50,7 +47,6 @@ def setting(
     is_valid: Callable[[Any], bool] = lambda _: True,
     hidden: HiddenPart = HiddenPart.NOTHING,
 ) -> Any:
-    """Declare a field of a settings class."""
     rule = SettingRule(requirement=requirement, meaning=meaning, is_valid=is_valid, hidden=hidden)
     return field(default=default, repr=hidden is HiddenPart.NOTHING, metadata={"rule": rule})
 
@@ -62,7 +58,6 @@ class SettingEntry:
     path: tuple[str, ...]
     """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
     kind: Any
-    """Type of the value."""
     default: Any
     rule: SettingRule
 
@@ -77,7 +72,7 @@ class SettingEntry:
 
 
 def setting_entries(tree: type, path: tuple[str, ...] = ()) -> Iterator[SettingEntry]:
-    """Yield every setting of the tree, section by section, in the order of declaration. `path` leads to the tree."""
+    """Yield every setting of the tree in the order of declaration. `path` leads to the tree."""
     kinds = get_type_hints(tree)
     for declared in fields(tree):
         if is_dataclass(kind := kinds[declared.name]):
@@ -110,11 +105,11 @@ def variable(*path: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return the URL with its user and password masked, and also the `password` option of its query."""
+    """Mask the URL's user and password, and a `password` in its query."""
     return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"^([a-z+]*://)?.*@", r"\1…@", url, flags=re.DOTALL))
 
 
-# URLs with several hosts. `urlsplit` rejects one in which a host other than the first is in brackets.
+# `urlsplit` rejects a URL with several hosts if a host other than the first is in brackets.
 
 _URL_WITH_HOSTS = re.compile(r"([^/?#]*//)([^/?#]*)(.*)", re.DOTALL)
 

@@ -26,26 +26,24 @@ from notifier.domain.errors import BadSetting
 CELEBRITY_THRESHOLD = 1_000_000
 """Followers that make an account a celebrity, as required by the product specification."""
 HYSTERESIS = 0.9
-"""Share of the threshold above which a celebrity stays one. Without it an account at the threshold would flap."""
+"""Share of the threshold from which a celebrity stays one. Without it an account near the threshold would flap."""
 
 MAX_COLLAPSE = timedelta(days=1)
-"""Upper bound of the setting `collapse`. Users are alerted of a burst once, so a later day needs a new burst."""
+"""Users are alerted of a burst only once, so mentions of a later day need a new burst."""
 MAX_REFILL = timedelta(days=1)
-"""Upper bound of the setting `refill`."""
 MONITOR_INTERVAL_BOUNDS = timedelta(seconds=0.1), timedelta(hours=1)
-"""Bounds of the monitor's interval. Shorter, it would be a busy loop; longer, backpressure would be out of date."""
+"""A shorter interval would be a busy loop. After a longer one backpressure would be out of date."""
 ROLL_UP_INTERVAL_BOUNDS = timedelta(seconds=1), timedelta(hours=1)
-"""Bounds of the roll-up interval. Shorter, it would be a busy loop; longer, tiers would be out of date."""
+"""A shorter interval would be a busy loop. After a longer one tiers would be out of date."""
 MAX_API_WORKERS = 64
-"""Maximum number of API processes that `up` starts. Each takes 40 MB and has its own connections to the engines."""
+"""Each API process takes 40 MB and has its own connections to the engines."""
 MAX_STREAMS = 50_000
-"""Upper bound of the live streams per API process."""
 ORIGIN_PATTERN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
-"""Origin as a browser sends it, in lower case and without a path, because origins are compared as strings."""
+"""Origin exactly as a browser sends it, because origins are compared as strings."""
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-"""Default port of each scheme. Browsers omit it from an origin."""
+"""Ports that browsers omit from an origin."""
 MIN_SECRET_BYTES = 32
-"""Minimum length of the secret. HS256 needs a key of at least the length of its hash."""
+"""HS256 needs a key of at least 32 bytes, the length of its hash."""
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 PROFILES = ("embedded", "cluster")
 
@@ -61,8 +59,8 @@ class Settings:
     profile: str = setting(
         PROFILES[0],
         requirement=" or ".join(PROFILES),
-        meaning="Technologies behind the ports ([architecture](architecture.md)). If not set, the profile of "
-        "the last `notifier up` on this data folder applies, then the default.",
+        meaning="Technologies behind the ports ([architecture](architecture.md)). If neither an option nor the "
+        "environment sets it, the profile of the last `notifier up` on this data folder applies.",
         is_valid=lambda name: name in PROFILES,
     )
     instance: str = setting(
@@ -96,10 +94,10 @@ class Settings:
         "",
         requirement="empty, or a redis://, rediss:// or unix:// URL, redis+sentinel://host,host/name or "
         "redis+cluster://host,host",
-        meaning="Redis or Valkey to use. If empty, `up` starts and supervises its own. Several hosts are "
-        "sentinels, asked in turn for the primary of that name, or nodes of a cluster. Of these URLs Celery "
-        "supports only `redis://` and `rediss://`; with another one each pool also needs a broker of its own. "
-        "`rediss+sentinel` and `rediss+cluster` use TLS. Sentinels use the same password.",
+        meaning="Redis or Valkey to use. If empty, `up` starts and supervises its own. The hosts "
+        "of `redis+sentinel` are asked in turn for the primary of that name, with the same password. The hosts of "
+        "`redis+cluster` are nodes of a cluster. `rediss+sentinel` and `rediss+cluster` use TLS. Celery supports "
+        "only `redis://` and `rediss://`; with any other URL each pool needs its own broker.",
         is_valid=matches_pattern(f"|{REDIS_URL_PATTERN}"),
         hidden=HiddenPart.PASSWORD,
     )
@@ -142,20 +140,20 @@ class Settings:
     service_keys: str = setting(
         "",
         requirement="a file",
-        meaning="File of `notifier key`, which contains hashes and no keys. If empty, `service_keys.json` in "
+        meaning="File in which `notifier key` keeps hashes of the service keys. If empty, `service_keys.json` in "
         "the data folder.",
     )
     monitor_every: timedelta = setting(
         timedelta(seconds=10),
         requirement="a number of seconds from 0.1 to 3600",
-        meaning="Seconds between two measurements of the monitor, which decide how much P2 must give way.",
+        meaning="Seconds between two measurements of the monitor, which sets the backpressure.",
         is_valid=lambda every: MONITOR_INTERVAL_BOUNDS[0] <= every <= MONITOR_INTERVAL_BOUNDS[1],
     )
     roll_up_every: timedelta = setting(
         timedelta(minutes=1),
         requirement="0, or a number of seconds from 1 to 3600",
         meaning="Seconds between two roll-ups, which count recent inbox opens as activity and so decide tiers. "
-        "0: never. Activity then stays as it was loaded, as in `notifier demo` and the benchmarks.",
+        "0: never, as in `notifier demo` and the benchmarks.",
         is_valid=lambda every: not every or ROLL_UP_INTERVAL_BOUNDS[0] <= every <= ROLL_UP_INTERVAL_BOUNDS[1],
     )
     p2_days: int = setting(
@@ -168,8 +166,8 @@ class Settings:
         "",
         requirement="empty, or module:function",
         meaning="Function that decides tiers ([audiences](audiences.md#who-is-in-which-tier)), the same in "
-        "every process. If empty: VIPs active within 7 days, users active within 24 hours, and users "
-        "active within P2's days.",
+        "every process. If empty, P0 are VIPs active within 7 days, P1 users active within 24 hours, "
+        "and P2 users active within `NOTIFIER_P2_DAYS`.",
         is_valid=matches_pattern(r"|[A-Za-z_][\w.]*:[A-Za-z_]\w*"),
     )
     streams: int = setting(
@@ -236,7 +234,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, /, **arguments: Any) -> Self:
-        """Read the settings, as `read_settings` does. Durations are in seconds. Raises BadSetting."""
+        """Read the settings, as `read_settings` does. Raises BadSetting."""
         return read_settings(cls, environment, arguments)
 
 

@@ -16,10 +16,7 @@ def _is_single_word(text: str) -> bool:
 
 
 def _is_safe_url(url: str) -> bool:
-    """Return whether the URL uses TLS or a loopback host.
-
-    On an unprotected connection an attacker could replace the keys, and act as any user.
-    """
+    """Accept only TLS or a loopback host: on another connection an attacker could replace the keys."""
     try:
         address = urlsplit(url)
         if not _is_single_word(url) or not address.hostname or "@" in address.netloc or address.port == 0:
@@ -62,7 +59,7 @@ class Issuer:
     )
 
     def __post_init__(self) -> None:
-        """Reject an incomplete issuer: without a name this service would ignore it, and sign tokens itself."""
+        """Reject an incomplete issuer. Without a name it would be ignored, and this service would sign tokens."""
         if bool(self.name) != bool(self.jwks or self.key):
             raise BadSetting(
                 f"An issuer needs {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or "

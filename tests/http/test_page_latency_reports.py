@@ -10,7 +10,7 @@ import pytest
 
 from notifier.adapters.redis.push_limits import RedisInboxLatencyReport
 from notifier.api.background.page_latency import MIN_PAGES, REPORT_WINDOW, PageLatency, p99
-from notifier.domain.errors import CacheUnavailable, StoreUnavailable
+from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.api_threads import InlineThreads
@@ -22,14 +22,14 @@ __all__ = ["valkey", "valkey_server"]
 MS = timedelta(milliseconds=1)
 
 
-def open_inboxes(backend: MemoryBackend, times: int) -> list[int]:
+def open_inboxes(backend: MemoryBackend, times: int, user: str = "u1") -> list[int]:
     """Return the statuses, once all deferred work is done."""
 
     async def run() -> list[int]:
         responded = asyncio.Event()
         app = cast(Any, backend.app(lambda _: responded.wait()))  # the two libraries spell ASGI differently
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://backend") as client:
-            bearer = {"Authorization": f"Bearer {backend.token('u1')}"}
+            bearer = {"Authorization": f"Bearer {backend.token(user)}"}
             responses = [await client.get("/v1/inbox", headers=bearer) for _ in range(times)]
         responded.set()
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
@@ -57,8 +57,7 @@ def test_too_few_pages_report_nothing() -> None:
 
 def test_failed_pages_are_reported() -> None:
     backend = MemoryBackend()
-    backend.port_errors.store = StoreUnavailable()
-    assert open_inboxes(backend, MIN_PAGES) == [503] * MIN_PAGES
+    assert open_inboxes(backend, MIN_PAGES, user="gone") == [404] * MIN_PAGES
     assert backend.latency_report.worst() is not None
 
 

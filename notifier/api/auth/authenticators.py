@@ -1,7 +1,6 @@
 """Authenticators: users by token, services by key; in `--insecure-dev` mode local requests need neither.
 
-The main service key is compared in constant time, so response times reveal nothing about it. Other service keys are
-looked up by a keyed hash.
+The main service key is compared in constant time. Other service keys are looked up by a keyed hash.
 """
 
 from contextlib import suppress
@@ -31,8 +30,6 @@ __all__ = ["Authenticator", "InstallationKeys", "installation_keys", "issue_toke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authenticator:
-    """Authenticates the user or the service that makes a request."""
-
     keys: InstallationKeys = field(repr=False)
     token_verifier: TokenVerifier
     service_keys: ServiceKeyCache
@@ -41,7 +38,7 @@ class Authenticator:
     async def user(self, authorization: str | None, now: datetime) -> TokenHolder:
         """Return the user whose token the header contains.
 
-        Raises BadToken, IssuerUnavailable, and Forbidden for a service key, which opens no inbox.
+        Raises BadToken, IssuerUnavailable, and Forbidden for a service key.
         """
         token = _bearer(authorization)
         holder = self.verified_tokens.holder(token, now)
@@ -63,10 +60,7 @@ class Authenticator:
         return await self.token_verifier.holder(token, now)
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
-        """Return the service whose key the header contains. The route guard checks the scopes.
-
-        Raises BadToken, and Forbidden for a user's token.
-        """
+        """Return the service whose key the header contains. Raises BadToken, and Forbidden for a user's token."""
         token = _bearer(authorization)
         if caller := self._service_with_key(token):
             return caller
@@ -114,18 +108,15 @@ INSECURE_WARNING = (
     "for development only."
 )
 DEV_TOKEN_LIFETIME = timedelta(days=1)
-"""Lifetime of the identity in a header `Authorization: User ada`. An open stream ends when it expires."""
+"""A stream of `Authorization: User ada` ends after this time."""
 
 DEV_CALLER = Caller(key_id="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
-"""Caller of a local request without an `Authorization` header. It has every scope."""
+"""Caller of a local request without an `Authorization` header."""
 
 
 @dataclass(frozen=True, slots=True)
 class InsecureAuthenticator:
-    """Authenticates requests from this machine that need no key or token.
-
-    A key or a token that a request carries nevertheless is checked as usual, by `authenticator`.
-    """
+    """Authenticates local requests, which need no key or token. A request's key or token is still checked."""
 
     authenticator: Authenticator
 

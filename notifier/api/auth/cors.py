@@ -15,7 +15,7 @@ SHARED_PATHS = (
     *("/v1/inbox", "/v1/subjects", "/v1/preferences", "/v1/devices"),
     *("/static/notifier-inbox", "/static/notifier-inbox.js"),
 )
-"""Paths that other origins may use, with all subpaths. Routes for services, operators and the demo are not shared."""
+"""Paths that other origins may use, with all subpaths."""
 ALLOWED_METHODS = "GET, PUT, PATCH, DELETE"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """Request headers of the inbox element that need permission."""
@@ -53,7 +53,7 @@ class CorsMiddleware:
 
 
 def with_cors(app: ASGIApp, origins: str) -> ASGIApp:
-    """Add CORS for the comma-separated origins. Return the application unchanged if there are none."""
+    """Add CORS for the comma-separated origins."""
     return CorsMiddleware(app, frozenset(origins.split(","))) if origins else app
 
 

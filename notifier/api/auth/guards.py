@@ -18,11 +18,11 @@ from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
 METERING_RESULT_KEY = "notifier.prepaid"
-"""Key in the request scope. Its value is the result of `RequestMeter.take`, if the fast path has called it."""
+"""Key in the request scope under which the fast path leaves the result of `RequestMeter.take`."""
 INBOX_PATH = "/v1/inbox"
-"""Path of the inbox routes. Their requests start no warm-up: most of them read the inbox anyway."""
+"""Requests below this path start no warm-up, because most of them read the inbox anyway."""
 ALLOWANCE_KEY = "left"
-"""Key in the request state. Its value is the caller's remaining allowance, for the `RateLimit` headers."""
+"""Key in the request state of the caller's remaining allowance, for the `RateLimit` headers."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
@@ -58,9 +58,9 @@ def allow_users(container: ApiContainer) -> Guard:
 
 
 async def _authenticator_for(container: ApiContainer, connection: Connection) -> Authenticator | InsecureAuthenticator:
-    """Return the insecure authenticator if `insecure_dev` is set and the request is local, else the normal one.
+    """Return the insecure authenticator only for local requests without a foreign Origin or Host.
 
-    A request with a foreign Origin or Host does not count as local: a page of another site must not act as any user.
+    A page of another site must not act as any user.
     """
     if container.system.settings.insecure_dev:
         with suppress(Forbidden):
@@ -78,10 +78,7 @@ def _user_limit(container: ApiContainer, connection: Connection) -> RequestLimit
 
 
 def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit | None, caller: str) -> None:
-    """Count the request against the limit. Raises TooManyRequests.
-
-    The response reports the remaining allowance even if the request fails for another reason.
-    """
+    """Count the request against the limit. Raises TooManyRequests."""
     if limit is None:
         return
     granted, allowance = connection.scope.pop(METERING_RESULT_KEY, None) or container.request_meter.take(limit, caller)  # type: ignore[misc] # our own key
@@ -94,8 +91,7 @@ def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit 
 def allow_loopback_or_services(container: ApiContainer) -> Guard:
     """Allow loopback requests with a local Host, and otherwise services with the metrics scope.
 
-    Without the check of Host, a page in a local browser could read the response: its owner could point its host name at
-    this machine (DNS rebinding).
+    Without the check of Host, a page in a local browser could read the response (DNS rebinding).
     """
     only_services = allow_services(container, Scope.METRICS)
 
@@ -109,7 +105,7 @@ def allow_loopback_or_services(container: ApiContainer) -> Guard:
 async def require_loopback(connection: Connection, _: BaseRouteHandler | None = None) -> None:
     """Allow only requests from this machine. Raises Forbidden.
 
-    Also rejects a foreign Origin, and a foreign Host (DNS rebinding): a page in a local browser could send them.
+    Also rejects a foreign Origin or Host, with which a page in a local browser could attack (DNS rebinding).
     """
     host = connection.headers.get("host", "")
     if not (_is_loopback(connection) and _names_loopback(f"//{host}")):
@@ -120,7 +116,7 @@ async def require_loopback(connection: Connection, _: BaseRouteHandler | None = 
 
 
 def demo_token(keys: InstallationKeys) -> str:
-    """Return the token for the buttons of the demo page. The page contains it, so every visitor of the page has it."""
+    """Return the token for the buttons of the demo page. Every visitor of the page gets this token."""
     return keys.derive("the demo's buttons").hex()[:32]
 
 
@@ -167,7 +163,6 @@ async def require_json(connection: Connection, handler: BaseRouteHandler) -> Non
 
 
 def media_type(connection: Connection) -> str:
-    """Return the media type of the request without its parameters."""
     return connection.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

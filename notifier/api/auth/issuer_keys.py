@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from notifier.domain.errors import IssuerUnavailable
 
-# Public key formats: a JWK set, a single JWK, or PEM, for two algorithms.
+# Public key formats.
 
 EDDSA, RS256 = "EdDSA", "RS256"
 MIN_RSA_BITS = 2048
@@ -33,7 +33,7 @@ MIN_RSA_BITS = 2048
 class PublicKey:
     """A public key with its only permitted algorithm, whatever algorithm a token names.
 
-    This prevents algorithm confusion: a public key is never used as an HS256 secret, and unsigned tokens are rejected.
+    So a public key is never used as an HS256 secret, and unsigned tokens are rejected.
     """
 
     algorithm: str
@@ -123,11 +123,11 @@ def _number(text: str) -> int:
 LOGGER = logging.getLogger("notifier.api")
 
 MAX_KEY_AGE = timedelta(minutes=10)
-"""Maximum age of the keys while the issuer answers. A revoked key may be accepted until then."""
+"""Maximum age of the keys while the issuer answers. A revoked key may be accepted for this time."""
 OUTAGE_EXTENSION = timedelta(hours=1)
 """Time beyond MAX_KEY_AGE for which the keys stay valid while the issuer cannot be reached.
 
-It is short, because an attacker who blocks the connection to the issuer can use a stolen key for this time longer.
+An attacker who blocks the connection to the issuer can use a revoked key for this time longer.
 """
 MIN_FETCH_INTERVAL = timedelta(seconds=10)
 """Minimum time between two fetches, however many tokens with unknown `kid` values an attacker sends."""
@@ -135,10 +135,7 @@ MIN_FETCH_INTERVAL = timedelta(seconds=10)
 
 class Keyring(Protocol):
     async def key(self, kid: str) -> PublicKey | None:
-        """Return the issuer's key with this id, or None if it has no such key.
-
-        Raises IssuerUnavailable if that cannot be determined.
-        """
+        """Return the issuer's key with this id, or None if there is none. Raises IssuerUnavailable."""
         ...
 
 
@@ -154,10 +151,7 @@ class FixedKey:
 
 @dataclass(slots=True)
 class FetchedKeys:
-    """Keys fetched from the issuer. One instance per event loop.
-
-    A call waits for a fetch only if it needs the result. Concurrent calls share one fetch (singleflight).
-    """
+    """Keys fetched from the issuer. Concurrent calls share one fetch. One instance per event loop."""
 
     fetch: Callable[[], Awaitable[bytes]]
     """Fetches the key set, within limits of time and size. Raises IssuerUnavailable."""
@@ -175,7 +169,7 @@ class FetchedKeys:
         if kid not in self.keys or self._older_than(MAX_KEY_AGE):
             await self._refresh(kid)
         if self._older_than(MAX_KEY_AGE + OUTAGE_EXTENSION) or (self.failure and kid not in self.keys):
-            # The client must not see the cause, which may contain internal host names. The log has it.
+            # The client must not see the cause, which may contain internal host names.
             raise IssuerUnavailable
         return self.keys.get(kid)
 
@@ -185,7 +179,7 @@ class FetchedKeys:
                 return
             self.fetch_started_at = self.now()
             self.refresh_task = asyncio.create_task(self._fetch())
-        # During an outage, requests whose key is known and still valid do not wait for the fetch, which may time out.
+        # After a failed fetch, requests whose key is known and still valid do not wait for the next fetch.
         if not self.failure or kid not in self.keys or self._older_than(MAX_KEY_AGE + OUTAGE_EXTENSION):
             await asyncio.shield(self.refresh_task)
 
@@ -214,14 +208,13 @@ class FetchedKeys:
         return self.now() - self.fetched_at > age.total_seconds()
 
 
-# Fetching the issuer's keys: a single GET in a dedicated thread, with limits of time and size.
+# Fetching the issuer's keys.
 
 MAX_KEY_SET_BYTES = 64 * 1024
 """Maximum response size in bytes: about thirty RSA keys with their certificates."""
 SOCKET_TIMEOUT = timedelta(seconds=3)
-"""Timeout of each operation of the socket."""
 FETCH_TIMEOUT = timedelta(seconds=5)
-"""Timeout of the whole fetch: the longest wait of a request that needs the keys."""
+"""Timeout of the whole fetch, for which requests may wait."""
 
 
 def fetcher(url: str) -> Callable[[], Awaitable[bytes]]:
@@ -242,7 +235,7 @@ def fetcher(url: str) -> Callable[[], Awaitable[bytes]]:
 
 
 def fetch(url: str) -> bytes:
-    """Fetch the URL, and return the body of the response. Raises IssuerUnavailable."""
+    """Return the body of the response. Raises IssuerUnavailable."""
     request = Request(url, headers={"Accept": "application/json"})
     try:
         with build_opener(_NoRedirects()).open(request, timeout=SOCKET_TIMEOUT.total_seconds()) as response:

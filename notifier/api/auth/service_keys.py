@@ -20,7 +20,7 @@ import msgspec
 from notifier.config import MIN_SECRET_BYTES, Settings
 from notifier.domain.errors import BadSetting, Forbidden, Unwritable
 
-# Scopes of a key, and the service that it authenticates.
+# Scopes and callers.
 
 
 class Scope(StrEnum):
@@ -45,9 +45,8 @@ class Caller:
     """An authenticated service."""
 
     key_id: str
-    """Id of the service's key."""
     name: str
-    """Name of the service, as error messages show it after `The key`."""
+    """Completes "The key …" in error messages."""
     scopes: frozenset[Scope]
 
     def require(self, *accepted: Scope) -> None:
@@ -58,7 +57,7 @@ class Caller:
 
 
 MAIN_KEY_CALLER = Caller(key_id="secret.json", name="of secret.json", scopes=frozenset(Scope))
-"""The service that uses the main service key. It has every scope."""
+"""The service that uses the main service key."""
 
 
 # Keys and their file.
@@ -109,7 +108,6 @@ def key_hash(text: str, pepper: bytes) -> str:
 
 
 def callers_by_hash(keys: Sequence[ServiceKey]) -> Mapping[str, Caller]:
-    """Return the callers by the hash of their key."""
     return {key.hash: key.caller for key in keys}
 
 
@@ -117,19 +115,17 @@ def is_valid_service_name(text: str) -> bool:
     return re.fullmatch(SERVICE_NAME_PATTERN, text) is not None
 
 
-# The secret and the main service key: created once per data folder, never shown in logs or errors.
+# The secret and the main service key. Logs and errors must not show them.
 
 SECRETS_FILE = "secret.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationKeys:
-    """The secret of this installation and its main service key."""
-
     secret: str = field(repr=False)
-    """Signs user tokens, unless an issuer does. Keys for other purposes are derived from it."""
+    """Signs user tokens, unless an issuer does. Keys for other purposes are derived from the secret."""
     service_key: str = field(repr=False)
-    """The main service key, which has every scope. Services with keys of their own don't need it."""
+    """The main service key, which has every scope."""
 
     def __post_init__(self) -> None:
         if len(self.secret.encode()) < MIN_SECRET_BYTES or not self.service_key:
@@ -187,7 +183,7 @@ def _derive_key(secret: str, purpose: str) -> bytes:
     return blake2b(purpose.encode(), key=blake2b(secret.encode()).digest(), digest_size=32).digest()
 
 
-# The key file: changed by `notifier key`, and reloaded by running API processes.
+# The key file.
 
 LOGGER = logging.getLogger("notifier.api")
 
@@ -196,7 +192,7 @@ CHECK_SECONDS = 1.0
 """Minimum seconds between two checks of the file: the longest delay until a change takes effect."""
 
 FileFingerprint = tuple[int, int, int]
-"""Inode, size and modification time in nanoseconds. It changes when the file is replaced or edited."""
+"""Inode, size and modification time in nanoseconds."""
 
 
 class _StoredKeys(msgspec.Struct):
@@ -205,7 +201,7 @@ class _StoredKeys(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKeyFile:
-    """The file with the service keys. `pepper` is the secret part of their hashes."""
+    """The file with the service keys. `pepper` keys their hashes."""
 
     path: Path
     pepper: bytes = field(repr=False)
@@ -256,7 +252,7 @@ class ServiceKeyFile:
 
 @dataclass(slots=True)
 class ServiceKeyCache:
-    """Finds the caller of a service key. A change of the key file takes effect within a second."""
+    """Finds the caller of a service key, and reloads the key file after a change."""
 
     key_file: ServiceKeyFile
     now: Callable[[], float] = monotonic
@@ -273,8 +269,7 @@ class ServiceKeyCache:
     def caller(self, text: str) -> Caller | None:
         """Return the caller with this key, or None.
 
-        Runs on the event loop. Checking whether the file has changed takes a few microseconds; reloading it takes a few
-        hundred.
+        Runs on the event loop: a check of the file takes a few microseconds, a reload a few hundred.
         """
         if not text.startswith(KEY_PREFIX):
             return None

@@ -24,13 +24,11 @@ from notifier.metrics import CacheCounters, Metrics
 ALGORITHM = "HS256"
 AUDIENCE = "notifier"
 DEFAULT_LIFETIME = timedelta(minutes=15)
-"""Default lifetime of a token that this service signs."""
 LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the signer and this process."""
 INVALID_TOKEN = "The token is malformed, or its signature is not accepted."
 
 _MAX_TIMESTAMP = 2**40
-"""Largest accepted timestamp in seconds."""
 _Seconds = Annotated[int, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 _Timestamp = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 """RFC 7519 allows fractions of a second, which some issuers send."""
@@ -46,7 +44,7 @@ class TokenHolder:
     begins_at: float = 0.0
     """Unix time in seconds before which the token is rejected."""
     kid: str = ""
-    """Id of the issuer's key, as named by the token; empty if it names none."""
+    """Id of the issuer's key that the token names, or empty."""
     key: PublicKey | None = None
     """The issuer's key that signed the token; None if this service signed it."""
 
@@ -88,13 +86,11 @@ VerificationKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 
 @dataclass(frozen=True, slots=True)
 class OwnTokenVerifier:
-    """Verifies tokens that this service signed."""
-
     secret: jwt.PyJWK = field(repr=False)
 
     @classmethod
     def of(cls, keys: InstallationKeys) -> Self:
-        """Prepare the key once. PyJWT would inspect a plain secret for each token, half of the work of verifying it."""
+        """Prepare the key. PyJWT would inspect a plain secret for each token, which takes half of the verification."""
         secret = urlsafe_b64encode(keys.secret.encode()).decode()
         return cls(jwt.PyJWK({"kty": "oct", "k": secret}, algorithm=ALGORITHM))
 
@@ -107,8 +103,6 @@ class OwnTokenVerifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerTokenVerifier:
-    """Verifies tokens of the configured issuer."""
-
     issuer: str
     audience: str
     keyring: Keyring
@@ -128,7 +122,6 @@ class IssuerTokenVerifier:
 
 
 def issue_token(keys: InstallationKeys, user: UserId, now: datetime, lifetime: timedelta = DEFAULT_LIFETIME) -> str:
-    """Return a new token for a user, signed by this service."""
     claims = _OwnClaims(sub=user, aud=AUDIENCE, exp=int((now + lifetime).timestamp()), iat=int(now.timestamp()))
     return jwt.encode(msgspec.to_builtins(claims), keys.secret, algorithm=ALGORITHM)
 
@@ -144,7 +137,7 @@ def build_token_verifier(settings: Settings, keys: InstallationKeys, metrics: Me
 
 
 def read_issuer_key(issuer: Issuer) -> PublicKey:
-    """Return the key in the issuer's key file. Raises BadSetting."""
+    """Raises BadSetting."""
     try:
         return public_key(Path(issuer.key).read_bytes())
     except (OSError, ValueError) as error:
@@ -161,12 +154,11 @@ def _kid(token: str) -> str:
 def _verified_claims(token: str, key: VerificationKey, algorithm: str, kind: type[Claims]) -> Claims:
     """Verify the signature, and return the claims. Raises BadToken.
 
-    Times are not checked here, because PyJWT would use the system's clock. The caller checks them with the clock of the
-    request, which tests control.
+    Does not check times, because PyJWT would use the system's clock.
     """
     try:
         return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=kind)
-    # Not chained and not quoted: even an invalid token is a secret. Deeply nested JSON raises RecursionError.
+    # Not chained and not quoted: even an invalid token may be a secret. Deeply nested JSON raises RecursionError.
     except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, RecursionError):
         raise BadToken(INVALID_TOKEN) from None
 
@@ -188,7 +180,7 @@ def _checked_holder(claims: _OwnClaims | _IssuerClaims, audience: str, now: date
 # Cache of verified tokens, because a user's next requests send the same token.
 
 MAX_CACHE_BYTES = 16_000_000
-"""Memory of the cache: about 20,000 tokens that this service signed. The least recently used one is evicted first."""
+"""Memory of the cache: about 20,000 tokens that this service signed."""
 HOLDER_BYTES = 600
 """Bytes of memory that a cached token takes besides its text, measured with tracemalloc."""
 

@@ -26,16 +26,12 @@ IncomingEvent = UpstreamEvent | NotifierError
 AppendEvents = Callable[[Sequence[IncomingEvent]], Awaitable[Sequence[IntakeReceipt]]]
 """Appends events to the log, and returns one receipt per event, in order."""
 WaitingEvent = tuple[IncomingEvent, "asyncio.Future[IntakeReceipt]"]
-"""An event, and the future receipt for which its request waits."""
+"""An event, and the future of its receipt."""
 
 
 @dataclass(slots=True, kw_only=True)
 class EventBatcher:
-    """Appends events to the log in batches. One instance per event loop.
-
-    An event is appended at once if fewer than MAX_CONCURRENT_BATCHES batches are in progress. Otherwise it joins a
-    later batch.
-    """
+    """Appends events to the log in batches. One instance per event loop."""
 
     append_all: AppendEvents
     waiting: list[WaitingEvent] = field(default_factory=list)
@@ -45,7 +41,7 @@ class EventBatcher:
     async def append(self, event: IncomingEvent) -> IntakeReceipt:
         """Append the event to the log. Raises the gateway's errors.
 
-        After an error, any event of its batch may or may not be in the log.
+        After an error the event may or may not be in the log.
         """
         receipt: asyncio.Future[IntakeReceipt] = asyncio.get_running_loop().create_future()
         self.waiting.append((event, receipt))
@@ -117,13 +113,12 @@ class EventIntake:
     async def accept(self, event: IncomingEvent) -> IntakeReceipt:
         """Accept a single event. Raises LogUnavailable and DiskFull.
 
-        Like `Gateway.accept`, it appends the event first and then hides what the event retracts. But it does not hide
-        within the batch: hiding everything by one author takes about a second, for which other events of the batch
-        would wait.
+        Hides retracted content after the batch, not within: hiding everything by one author takes about a second, for
+        which the other events would wait.
         """
         if isinstance(event, NotifierError):
-            # Refuse the invalid event without a batch. In a batch it would get a 503 while the log is unavailable, and
-            # the client would repeat it.
+            # Refuse the event without a batch. While the log is unavailable, the event would get a 503 in a batch, and
+            # the client would repeat the event.
             return self.gateway.refuse(event)
         receipt = await self.batcher.append(event)
         if isinstance(event, Retraction):
@@ -131,7 +126,7 @@ class EventIntake:
         return receipt
 
     async def accept_batch(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:
-        """Accept the events of one request. Raises LogUnavailable and DiskFull."""
+        """Raises LogUnavailable and DiskFull."""
         return await self.threads.run(self.gateway.accept, events)
 
     async def _append(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:

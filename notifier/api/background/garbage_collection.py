@@ -1,8 +1,8 @@
 """Garbage collector tuning of an API process.
 
 A full collection that traverses 2,000 cached viewers takes 0.3 s, during which no request is answered. So cached
-objects are frozen, and only rare full collections traverse them. Almost none is part of a cycle, so reference counts
-free them when they leave a cache.
+objects are frozen, and only rare full collections traverse them. Reference counts free almost all of them when they
+leave a cache.
 """
 
 import gc
@@ -14,14 +14,14 @@ from datetime import timedelta
 YOUNG_THRESHOLD, MIDDLE_THRESHOLD = 500, 4
 """Objects per young collection, and young collections per middle collection.
 
-A middle collection thus traverses about 2,000 objects, in about 3 ms.
+So a middle collection traverses about 2,000 objects, in about 3 ms.
 """
 CHECK_INTERVAL = timedelta(minutes=1)
 """Interval of the checks whether a full collection is due."""
 CHECKS_PER_FULL_COLLECTION = 60
-"""Checks after which a full collection runs. It frees frozen objects that became cyclic garbage.
+"""Checks after which a full collection runs even if the number of frozen objects has not doubled.
 
-It runs earlier if the number of frozen objects has doubled since the last full collection.
+A full collection frees frozen objects that became cyclic garbage.
 """
 
 

@@ -21,7 +21,6 @@ from notifier.domain.errors import NotifierError, StreamsFull, Unavailable
 from notifier.flow.operations.overview import Overview
 
 SNAPSHOT_SECONDS = 1.0
-"""Minimum seconds between two snapshots."""
 SNAPSHOT_WAIT_SECONDS = 5.0
 """Seconds that a stream waits for a slow snapshot before it sends KEEP_ALIVE instead.
 
@@ -33,7 +32,7 @@ class SnapshotReader(Protocol):
     async def read(self) -> bytes:
         """Return the current overview as JSON. Raises StoreUnavailable.
 
-        A call runs to completion even if the caller is canceled. Calls must never overlap, because rates are computed
+        A call runs to completion even if the caller is canceled. Calls must not overlap, because rates are computed
         between consecutive readings.
         """
         ...
@@ -71,7 +70,7 @@ class SharedSnapshots:
     async def latest(self) -> bytes:
         """Return the snapshot of the last second, or read a new one. Raises the reader's errors.
 
-        All callers share the running read. It continues even if every caller is canceled.
+        A running read continues even if every caller is canceled.
         """
         if self.read_task is None:
             if self.taken_at is not None and self.now() - self.taken_at < SNAPSHOT_SECONDS:
@@ -106,13 +105,11 @@ class SharedSnapshots:
             self.read_task = None
 
 
-# Mutual exclusion of expensive requests.
-
 LOCK_TIMEOUT = timedelta(milliseconds=50)
 """Maximum time for which a request waits for the lock.
 
-It is longer than a search of a log without a backlog, so requests that arrive during such a search succeed. A longer
-wait would block a thread that event intake needs.
+A search of a log without a backlog takes less time, so requests that arrive during such a search succeed. A longer wait
+would block a thread that event intake needs.
 """
 
 
@@ -138,13 +135,11 @@ class RequestLock:
 MAX_OVERVIEW_STREAMS = 64
 """Maximum streams per process: enough for a team's screens. The other file descriptors are for users' streams."""
 WRITE_TIMEOUT_SECONDS = 15.0
-"""Write timeout in seconds, as for the inbox stream. A client that does not read is cut off and may reconnect."""
+"""A client that does not read for this long is cut off."""
 
 
 @dataclass(slots=True)
 class OverviewStreamLimit:
-    """Limits and counts the open streams of the overview in a process."""
-
     max_streams: int = MAX_OVERVIEW_STREAMS
     write_timeout: float = WRITE_TIMEOUT_SECONDS
     open_count: int = 0
@@ -157,8 +152,6 @@ class OverviewStreamLimit:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStream:
-    """The event source of one watcher's stream."""
-
     limit: OverviewStreamLimit
     events: AsyncGenerator[bytes]
 

@@ -13,12 +13,12 @@ from notifier.flow.inbox.page import OpenedInbox
 LOGGER = logging.getLogger("notifier.api")
 
 ANSWERS_PER_AUDIT = 200
-"""At most one of so many answers (pages, badges, new streams) is audited. Audits add 0.5 % reads.
+"""About one of so many answers (pages, badges, new streams) is audited, which adds 0.5 % reads.
 
 A fault in 1 % of the answers is found after 20,000 answers on average.
 """
 AUDIT_DELAY = timedelta(seconds=0.25)
-"""Delay before an audit. The response has usually been sent by then. It also limits audits to four a second."""
+"""Delay before an audit. The response has usually been sent by then. The delay also limits audits to four a second."""
 
 
 class PageAudit(Protocol):

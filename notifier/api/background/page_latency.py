@@ -1,6 +1,6 @@
 """Page latency of an API process, and its reports to the processes that send alerts.
 
-A report is sent at most once a second. The receivers slow down if the latency is high.
+Those processes slow down if the latency is high.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import InboxLatencyReport
 
 REPORT_WINDOW = timedelta(seconds=5)
-"""A report covers the pages that were completed in this time before it, and expires after this time."""
+"""A report covers the pages of this time before the report, and expires after this time."""
 MIN_PAGES = 20
 """Minimum pages per report: the 99th percentile of a few pages says little."""
 MAX_PAGES = 4_096
-"""Maximum pages whose latency is kept, the latest ones: about 300 kB, and 0.5 ms of work each second."""
+"""Number of latest pages whose latency is kept: about 300 kB, and 0.5 ms of work each second."""
 REPORT_SECONDS = 1.0
 """Seconds between two reports, while pages are opened."""
 
@@ -40,7 +40,7 @@ class PageLatency:
     metrics: Metrics
     pause: Pause = asyncio.sleep
     pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MAX_PAGES))
-    """When each page was completed, and how long it took."""
+    """When each page was completed, and how long that took."""
     has_unreported_pages: bool = False
     report_task: "asyncio.Task[None] | None" = None
 

@@ -43,28 +43,28 @@ class DeviceRequestLimiter:
         return call(self.registry, self.registry.member(user, create=create_member))
 
 
-# Rate limits. Each process counts each request at once, in its memory. Once a caller's unreported requests reach 1/100
-# of the limit, the process reports them to Redis within about a second. Redis answers how many requests are left.
+# Rate limits. A process counts accepted requests in memory. Once a caller's unreported requests reach 1/100 of the
+# limit, the process reports them to Redis within about a second. Redis answers how many requests are left.
 
 READS_WINDOW, WRITES_WINDOW, REQUESTS_WINDOW = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
 """Times over which a user's reads, a user's writes and a service's requests are limited."""
 REPORT_SECONDS = 1.0
-"""Seconds between two reports to Redis, while there are counts to report."""
+"""Seconds between two reports to Redis."""
 REPORTS_PER_LIMIT = 100
-"""A process reports a caller's requests in portions of 1/100 of the limit, so that rare callers cost no round trip.
+"""A process reports a caller's requests once they reach 1/100 of the limit, so that rare callers cost no round trip.
 
-A caller can exceed the limit by 1/100 of it for each process, and by the requests of one second.
+A caller can exceed the limit by about 1/100 per process, and by the requests of about one second.
 """
 MAX_LOCAL_BUCKETS = 20_000
 """Maximum buckets in memory, about 6 MB. The least recently used one is evicted.
 
-A caller whose bucket was evicted starts again with a full one, which the next report corrects.
+The caller of an evicted bucket starts again with a full bucket, which the next report corrects.
 """
 
 
 @dataclass(slots=True)
 class _LocalBucket:
-    """A caller's token bucket in this process. It includes what other processes counted until the last report."""
+    """A caller's token bucket in this process, which the answer to each report corrects."""
 
     bucket: TokenBucket
     unreported: int = 0
@@ -73,7 +73,7 @@ class _LocalBucket:
 
 @dataclass(slots=True, kw_only=True)
 class RequestMeter:
-    """Counts requests against the limits. One instance per event loop. No request waits for a report."""
+    """Counts requests. No request waits for a report. A limit of None is unlimited. One instance per event loop."""
 
     buckets: TokenBuckets
     """Buckets in Redis, shared by all processes."""
@@ -81,11 +81,8 @@ class RequestMeter:
     clock: Clock
     metrics: Metrics
     read_limit: RequestLimit | None
-    """Limit of a user's reads; None means unlimited."""
     write_limit: RequestLimit | None
-    """Limit of a user's writes; None means unlimited."""
     service_limit: RequestLimit | None
-    """Limit of a service's requests; None means unlimited."""
     pause: Pause = asyncio.sleep
     local_buckets: "OrderedDict[tuple[RequestLimit, str], _LocalBucket]" = field(default_factory=OrderedDict)
     callers_to_report: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -93,7 +90,7 @@ class RequestMeter:
     report_task: "asyncio.Task[None] | None" = None
 
     def take(self, limit: RequestLimit, caller: str) -> tuple[bool, RequestAllowance]:
-        """Count a request of the caller if the limit allows it. Return whether it does, and the remaining allowance."""
+        """Count the request if the limit allows it. Return whether it was counted, and the remaining allowance."""
         now, local = self.clock.now(), self._local_bucket(limit, caller)
         local.bucket = local.bucket.with_time_at_most(now).refilled(limit.bucket, now)
         if granted := local.bucket.has_token:

@@ -28,7 +28,7 @@ MAX_READ_BYTES = 4 << 20
 
 
 class LoggedAlert(msgspec.Struct):
-    """An alert that a fake provider received: a line of its log. Other fields of the line are ignored."""
+    """A line of a fake provider's log: an alert that the provider received."""
 
     at: datetime
     to: str
@@ -65,14 +65,12 @@ class DemoPhonesBody(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPhoneReader:
-    """Reads the alerts of the demo users from the log file of the fake providers."""
-
     directory: Directory
     devices: Devices
     alerts_file: Path
 
     def __call__(self, kinds: Sequence[str], users: Sequence[UserId], after: int) -> DemoPhonesBody:
-        """Return the alerts after an offset in the file, as returned by an earlier call. Raises StoreUnavailable."""
+        """Return the alerts after the offset `after` that an earlier call returned. Raises StoreUnavailable."""
         devices = self._devices(users)
         lines, end = lines_after(self.alerts_file, after)
         alerts = list(

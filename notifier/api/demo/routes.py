@@ -1,6 +1,6 @@
 """`/` and `/demo`: the demo page and the actions of its buttons.
 
-The routes exist only if the settings enable the demo. An action returns a shell command and an HTTP request to copy.
+The routes exist only if the settings enable the demo.
 """
 
 import os
@@ -37,7 +37,7 @@ from notifier.flow.leadership import Leadership
 from notifier.wiring.system import build_leadership
 
 VISITOR_NAME = "the demo's visitor"
-"""Operator that throttles record when the page's buttons set or lift them."""
+"""Operator of throttles that the page's buttons set or lift."""
 USER_KINDS = ("vip", "active", "occasional", "away")
 """Kinds of the four demo users, in the order in which the setting `demo` names the users."""
 TOKEN_LIFETIME = timedelta(hours=1)
@@ -47,7 +47,7 @@ TOKEN_PLACEHOLDER = b"{{token}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoControls:
-    """The parts of the service that the demo's buttons control: generated mentions, role processes, Redis."""
+    """The parts of the service that the demo's buttons control."""
 
     traffic: DemoTraffic
     roles: RoleProcesses
@@ -61,7 +61,6 @@ DemoControlsDependency = NamedDependency[SkipValidation[DemoControls]]
 
 
 def demo_controls(container: ApiContainer, flush_redis: Callable[[], bool]) -> DemoControls:
-    """Build the demo's controls, without starting anything."""
     nonces = container.system.ports.nonces
     traffic = DemoTraffic(
         sink=_IntakeSink(container), leases=_ProcessLeases(container), clock=container.clock, nonces=nonces
@@ -80,8 +79,6 @@ class _IntakeSink:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """Leases of this process in the store."""
-
     container: ApiContainer
     leaderships: dict[str, Leadership] = field(default_factory=dict)
 
@@ -101,8 +98,6 @@ class DemoActionBody(msgspec.Struct, kw_only=True):
 
 
 class PauseBody(msgspec.Struct, kw_only=True):
-    """Reason and length of a pause."""
-
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     seconds: Annotated[float, msgspec.Meta(gt=0, le=600)] = 20
 
@@ -114,16 +109,12 @@ class KillBody(msgspec.Struct, kw_only=True):
 
 
 class DemoUserBody(msgspec.Struct, kw_only=True):
-    """A demo user with a token."""
-
     kind: str
     user: str
     token: str
 
 
 class CelebrityBody(msgspec.Struct, kw_only=True):
-    """A celebrity and its number of followers."""
-
     user: str
     followers: int
 
@@ -159,7 +150,7 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
 
 @get("/phones", responses=problem_responses(400, 401, 403, 503))
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
-    """Return the alerts of the four demo users since an earlier request. The page asks for them every second."""
+    """Return the alerts of the four demo users since an earlier request."""
     ports = container.system.ports
     reader = DemoPhoneReader(
         directory=ports.directory, devices=ports.devices, alerts_file=container.system.settings.data / ALERTS_FILE
@@ -235,7 +226,7 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
 async def kill(
     data: JSONBody[KillBody], request: UserRequest, container: WiredContainer, controls: DemoControlsDependency
 ) -> DemoActionBody:
-    """Kill the first worker of a pool with SIGKILL: it cannot clean up."""
+    """Kill the first worker of a pool with SIGKILL."""
     pid = controls.roles.pids().get(data.role)
     try:
         if pid is None:
@@ -270,7 +261,7 @@ def _demo_users(container: ApiContainer) -> list[UserId]:
 
 
 def _loaded_celebrities(container: ApiContainer) -> list[CelebrityBody]:
-    """Return the loaded celebrities. The directory has a celebrity only once all its followers are loaded."""
+    """The directory has a celebrity only once all followers of the celebrity are loaded."""
     ports = container.system.ports
     loaded = ports.directory.accounts(STORM_CELEBRITIES)
     follower_counts = {
@@ -316,7 +307,7 @@ def _lift_throttles(container: ApiContainer) -> list[str]:
 
 
 def _cli_command(container: ApiContainer, command: str) -> str:
-    """Return a CLI command to copy. It starts the CLI as this service was started, because PATH may lack `notifier`."""
+    """Return a CLI command to copy, which starts with the service's own program: PATH may lack `notifier`."""
     settings = container.system.settings
     return f"{settings.command} {command} --data {shlex.quote(str(settings.data))}"
 

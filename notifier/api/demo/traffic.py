@@ -24,12 +24,12 @@ TRICKLE_RATE = 1
 STORM_RATE = 100 * TRICKLE_RATE
 """Mentions per second of a storm."""
 STORM_SECONDS = 8
-"""Seconds of a storm. The demo's collapse window is 20 s, so a storm is one burst even on a slow machine."""
+"""Seconds of a storm. The demo's collapse window is 20 s, so a storm opens at most one burst."""
 MENTIONS_PER_BATCH = 10
 """Mentions in each batch of a storm, except the first, which has one mention."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
-"""Term of the trickle's lease. If the process that has it is killed, another continues after this time."""
+"""Term of the trickle's lease. If the process with the lease is killed, another process continues after this time."""
 
 AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
 TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")
@@ -54,8 +54,6 @@ class DemoLeases(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class DemoTraffic:
-    """Generates storms and the trickle."""
-
     sink: EventSink
     leases: DemoLeases
     clock: Clock
@@ -78,7 +76,6 @@ class DemoTraffic:
         return True
 
     def start_trickle(self) -> None:
-        """Start the trickle, which continues until `stop`."""
         self.trickle_task = asyncio.create_task(self._send_trickle())
 
     def stop(self) -> None:

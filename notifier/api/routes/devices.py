@@ -109,7 +109,7 @@ async def devices(request: UserRequest, container: WiredContainer) -> Response[D
 async def register(
     request: UserRequest, container: WiredContainer, data: JSONBody[Registration]
 ) -> Response[DeviceBody]:
-    """Register a device, or refresh its registration. Apps call this whenever they start.
+    """Register a device, or refresh its registration. Apps should call this at each start.
 
     The device then belongs to this user alone: an earlier registration by another user ends.
     """
@@ -134,7 +134,7 @@ async def unregister(id: FromPath[str], request: UserRequest, container: WiredCo
 
 
 def address_of(data: Registration, push: PushSettings) -> Address:
-    """Return the address of the device. Raises BadDevice, or ForeignDevice if this service cannot send to it."""
+    """Return the address of the device. Raises BadDevice, or ForeignDevice if this service may not send there."""
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
             return device_validation.apple_token(token, data.topic, data.environment, topics=push.apns.allowed_topics)

@@ -52,7 +52,6 @@ MAX_BODY_BYTES = {
     "application/json": MAX_EVENT_BYTES,
     BATCH_CONTENT_TYPE: MAX_BATCH_BYTES,
 }
-"""Maximum body size in bytes, by content type."""
 REQUIRED_SCOPE: Mapping[str, Scope] = {
     MENTIONED_TYPE: Scope.EVENTS,
     DELETED_TYPE: Scope.EVENTS,
@@ -67,7 +66,6 @@ REQUIRED_SCOPE: Mapping[str, Scope] = {
     ERASED_TYPE: Scope.ACCOUNTS,
     SEEN_TYPE: Scope.ACTIVITY,
 }
-"""Required scope, by event type."""
 SCOPES = tuple(dict.fromkeys(REQUIRED_SCOPE.values()))
 """Scopes that allow at least one event type."""
 
@@ -97,7 +95,7 @@ class SliceCount(msgspec.Struct, kw_only=True):
 
 
 class EventTierBody(msgspec.Struct, kw_only=True):
-    """Fan-out progress of one tier. `people` counts the users of the slices that have ended.
+    """Fan-out progress of one tier. `people` counts the users of slices that are done or pulled.
 
     `eta_seconds` is null while no estimate is possible.
     """

@@ -1,7 +1,7 @@
 """ASGI fast path for the first inbox page and the unread count.
 
-It bypasses the framework, which takes a third of a page's time. It answers these two requests if they have no query and
-a valid user token, and cause no error. The routes answer everything else.
+Bypasses the framework, which takes a third of a page's time. The routes answer requests that have a query, lack a valid
+user token or fail.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ class FastInbox:
         await self.routes(scope, receive, send)
 
     async def _try_answer(self, scope: HTTPScope, send: Send) -> bool:
-        """Answer the request if that is possible without the framework. Return whether it was answered."""
+        """Answer the request. Return False, without an answer, if the routes must answer."""
         authorization = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"authorization":

@@ -29,11 +29,11 @@ MAX_MARKED_BURSTS = 100
 """Maximum bursts per request: as many as the largest page shows."""
 
 FAST_PATH_ERROR_KEY = "notifier.failed"
-"""Key in the request scope. Its value is the error of the store that the fast path met."""
+"""Key in the request scope under which the fast path leaves an error of the store."""
 
 
 class BadgeBody(msgspec.Struct, kw_only=True):
-    """Number of unread items. `more` means that there are further ones, which were not counted."""
+    """Number of unread items. `more` means that further unread items were not counted."""
 
     count: int
     more: bool
@@ -96,7 +96,7 @@ async def page(
 
 @get("/unread", responses=problem_responses(401, 403, 404, 429, 503))
 async def unread(request: UserRequest, container: WiredContainer) -> Response[BadgeBody]:
-    """Return the number of unread items. `more` means that there are further ones, which were not counted."""
+    """Return the number of unread items."""
     _raise_fast_path_error(request)
     badge = await container.inbox.badge(request.user)
     return Response(badge_body(badge), headers=UNREAD_HEADERS)
@@ -134,7 +134,7 @@ async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[
 
 
 def _raise_fast_path_error(request: UserRequest) -> None:
-    # Remove the error from the scope. Its traceback refers to the scope, so otherwise they would form a cycle.
+    # Remove the error from the scope, because the error's traceback refers to the scope (a reference cycle).
     if (error := request.scope.pop(FAST_PATH_ERROR_KEY, None)) is not None:  # type: ignore[misc] # our own key
         raise error
 

@@ -20,7 +20,7 @@ from notifier.flow.live.hub import HEARTBEAT_INTERVAL
 from notifier.flow.live.stream_events import Listener, Stream, StreamEvent, StreamPosition, StreamUpdate
 
 WRITE_INTERVAL_SECONDS = 0.25
-"""Minimum interval between two writes to a client. In a storm, a burst grows faster than a user can read."""
+"""Pause after a write to a client. In a storm, a burst grows faster than a user can read."""
 MAX_EVENT_ID_LENGTH = 512
 """Maximum characters of a `Last-Event-ID`. A longer one is treated as invalid."""
 RETRY_FIELD = b"retry: 2000\n\n"
@@ -72,8 +72,6 @@ def frame(event: StreamEvent, id: str, data: Body | None) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class InboxEventSource:
-    """The event source of one inbox stream."""
-
     container: ApiContainer
     listener: Listener
     stream: Stream
@@ -106,8 +104,8 @@ class InboxEventSource:
     def frames(self) -> bytes:
         """Return all pending events.
 
-        The last event has the id of the position after all of them. The others have the id of the position before them:
-        a client that is cut off after one of these, and resumes there, receives all of them again.
+        The last event has the id of the position after all events. Earlier events have the id of the position before
+        all events: a client that resumes from an earlier event receives all events again.
         """
         updates = self.stream.take(self.listener.view(self.container.clock.now()), self.listener.badge)
         if not updates:

@@ -27,8 +27,8 @@ COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILI
 INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
 """Text that is removed before a file is served: comments of scripts, and indentation and empty lines of all files.
 
-It is a sixth of a page's size. A file must not contain a string that looks like a comment, or a multi-line string whose
-indentation matters.
+The removed text is a sixth of a page's size. A file must not contain a string that looks like a comment, or a
+multi-line string whose indentation matters.
 """
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -53,7 +53,7 @@ PAGE_SECURITY_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file as it is served. `tag` is the ETag of its content."""
+    """A file as it is served. `tag` is the ETag."""
 
     content: bytes
     media_type: str

@@ -28,7 +28,7 @@ STREAM_DESCRIPTION = "Events: system (its data is a SystemBody) and trouble (its
 
 @get("/", responses=problem_responses(401, 403, 429, 503))
 async def overview(container: WiredContainer) -> Response[SystemBody]:
-    """Return an overview of the system. It is read at most once a second."""
+    """Return an overview of the system, which is read at most once a second."""
     body = await container.overview_snapshots.latest()
     return Response(pre_encoded(SystemBody, body), media_type=JSON, headers=NO_STORE_HEADERS)
 
@@ -60,7 +60,7 @@ class LivenessBody(msgspec.Struct, kw_only=True):
 class Readiness(msgspec.Struct, kw_only=True):
     """Readiness of the service.
 
-    - `cache` is `unavailable` if Redis does not answer. That costs speed only.
+    - `cache` is `unavailable` if Redis does not answer.
     - `activity` is `ok`, `snapshot` if tiers use the activity that was published last, or `off` if they use the
       imported activity.
     - `stopped_lanes` are processing lanes that wait for an operator after too many dead letters. The API keeps serving.
@@ -104,7 +104,7 @@ async def openapi(
 
 
 def readiness(system: System) -> Readiness:
-    """Check the store and Redis by short reads. Raises StoreUnavailable."""
+    """Check the store and Redis. Raises StoreUnavailable."""
     system.ports.throttles.since(system.ports.clock.now())  # a short read of the store
     roll_up_interval, now = system.settings.roll_up_every, system.ports.clock.now()
     insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET

@@ -75,8 +75,6 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         _event(SEEN_TYPE, LOGIN_SOURCE, "90412", _ADA),
     )
 }
-"""Example events, by type."""
-
 
 Json = dict[str, Any]
 
@@ -93,7 +91,7 @@ _LIMITS: Mapping[str, Mapping[str, object]] = {
     "sequence": {"minimum": 1, "maximum": HIGHEST_SEQUENCE},
     "mentions": {"items": {"type": "string", **_ID_LIMITS}, "maxItems": MAX_MENTIONED_ACCOUNTS},
 }
-"""Schema constraints by field name. They apply to every event with that field."""
+"""Schema constraints by field name, for every event with that field."""
 
 
 def event_schemas() -> Mapping[str, Json]:
@@ -106,7 +104,6 @@ def event_schemas() -> Mapping[str, Json]:
 
 
 def _struct_names() -> Mapping[str, str]:
-    """Return the name of the decoder's struct for each event type."""
     return {str(kind.__struct_config__.tag): kind.__name__ for kind in get_args(CloudEventStruct)}
 
 
@@ -141,5 +138,4 @@ def _with_limits(struct: Json) -> Json:
 
 
 def _required_flag(flag: str) -> Json:
-    """Return a schema that requires this flag."""
     return {"required": [flag], "properties": {flag: {"type": "boolean"}}}

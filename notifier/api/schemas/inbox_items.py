@@ -16,10 +16,7 @@ from notifier.flow.inbox.page import BurstItem, DigestItem, InboxItem
 
 
 def burst_text(burst: Burst, names: Sequence[UserId]) -> str:
-    """Return the text of a burst.
-
-    `names` contains the mentioners that the viewer may see. The count is the same for all viewers.
-    """
+    """Return the text of a burst. `names` are the mentioners that the viewer may see."""
     target = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
     mentioners = _mentioner_list(names, more=burst.more_mentioners)
     if burst.count == 1:
@@ -30,8 +27,8 @@ def burst_text(burst: Burst, names: Sequence[UserId]) -> str:
 def digest_text(digest: Digest) -> str:
     """Return the text of a digest.
 
-    It names the two most mentioned accounts. If the digest does not cover all bursts of its day, the number of the
-    other accounts is unknown and left out.
+    Names the two most mentioned accounts. If the digest does not cover all bursts of its day, the number of other
+    accounts is unknown and left out.
     """
     count = f"{'more than ' if digest.more else ''}{digest.count} mention{'s' if digest.count != 1 else ''}"
     names = [f"@{name}" for name, _ in digest.accounts]
@@ -65,7 +62,6 @@ def _mentioner_list(names: Sequence[UserId], *, more: bool) -> str:
 MAX_NAMES = 3
 """Maximum names in the body of an item: mentioners of a burst, or mentioned accounts of a digest."""
 MAX_DIGEST_ACCOUNTS = 16
-"""Maximum accounts in the body of a digest."""
 
 
 class AccountBody(msgspec.Struct, kw_only=True):
@@ -91,7 +87,7 @@ class DigestBody(msgspec.Struct, kw_only=True):
     """The digest of one date in the user's time zone.
 
     `accounts` lists up to 16 accounts, most mentioned first, and `bursts` the newest bursts, 16 at most. `more` means
-    that the day had more than 64 bursts, so older ones may be missing from all counts.
+    that the day had more than 64 bursts, so older ones may be missing from the counts.
     """
 
     date: date
@@ -104,10 +100,10 @@ class ItemBody(msgspec.Struct, kw_only=True):
     """An item of the inbox.
 
     - `burst` is an opaque id: the same in all responses to this user, and different for other users.
-    - `seq` is the item's position in its subject: the second of its opening in Unix time. Two items may share it.
+    - `seq` is the item's position in its subject: its opening time in Unix seconds. Two items may have equal `seq`.
     - `more` means that `names` may be incomplete.
-    - `tweet` is the opener's tweet. It is null for a digest, and while the viewer or the opener blocks the other.
-    - `digest` is set if the item is a daily digest. Then `count` is its number of mentions, and `names` the mentioned
+    - `tweet` is the opener's tweet. It is null for a digest, and while a user block hides the opener.
+    - `digest` is set if the item is a daily digest. Then `count` is the number of mentions, and `names` are mentioned
       accounts.
     """
 

@@ -29,7 +29,7 @@ USER_SCHEME, SERVICE_SCHEME = "person", "service"
 
 @dataclass(slots=True, kw_only=True)
 class OpenApiDocument:
-    """The OpenAPI document. It is generated at first use, because that takes longer than building the application."""
+    """The OpenAPI document, generated at first use: generation takes longer than building the application."""
 
     generate: Callable[[], dict[str, Any]]
     cached: dict[str, Any] | None = None

@@ -44,7 +44,6 @@ class RenderedPage:
     stream_position: StreamPosition
     """The position from which a stream continues after this page."""
     can_resume: bool
-    """Whether a stream can continue from this page."""
     opaque_ids: OpaqueIds
     _body: bytes | None = None
 
@@ -62,7 +61,7 @@ class RenderedPage:
         return self._body
 
     def has_same_content(self, page: Page, badge: Badge | None) -> bool:
-        """Return whether `page` reuses the items of this rendered page, and `badge` is equal. The tokens may differ."""
+        """Return whether this rendered page's ETag is valid for `page` and `badge`. The tokens may differ."""
         own = self.page
         is_same_page = own.items is page.items and own.partial == page.partial and own.next == page.next
         return is_same_page and self.badge == badge
@@ -76,7 +75,7 @@ class _SharedPage:
     items: bytes
     next: bytes | None
     sight: bytes
-    """`visibility_fingerprint` of the stream position. Stored pages call it `sight`."""
+    """`visibility_fingerprint` of the stream position."""
     marks: bytes
 
 
@@ -214,7 +213,7 @@ def _stream_position(page: Page, previous: RenderedPage | None) -> StreamPositio
 
 
 def _etag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
-    """Return the page's ETag. It excludes the tokens: they differ each time, but older ones work for the same items."""
+    """Return the page's ETag, which excludes the tokens: older tokens work for the same items."""
     partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
     return etag(b"\n".join((user.encode(), items, badge_json(badge), partial, more)), weak=True)
 
@@ -226,5 +225,5 @@ def badge_json(badge: Badge | None) -> bytes:
 
 
 def _json_text(text: str) -> bytes:
-    """Encode an opaque id or token as a JSON string. It contains no characters that need escaping."""
+    """Encode an opaque id or token, which contains no characters that need escaping."""
     return b'"%s"' % text.encode()

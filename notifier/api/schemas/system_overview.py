@@ -49,7 +49,7 @@ class RecipientsBody(msgspec.Struct, kw_only=True):
 
 
 class RunningBody(msgspec.Struct, kw_only=True):
-    """The burst that is shown in detail: the newest unfinished one, or the newest one if all are finished.
+    """The burst that is shown in detail: the newest unfinished one, or the newest one if none is unfinished.
 
     Bursts of celebrities with a fan-out have precedence. `deferred_until` is the time when the first deferred slice
     resumes; null if none is deferred.
@@ -136,10 +136,8 @@ class SystemBody(msgspec.Struct, kw_only=True):
     """Overview of the system at one moment.
 
     - `deferred_bursts` are not counted in `open_bursts`. They have nothing to do before a known time.
-    - `backlog` is the backlog of each pool.
-    - `open_circuits` lists the lines of push providers whose circuit breaker is open.
     - `stopped_lanes` are processing lanes that process nothing until an operator resumes them.
-    - `loading` is the progress of loading a demo's data in percent; null when done.
+    - `loading` is the progress of loading a demo's data in percent; null if no data is loading.
     """
 
     at: datetime

@@ -200,8 +200,8 @@ def _snapshot(row: Any) -> AudienceSnapshot:
         opened_at=facts.opened_at,
         tiers={tier: decode(getattr(row, tier)) for tier in TIERS},
         to_alert=decode(row.push),
-        dormant_count=facts.dormant,
-        suppressed_counts=facts.suppressed,
+        dormant_count=facts.dormant_count,
+        suppressed_counts=facts.suppressed_counts,
     )
 
 

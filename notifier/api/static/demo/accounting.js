@@ -1,9 +1,9 @@
-// The accounting of a burst as a bar: each expected user is in exactly one part of it.
+// The accounting of a burst as a bar: each expected user is in exactly one part.
 
 import { el } from "./dom.js";
 import { number, USER_STATES } from "./texts.js";
 
-const ESTIMATED = ["suppressed", "parked", "in_flight"]; // until all audience snapshots are counted
+const ESTIMATED = ["suppressed", "parked", "in_flight"]; // extrapolated until all audience snapshots are counted
 
 export class Accounting {
   constructor(bar, list, total) {
@@ -15,7 +15,6 @@ export class Accounting {
     }
   }
 
-  // Until all audience snapshots are counted, the ESTIMATED numbers are extrapolated from those that are.
   update(recipients, shards) {
     const complete = recipients.counted_shards >= shards;
     const counts = { ...recipients };

@@ -21,7 +21,6 @@ export function connectButtons() {
   });
 }
 
-// The label of the button is its current action.
 export function updatePauseButton(throttle) {
   const active = throttle?.state === "active";
   const label = !active ? "Pause P2…" : isPause(throttle) ? "Lift the pause" : "Lift the throttle";

@@ -1,4 +1,4 @@
-// Four phones with their latest alerts. A repeated alert replaces the earlier one.
+// Four phones with their latest alerts. As on a real phone, an alert replaces an earlier one with the same `place`.
 
 import { requestJson } from "./api.js";
 import { $, el } from "./dom.js";
@@ -48,7 +48,6 @@ class Phone {
     for (const alert of alerts) this.addAlert(alert, animate);
   }
 
-  // An alert with the same `place` replaces the earlier one, as on a real phone.
   addAlert({ at, place, text, language }, animate) {
     const old = [...this.list.children].find((item) => item.dataset.place === place);
     const times = Number(old?.dataset.times ?? 0) + 1;

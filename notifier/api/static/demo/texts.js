@@ -24,7 +24,7 @@ export const INBOX_TEXTS = {
   vip: "A VIP who was active this week: P0. The row is written first, and the phone rings.",
   active: "Active today: P1. The row is written within seconds.",
   occasional: "Active this month: P2, bulk. The row may be late or parked, but the inbox shows the burst anyway.",
-  away: "Away for a month: no row is written. The inbox is computed on open, and shows the same.",
+  away: "Away for a month: no row is written. The inbox is computed on open, and shows the same bursts.",
 };
 export const PHONE_TEXTS = {
   vip: "Rings first, within seconds.",

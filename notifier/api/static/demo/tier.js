@@ -70,7 +70,7 @@ export class Tier {
   }
 }
 
-// A custom property keeps light-dark() unresolved, so the color is read from a node that uses it.
+// A custom property keeps light-dark() unresolved, so read the color from a node that uses the property.
 const probe = el("i", { hidden: "" });
 function stateColor(canvas, state) {
   if (!probe.isConnected) canvas.after(probe);

@@ -1,4 +1,4 @@
-// Chooses whose inbox is shown: that of one of the four demo users.
+// Shows the inbox of one of the four demo users.
 
 import { requestJson } from "./api.js";
 import { $, el } from "./dom.js";
@@ -20,7 +20,6 @@ async function loadUsers() {
   updateCelebrities(stars);
 }
 
-// Updates the list of celebrities that a storm can mention, without changing the selection.
 function updateCelebrities(celebrities) {
   for (const { user, followers } of celebrities) {
     const option = $("celebrity").querySelector(`[value="${user}"]`) ?? $("celebrity").appendChild(el("option", { value: user }));

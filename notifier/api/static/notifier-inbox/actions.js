@@ -1,4 +1,4 @@
-// User actions on a row: open, mark, hide, undo. Shows a toast for those that can be undone or failed.
+// User actions on a row: open, mark, hide, undo.
 
 import { TIMING } from "./delays-and-limits.js";
 

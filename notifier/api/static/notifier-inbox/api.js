@@ -102,7 +102,7 @@ export class Api {
     }
   }
 
-  // Returns whether there is another token than the used one.
+  // Returns whether there is a newer token than the used one.
   async renewToken(usedToken) {
     if (this.token !== usedToken) return true;
     this.renewal ??= Promise.resolve(this.renew())

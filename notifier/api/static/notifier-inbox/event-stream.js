@@ -38,7 +38,7 @@ export class Stream {
     return ready;
   }
 
-  // Closes a connection that was silent for too long. Its timer may have stopped while the machine slept.
+  // Closes a connection that was silent for too long. The silence timer stops while the machine sleeps.
   closeIfSilent() {
     if (this.open && Date.now() - this.connection.lastDataAt > TIMING.silence) this.connection.abort();
   }

@@ -82,13 +82,12 @@ export class Inbox {
     return this.loader.load(show);
   }
 
-  // Observes the end of the list anew. If it is still in view, only a new observation reports that.
+  // Only a new observation reports that the end of the list is still in view.
   recheckFooter() {
     this.footerObserver.unobserve(this.view.footer);
     this.footerObserver.observe(this.view.footer);
   }
 
-  // Handles an event of the stream.
   onEvent({ type, data, id }) {
     const value = type === "reset" ? {} : parsed(data);
     if (type === "reset") this.loader.onReset(id);
@@ -131,20 +130,19 @@ export class Inbox {
     this.schedule("count", () => this.store.isOutdated() && this.loader.scheduleLoad(0, true), TIMING.debounce);
   }
 
-  // The server has accepted a local write. Its events follow shortly; events before them may be older than the write.
+  // The server has accepted a local write. The write's events follow shortly; earlier events may be older than the write.
   onWriteConfirmed(write) {
     write.confirmed = true;
     setTimeout(() => {
       if (this.closed) return;
       for (const event of this.tracker.endWrite(write)) {
         if (this.agrees(event)) this.applyEvent(event);
-        else this.loader.scheduleLoad(0, true); // a page knows which one was last
+        else this.loader.scheduleLoad(0, true); // a page shows which change was last
       }
       this.scheduleRender();
     }, TIMING.debounce);
   }
 
-  // Whether the event agrees with the store.
   agrees({ type, value }) {
     const known = this.store.get(value.burst);
     if (type === "marked") return !this.store.hidden.has(value.burst) && (!known || known.unread === value.unread);
@@ -165,7 +163,7 @@ export class Inbox {
     }
     if (!store.seenToken || store.seenToken === this.sentToken || !(store.hasUnseen() || (!this.sentToken && store.badge.count))) return;
     this.sentToken = store.seenToken;
-    const read = store.markSeen(); // before the server answers: its next count shows whether it agrees
+    const read = store.markSeen(); // before the server answers: the server's next count shows whether it agrees
     const write = this.tracker.beginWrite(new Map([...read.map((burst) => [burst, { unread: false }]), ["count", store.badge]]));
     this.render();
     try {
@@ -234,7 +232,7 @@ export class Inbox {
     this.scheduleRender();
   }
 
-  // Makes a screen reader announce new rows together. It does not announce growing counts.
+  // Makes a screen reader announce new rows together. Growing counts are not announced.
   announceNew(count) {
     this.unannounced += count;
     if (!this.unannounced || this.announcing) return;

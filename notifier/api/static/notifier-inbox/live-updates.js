@@ -1,5 +1,4 @@
-// Keeps the inbox current by the stream, or by polling while the stream is closed. A hidden tab does not poll, and closes
-// its stream after a minute.
+// Keeps the inbox current by the stream, or by polling while the stream is closed.
 
 import { Stream } from "./event-stream.js";
 import { TIMING, jitter } from "./delays-and-limits.js";

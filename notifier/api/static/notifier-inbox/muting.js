@@ -1,4 +1,4 @@
-// Mutes an account, moves it to the digest, and undoes either, on the server and on screen.
+// Mutes an account or moves the account to the digest, on the server and on screen, with undo.
 
 export class Muting {
   constructor(inbox, texts) {
@@ -35,7 +35,7 @@ export class Muting {
     this.update(subject, change, [text, ...undo], undo);
   }
 
-  // Ends the mute or the digest. Bursts that opened before this do not return.
+  // Ends the mute or the digest. Earlier bursts do not return.
   showAgain(subject, account, change) {
     const { texts } = this;
     this.update(subject, change, [texts.unmuted(account)], [texts.retry, () => this.showAgain(subject, account, change)]);
@@ -53,7 +53,7 @@ export class Muting {
       const preference = await change();
       if (preference) await inbox.api.updateSubject(subject, preference);
     } catch {
-      if (!inbox.closed) inbox.actions.showToast(this.texts.uncertain, ...onError); // the server may have received it
+      if (!inbox.closed) inbox.actions.showToast(this.texts.uncertain, ...onError); // the server may have received the change
     }
     inbox.store.muted.delete(subject);
     if (!inbox.closed) inbox.load(); // rows that opened meanwhile

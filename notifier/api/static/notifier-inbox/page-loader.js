@@ -30,7 +30,7 @@ export class Loader {
   }
 
   // Loads the newest page. With `show` its rows are shown at once; otherwise new rows may wait behind the pill. Loads one
-  // page at a time, so that none overtakes a later one. Resolves to the error, or null.
+  // page at a time, so that no older page replaces a newer one. Resolves to the error, or null.
   load(show = false) {
     this.show ||= show;
     if (this.running) return (this.queued ??= this.running.then(() => ((this.queued = null), this.load())));
@@ -68,7 +68,7 @@ export class Loader {
     this.scheduleLoad(Math.min(TIMING.debounce * (1 + Math.random()), Math.max(0, this.firstResetAt + TIMING.maxDebounce - Date.now())), true);
   }
 
-  // Makes the stream resume after this event. While a reset is pending it resumes before the reset, and events repeat.
+  // Makes the stream resume after this event. While a reset is pending, the stream resumes before the reset.
   onEventApplied(id) {
     if (!this.resetPending) this.since = id ?? this.since;
   }
@@ -141,7 +141,7 @@ export class Loader {
         const [hidden, cursor] = [actions.confirmedHidden(), store.next];
         const page = await api.olderPage(cursor);
         if (inbox.closed) return;
-        if (store.next !== cursor) continue; // the list was reset meanwhile, and this page does not follow it
+        if (store.next !== cursor) continue; // the list was reset meanwhile, and this page does not continue the list
         store.restoreHidden(page, hidden, changes);
         added = store.append(page, changes);
         if (page.partial) throw new Error("partial");

@@ -1,4 +1,4 @@
-// The menu of a row: mark it, hide it, mute its account, or move the account to the daily digest.
+// The menu of a row.
 
 import { Menu } from "./menu.js";
 import { ROW_MENU_TEXTS } from "./row-menu-texts.js";

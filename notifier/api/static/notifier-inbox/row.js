@@ -36,7 +36,7 @@ export class Row {
     if (grown) this.animate();
   }
 
-  // Its code is loaded on demand, because most rows are no digests.
+  // The code is loaded on demand, because most rows are no digests.
   async updateDigest() {
     const { DigestBursts } = await import("./digest.js");
     this.digest ??= new DigestBursts(this);
@@ -53,7 +53,6 @@ export class Row {
     return parts.map(({ type, value }) => (type === "element" ? isolated(value) : value));
   }
 
-  // Shows that the count has grown.
   animate() {
     this.text.classList.remove("grown");
     requestAnimationFrame(() => this.text.classList.add("grown"));

@@ -25,8 +25,8 @@ export class Store {
   complete = false; // a page that was not partial has been applied
   partial = false;
 
-  // Whether rows may be missing between the page and the shown rows. If they share a row, none is missing, unless the
-  // shared row is `isolated`: then rows below it may be missing.
+  // Rows may be missing between the page and the shown rows unless both have a common row. An `isolated` common row does
+  // not count: rows below it may be missing.
   hasGap(page, isolated) {
     const overlaps = page.items.some(({ burst }) => this.has(burst) && !isolated.has(burst));
     return this.items.length > 0 && page.next !== null && !page.partial && !overlaps;
@@ -92,7 +92,7 @@ export class Store {
     return older.length;
   }
 
-  // Adds a row, or updates it in place. Returns whether it is new.
+  // Adds a row, or updates it in place. Returns whether the row is new.
   upsert(item, show) {
     if (typeof item?.burst !== "string" || this.hidden.has(item.burst) || this.muted.has(item.subject)) return false;
     if (item.unread && this.seenRows.has(item.burst)) this.keptUnread.add(item.burst);
@@ -138,8 +138,7 @@ export class Store {
     this.trim();
   }
 
-  // Removes the oldest rows if there are more than MAX_ROWS. No cursor leads to them, so older rows are then searched
-  // from the top.
+  // Removes the oldest rows beyond MAX_ROWS. No cursor leads to them, so older rows are then searched from the top.
   trim() {
     if (this.topMissing || this.items.length <= MAX_ROWS) return;
     this.unreadElsewhere += this.items.slice(MAX_ROWS).filter((item) => item.unread).length;
@@ -156,7 +155,7 @@ export class Store {
     this.replace(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "none" ? item.unread : mark === "unread" }, index);
   }
 
-  // Applies a mark from any device. A row that was hidden returns to its place. Returns whether it returned.
+  // Applies a mark from any device. A hidden row returns to its place. Returns whether the row was missing.
   applyMarked(item) {
     const known = this.get(item.burst);
     this.hidden.delete(item.burst);
@@ -199,7 +198,6 @@ export class Store {
     return index < 0 ? undefined : index;
   }
 
-  // Returns a shown row.
   find(burst) {
     return this.items.find((item) => item.burst === burst);
   }

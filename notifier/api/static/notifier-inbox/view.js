@@ -139,7 +139,6 @@ export class View {
     if (text) this.announce(text);
   }
 
-  // Lets a screen reader speak the text.
   announce(text) {
     this.announcer.textContent = text;
   }
