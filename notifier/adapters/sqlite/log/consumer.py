@@ -13,10 +13,10 @@ from notifier.codec.messagepack import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 
-# Partition leases of a consumer group, in log.db. Partitions are shared evenly among the live consumers.
+# Partition leases in log.db: the live consumers of a group share the partitions of a stream.
 
 LEASE_TERM = timedelta(seconds=5)
-"""Term of a lease. The partitions of a consumer that hasn't renewed its leases go to other consumers."""
+"""After this time without a renewal, other consumers take the partitions of a consumer."""
 
 _LEASE_MS = LEASE_TERM // timedelta(milliseconds=1)
 
@@ -34,7 +34,7 @@ _FREE_PARTITION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """Identity of one consumer in a group that reads one stream."""
+    """One consumer of a group that reads one stream."""
 
     group: str
     stream: str
@@ -48,7 +48,7 @@ class PartitionShare:
     """Leases of one consumer after a renewal."""
 
     epochs: Mapping[str, int]
-    """Epochs of the partitions that the consumer owns."""
+    """Epoch of each partition that the consumer owns."""
     until: int
     """Expiry of the leases, in milliseconds."""
     is_complete: bool
@@ -56,10 +56,7 @@ class PartitionShare:
 
 
 def take_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapping[str, int], now: int) -> PartitionShare:
-    """Renew the consumer's leases, free those above its share, and take free partitions up to its share.
-
-    A partition that another consumer has taken has a new epoch, and is missing from the result.
-    """
+    """Renew the consumer's leases, free those above its share, and take free partitions up to its share."""
     until = now + _LEASE_MS
     share_size = _share_size(c, member, now, until)
     leases = _leases(c, member)
@@ -85,9 +82,9 @@ def release_share(c: sqlite3.Connection, member: GroupMember, owned_epochs: Mapp
 
 
 def _share_size(c: sqlite3.Connection, member: GroupMember, now: int, until: int) -> int:
-    """Renew the entry of the consumer in its group, and return the number of partitions in its share.
+    """Renew the consumer's entry in its group, and return the size of its share.
 
-    If the partitions can't be shared evenly, the first consumers by name have one partition more.
+    If the partitions can't be shared evenly, the first owners by name get one more.
     """
     c.execute(_DELETE_CONSUMERS, (member.group, member.stream, member.owner, now))
     c.execute(_PUT_CONSUMER, (member.group, member.stream, member.owner, until))
@@ -104,13 +101,12 @@ def _leases(c: sqlite3.Connection, member: GroupMember) -> dict[str, tuple[str, 
 _MS = timedelta(milliseconds=1)
 
 RENEWAL_INTERVAL_MS = LEASE_TERM / 3 // _MS
-"""Milliseconds between two renewals by a consumer that owns its whole share."""
+"""Milliseconds between two renewals if the share is complete."""
 RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
-"""Milliseconds between two renewals while other consumers own partitions of this consumer's share."""
+"""Milliseconds between two renewals if the share is incomplete."""
 
 FIRST_PAUSE, SLOW_GROWTH_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two checks of the file: the first pause after new records, the pause above which pauses grow slowly,
-and the longest pause, which is reached after half a second.
+"""Seconds between two checks of the file. The longest pause is reached half a second after the last records.
 
 Each check wakes a thread, which takes 0.15 ms on a busy machine. With constant pauses of 5 ms, three consumers of a
 process used a tenth of a core.
@@ -136,7 +132,7 @@ class SqliteConsumer:
         self._epochs: dict[str, int] = {}
         """Epochs of the owned partitions, in the order in which they are read next."""
         self._polled: dict[str, int] = {}
-        """Last offset that `poll` returned, by partition; before the first record, the committed offset."""
+        """Last offset that `poll` returned, by partition; before that, the committed offset."""
         self._leased_until = self._renew_at = 0
         self._pause = FIRST_PAUSE
 

@@ -15,10 +15,10 @@ from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITION_COUNTS
 
 RECORDS_PER_DELETE = 1_000
-"""Records deleted per transaction. The transactions are short, because appends wait for them."""
+"""Records deleted per transaction. Appends wait for it."""
 
 RECORDS_PER_READ = 100
-"""Uncommitted records that are read at a time. A record has a few kilobytes."""
+"""A record has a few kilobytes."""
 
 _SELECT_NEXT_OFFSET = "SELECT next_offset FROM next_offsets WHERE partition = ?"
 _PUT_NEXT_OFFSET = "INSERT OR REPLACE INTO next_offsets (partition, next_offset) VALUES (?, ?)"
@@ -28,14 +28,14 @@ _SELECT_UNCOMMITTED = load_statement("read_unconsumed_log_records")
 
 
 class SqliteLog:
-    """Event log. Its database must be created with `unavailable_error=LogUnavailable`."""
+    """Event log. The database must be created with `unavailable_error=LogUnavailable`."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
         self._append_combined = WriteCombiner(self._write)
-        # Commits of offsets and leases need no sync, which would slow down the appends. If a power cut undoes such a
-        # commit, records are only processed again.
+        # Offsets and leases are written without a sync, which would slow down appends. If a power cut undoes such a
+        # write, records are only processed again.
         self._relaxed = db.relaxed()
 
     def append(self, records: Sequence[Record]) -> None:
@@ -61,7 +61,7 @@ class SqliteLog:
         self._relaxed.close()
 
     def _uncommitted(self, partition: str, group: str) -> Iterator[Logged]:
-        """Yield uncommitted records of a partition. Short reads leave no transaction open between records."""
+        """Yield uncommitted records of a partition. No transaction stays open while the caller handles a record."""
         stream, last_offset = partition.rpartition("/")[0], -1
         while True:
             parameters = {"group": group, "partition": partition, "after": last_offset, "limit": RECORDS_PER_READ}
@@ -101,7 +101,7 @@ def partitions(stream: str) -> list[str]:
 
 
 def partition_of(stream: str, key: str) -> str:
-    """Return the partition of a key. This function must never change: all records of a key belong in one partition."""
+    """Return the partition of a key. It must never change: all records of a key belong in one partition."""
     return f"{stream}/{crc32(key.encode()) % PARTITION_COUNTS[stream]}"
 
 
