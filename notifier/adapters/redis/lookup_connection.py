@@ -15,7 +15,7 @@ class LookupConnection(Protocol):
 
     @property
     def connection_count(self) -> int:
-        """Number of connections created so far. Each new connection may lead to a new primary."""
+        """Number that increases with each new connection: a new connection may lead to a new primary."""
         ...
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
@@ -42,7 +42,7 @@ class ClusterLookupConnection:
     def connection_count(self) -> int:
         """Number of connections created and slot maps used so far.
 
-        Slot maps count, too: if a slot moves to a node that is already connected, no connection is created.
+        If a slot moves to a node that is already connected, only the slot map is new.
         """
         return self._map_count + sum(node.connection_count for node in self._nodes.values())
 
