@@ -151,7 +151,7 @@ def _primary_client_async(address: MultiHostAddress) -> AsyncClient:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RedisServer:
+class RedisServerStatus:
     name: str
     """`redis` or `valkey`."""
     version: str
@@ -161,7 +161,7 @@ class RedisServer:
     """Seconds that the server's clock is ahead (negative: behind); 0 if the round trip explains the difference."""
 
 
-def server_status(url: str) -> RedisServer:
+def server_status(url: str) -> RedisServerStatus:
     """Ask the server for its status. Raises CacheUnavailable or BadSetting."""
     client = connect(url)
     try:
@@ -173,7 +173,7 @@ def server_status(url: str) -> RedisServer:
     finally:
         client.close()
     server_time = seconds + microseconds / 1_000_000
-    return RedisServer(
+    return RedisServerStatus(
         name=str(info.get("server_name", "redis")),
         version=str(info.get("valkey_version", info.get("redis_version", "0"))),
         eviction_policy=str(info.get("maxmemory_policy", "")),

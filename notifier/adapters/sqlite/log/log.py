@@ -8,7 +8,7 @@ from zlib import crc32
 
 from notifier.adapters.sqlite.connection import Database, WriteCombiner
 from notifier.adapters.sqlite.database_files import load_statement
-from notifier.adapters.sqlite.log.consumer import GroupMember, SqliteConsumer
+from notifier.adapters.sqlite.log.consumer import ConsumerIdentity, SqliteConsumer
 from notifier.codec.messagepack import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
@@ -43,8 +43,8 @@ class SqliteLog:
             self._append_combined(records)
 
     def subscribe(self, stream: str, group: str, owner: str) -> SqliteConsumer:
-        member = GroupMember(group=group, stream=stream, owner=owner, partitions=partitions(stream))
-        return SqliteConsumer(self._relaxed, self._clock, member)
+        identity = ConsumerIdentity(group=group, stream=stream, owner=owner, partitions=partitions(stream))
+        return SqliteConsumer(self._relaxed, self._clock, identity)
 
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         return islice(
@@ -87,13 +87,13 @@ class SqliteLog:
             c.executemany(_PUT_NEXT_OFFSET, next_offsets.items())
 
     def _delete_committed(self, partition: str, before: datetime) -> int:
-        total, dropped = 0, RECORDS_PER_DELETE
-        while dropped == RECORDS_PER_DELETE:
+        total_count, deleted_count = 0, RECORDS_PER_DELETE
+        while deleted_count == RECORDS_PER_DELETE:
             with self._relaxed.write() as c:
                 parameters = {"partition": partition, "before": to_ms(before), "limit": RECORDS_PER_DELETE}
-                dropped = c.execute(_DELETE_RECORDS, parameters).rowcount
-            total += dropped
-        return total
+                deleted_count = c.execute(_DELETE_RECORDS, parameters).rowcount
+            total_count += deleted_count
+        return total_count
 
 
 def partitions(stream: str) -> list[str]:

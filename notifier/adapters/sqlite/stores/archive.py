@@ -76,9 +76,9 @@ class SqliteArchive:
         opening_times += [unpack(Burst, blob).opened_at for (blob,) in _fetch_all(self._core, _SELECT_BURST, *key)]
         if not opening_times:
             return
-        first, last = min(opening_times), max(opening_times)
-        for window in range(window_of(first), window_of(last) + 1):
-            parameters = window, str(burst.subject), to_ms(first), to_ms(last), burst.seq
+        earliest, latest = min(opening_times), max(opening_times)
+        for window in range(window_of(earliest), window_of(latest) + 1):
+            parameters = window, str(burst.subject), to_ms(earliest), to_ms(latest), burst.seq
             for member_range in _ranges(inbox):
                 yield from _fetch_all(inbox, _SELECT_ROWS_OF_BURST, member_range, *parameters)
 

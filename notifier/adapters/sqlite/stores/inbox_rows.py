@@ -37,31 +37,31 @@ class ExpirySweep:
         """Delete up to about `limit` rows and snapshots, in short transactions, and return their number."""
         if (first_kept := window_of(now - RETENTION)) != self._first_kept_window:
             self._first_kept_window, self._next_range = first_kept, 0
-        swept = self._sweep_snapshots(now, limit)
-        while swept < limit and self._next_range is not None:
-            swept += self._sweep_ranges(self._next_range, limit - swept)
-        return swept
+        swept_count = self._sweep_snapshots(now, limit)
+        while swept_count < limit and self._next_range is not None:
+            swept_count += self._sweep_ranges(self._next_range, limit - swept_count)
+        return swept_count
 
     def _sweep_ranges(self, start: int, limit: int) -> int:
         with self._db.read() as c:
             condition = {"start": start, "first_kept_window": self._first_kept_window, "ranges": RANGES_PER_READ}
-            checked = c.execute(_FIND_EXPIRED_RANGES, condition).fetchall()
-        expired = [member_range for member_range, has_expired in checked if has_expired]
-        swept, next_range = self._delete(expired, limit) if expired else (0, None)
+            checked_ranges = c.execute(_FIND_EXPIRED_RANGES, condition).fetchall()
+        expired_ranges = [member_range for member_range, has_expired in checked_ranges if has_expired]
+        swept_count, next_range = self._delete(expired_ranges, limit) if expired_ranges else (0, None)
         if next_range is None:
-            next_range = checked[-1][0] + 1 if checked else None
+            next_range = checked_ranges[-1][0] + 1 if checked_ranges else None
         self._next_range = next_range
-        return swept
+        return swept_count
 
     def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
         """Return the number of deleted rows, and the first range that a limit left over."""
-        swept = 0
+        swept_count = 0
         with self._db.write() as c:
             for member_range in ranges:
-                if swept >= min(limit, ROWS_PER_DELETE):
-                    return swept, member_range
-                swept += c.execute(_DELETE_ROWS, (member_range, self._first_kept_window)).rowcount
-        return swept, None
+                if swept_count >= min(limit, ROWS_PER_DELETE):
+                    return swept_count, member_range
+                swept_count += c.execute(_DELETE_ROWS, (member_range, self._first_kept_window)).rowcount
+        return swept_count, None
 
     def _sweep_snapshots(self, now: datetime, limit: int) -> int:
         with self._db.write() as c:
@@ -94,11 +94,11 @@ class SqliteInbox:
                     c.executemany(_INSERT_ROW, chain.from_iterable(map(_row_values, batch)))
 
     def delete_expired(self, now: datetime, limit: int) -> int:
-        swept = 0
+        swept_count = 0
         for sweep in self._sweeps:
-            if swept < limit:
-                swept += sweep(now, limit - swept)
-        return swept
+            if swept_count < limit:
+                swept_count += sweep(now, limit - swept_count)
+        return swept_count
 
 
 def _by_file(rows: Sequence[InboxRows], file_count: int) -> dict[int, list[InboxRows]]:

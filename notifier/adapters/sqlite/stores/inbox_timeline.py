@@ -86,7 +86,7 @@ class SqliteTimeline:
         visible_restrictions = None if authors is None else {"", *authors}
         opened_since = 0 if since is None else to_ms(since)
         with self._core.read() as c:
-            newest = _newest_bursts(
+            newest_bursts = _newest_bursts(
                 c,
                 {str(subject) for subject in subjects},
                 position,
@@ -94,7 +94,7 @@ class SqliteTimeline:
                 visible_restrictions=visible_restrictions,
                 opened_since=opened_since,
             )
-        return [unpack(Burst, blob) for *_, blob, _ in newest]
+        return [unpack(Burst, blob) for *_, blob, _ in newest_bursts]
 
     def _rows(
         self, member: Member, subjects: Collection[Subject], position: InboxPosition | None, limit: int
@@ -168,8 +168,8 @@ def _newest_rows(c: sqlite3.Connection, query: _RowQuery, window: int, limit: in
     best: list[StoredInboxRow] = []
     position, key = query.position, (range_of(query.member), window)
     latest = MAX_INT64 if position is None else to_ms(position.opened_at)
-    for newest, subject in c.execute(_SELECT_NEWEST_ROW_TIMES, (query.subjects_json, *key, latest)).fetchall():
-        if newest is None or (len(best) == limit and newest < best[0][0]):
+    for newest_time, subject in c.execute(_SELECT_NEWEST_ROW_TIMES, (query.subjects_json, *key, latest)).fetchall():
+        if newest_time is None or (len(best) == limit and newest_time < best[0][0]):
             break
         for stored in c.execute(_SELECT_ROWS, (*key, subject, *_upper_bound(subject, position))):
             if len(best) == limit and stored < best[0]:

@@ -122,8 +122,8 @@ def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime
             own[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:
             shared[subject] = at
-    visible_from_ms, unfollowed = shared | own, to_ms(UNFOLLOWED)
-    return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_ms.items() if at < unfollowed}
+    visible_from_by_subject, unfollowed = shared | own, to_ms(UNFOLLOWED)
+    return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_by_subject.items() if at < unfollowed}
 
 
 def _marks(c: sqlite3.Connection, member: Member) -> Marks:
