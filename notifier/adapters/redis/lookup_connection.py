@@ -19,7 +19,7 @@ class LookupConnection(Protocol):
         ...
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a ResponseError takes the place of its answer.
+        """Send the commands and return their answers. The answer to a refused command is a ResponseError.
 
         Raises RedisError or OSError.
         """

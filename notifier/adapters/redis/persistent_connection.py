@@ -28,7 +28,7 @@ class PersistentConnection:
         """Number of connections created so far."""
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a ResponseError takes the place of its answer.
+        """Send the commands and return their answers. The answer to a refused command is a ResponseError.
 
         Raises RedisError or OSError. Only one task at a time may call this.
         """
@@ -91,7 +91,7 @@ class SharedConnection:
         self._exchange_task: asyncio.Task[None] | None = None
 
     async def execute(self, commands: Sequence[CommandWords]) -> list[Any]:
-        """Send the commands and return their answers; a ResponseError takes the place of its answer.
+        """Send the commands and return their answers. The answer to a refused command is a ResponseError.
 
         Raises RedisError or OSError.
         """

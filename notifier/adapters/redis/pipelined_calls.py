@@ -148,7 +148,7 @@ def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[
 
 
 def _repair_calls(call: Call, response: Any) -> Sequence[Call]:
-    """Return the failed call to repeat, after a clean-up if needed; nothing if a repeat cannot help."""
+    """Return a clean-up if needed, and the call to repeat; nothing if a repeat cannot help."""
     if isinstance(response, NoScriptError) and isinstance(call, ScriptCall):
         return [replace(call, send_text=True)]
     # Redis 6 puts the error code of a script into the middle of the message.

@@ -1,4 +1,4 @@
-"""Read side of the pull index: one round trip for all subjects of a user."""
+"""Read side of the pull index in Redis."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -74,7 +74,7 @@ class RedisPullIndex:
         self._stored_nonces: dict[int, bytes] = {}
         """Stored nonce of each part, as the last call of `generation` read it."""
         self._unsent: dict[BurstKey, Burst] = {}
-        """Bursts whose announcement failed."""
+        """Bursts that are not announced yet, or whose announcement failed."""
         self._has_lost_bursts = False
         """Whether too many bursts were unsent, and Redis still has the index that lacks them."""
         self._comparison_count = 0

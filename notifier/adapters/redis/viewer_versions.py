@@ -32,7 +32,7 @@ from notifier.ports.live_bus import MissedUpdates
 
 BURST_STREAM_KEY = KeyKind.BURST_STREAM.key()
 STREAM_LENGTH = 4_000
-"""About 4 MB. A process that needs older entries reloads from the store."""
+"""About 4 MB of entries. A process that needs older entries reloads from the store."""
 MAX_STREAM_ENTRIES = 1_000
 """Maximum number of entries that a look-up returns. With more, the process reloads from the store, at less cost."""
 HASH_TAG_COUNT = 32

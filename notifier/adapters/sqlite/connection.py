@@ -269,7 +269,7 @@ class _QueuedItem(Generic[T]):
 
 
 class WriteCombiner(Generic[T]):
-    """Group commit: one of the waiting threads writes the items of all, so that they share one sync."""
+    """Group commit: one of the waiting threads writes the items of all, in one transaction."""
 
     def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
         self._write = write

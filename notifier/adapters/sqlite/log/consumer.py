@@ -109,7 +109,7 @@ RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
 """Milliseconds between two renewals if the share is incomplete."""
 
 FIRST_PAUSE, SLOW_GROWTH_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two checks of the file. The longest pause is reached half a second after the last records.
+"""Seconds between two checks of the file. The longest pause is reached after about half a second.
 
 Each check wakes a thread, which takes 0.15 ms on a busy machine. With constant pauses of 5 ms, three consumers of a
 process used a tenth of a core.

@@ -1,4 +1,4 @@
-"""Event log in log.db. Concurrent appends share one sync."""
+"""Event log in log.db. Concurrent appends can share one sync."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence

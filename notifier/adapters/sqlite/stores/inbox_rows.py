@@ -71,7 +71,7 @@ class ExpirySweep:
 
 
 SHARDS_PER_TRANSACTION = 16
-"""Their 512 rows take a few milliseconds. Then another writer gets its turn, such as one of an urgent tier."""
+"""At most 512 rows, in a few milliseconds. Then another writer gets its turn, such as one of an urgent tier."""
 
 # With OR REPLACE a row that is written again would change a page.
 _INSERT_ROW = "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -162,8 +162,8 @@ def _windows(c: sqlite3.Connection, member_range: int, position: InboxPosition |
 def _newest_rows(c: sqlite3.Connection, query: _RowQuery, window: int, limit: int) -> Iterator[InboxRow]:
     """Return the newest rows of an inbox window that reach the member, over all subjects.
 
-    Subjects are read in the order of their newest row. Once `best` is full, a subject whose newest row is older ends
-    the loop: a statement for each of thousands of subjects would take 0.2 s.
+    Subjects are read in the order of their newest row. Once `best` is full, a subject whose newest row is older than
+    `best` ends the loop: a statement for each of thousands of subjects would take 0.2 s.
     """
     best: list[StoredInboxRow] = []
     position, key = query.position, (range_of(query.member), window)
