@@ -57,9 +57,9 @@ class SlotMap:
     def __init__(self, slot_ranges: Sequence[Any], asked_host: Host) -> None:
         """Create the map from the answer of `asked_host` to CLUSTER SLOTS."""
         self._holders: list[Host | None] = [None] * SLOT_COUNT
-        for first_slot, last_slot, (host, port, *_), *_ in slot_ranges:
+        for first_slot, last_slot, (host_name, port, *_), *_ in slot_ranges:
             # An empty host name means the node that was asked.
-            holder = (host.decode() if host else asked_host[0], int(port))
+            holder = (host_name.decode() if host_name else asked_host[0], int(port))
             self._holders[first_slot : last_slot + 1] = [holder] * (last_slot + 1 - first_slot)
 
     def holder(self, slot: int) -> Host:

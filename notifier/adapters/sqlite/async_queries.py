@@ -55,7 +55,7 @@ class PendingQuery:
 class QueryThreads:
     """Workers, which start with the first query, and helpers, which start while all threads are stalled.
 
-    An idle thread does not refer to the SqliteReader, so garbage collection of the reader ends the threads.
+    This class must not refer to the SqliteReader: garbage collection of the reader ends the threads.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class QueryThreads:
         self._stall_seconds = helpers_start_after.total_seconds()
         self._results_per_wakeup = results_per_wakeup
         self._lock = threading.Lock()
-        self._numbers = count()
+        self._thread_numbers = count()
         self._threads: dict[int, threading.Thread] = {}
         self._stall_times: dict[int, float] = {}
         """Time from which a thread counts as stalled, by thread; infinite while it runs no query."""
@@ -93,7 +93,7 @@ class QueryThreads:
             thread.join()
 
     def _start(self, run: Callable[[int], None]) -> None:
-        number = next(self._numbers)
+        number = next(self._thread_numbers)
         self._stall_times[number] = math.inf
         self._threads[number] = threading.Thread(target=run, args=(number,), name=f"sqlite-{number}", daemon=True)
         self._threads[number].start()

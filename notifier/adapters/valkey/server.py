@@ -131,7 +131,7 @@ class ValkeyServer:
         self._folder.mkdir(parents=True, exist_ok=True)
         stop_orphan(self._folder)
         (self._folder / "valkey.log").unlink(missing_ok=True)
-        # For PR_SET_PDEATHSIG the parent is the thread that started the child, so that thread must not end earlier.
+        # PR_SET_PDEATHSIG follows the thread that started the child: that thread must live as long as this process.
         self._supervisor = Thread(target=self._supervise, args=(binary,), name="valkey", daemon=True)
         self._supervisor.start()
         if not self._ready.wait(READY_TIMEOUT):
